@@ -23,12 +23,10 @@ from resources.sources.book import Listed
 from resources.sources.folder import source_from
 from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
-from resources.state.built import Built
 from resources.state.generation import find_generation
-from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, shape_of
+from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, shape_of, with_records
 from resources.state.private import private
-from resources.state.run import Run
-from resources.state.run_record import with_records
+from resources.state.run import Built, Run
 from resources.state.state import State
 
 if TYPE_CHECKING:

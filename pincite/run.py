@@ -26,10 +26,9 @@ from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.folder import source_from
 from resources.stages.make import guard, mended, require_replies
-from resources.state.layout import settle
 from resources.state.private import private
 from resources.state.run import Run
-from resources.state.state import LAST_OF_TEXT, State
+from resources.state.state import LAST_OF_TEXT, State, settle
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 

@@ -15,7 +15,7 @@ from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query
 from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
-from resources.state.built import Problems
+from resources.state.run import Problems
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -24,7 +24,7 @@ from resources.postgres.search_index import (
 )
 from resources.postgres.statements import query
 from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
-from resources.state.built import Problems
+from resources.state.run import Problems
 
 if TYPE_CHECKING:
     from psycopg import Connection

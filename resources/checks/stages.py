@@ -25,7 +25,7 @@ from resources.checks.audit import RELATED_BUDGET, audit
 from resources.parquet.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
-from resources.state.built import Problems
+from resources.state.run import Problems
 from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from resources.postgres.statements import query
 from resources.sources.stored_documents import wanted_names
 from resources.stages.embedded_items import imported_vectors as waiting
 from resources.stages.indexed_documents import IndexBuild
-from resources.state.committed_listing import listing_output
-from resources.state.groups import groups_now
+from resources.state.access import groups_now
+from resources.state.listing import listing_output
 from resources.state.parts import Parts
 from resources.state.state import State
 

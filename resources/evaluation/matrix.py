@@ -51,8 +51,8 @@ from resources.prompts import read_prompts
 from resources.settings_file import anchored
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import link_sentences, make, write_index
-from resources.state.committed_listing import adopt_listing, listing_output
 from resources.state.generation import find_generation, installed, spec_of
+from resources.state.listing import adopt_listing, listing_output
 from resources.state.run import Run as StateRun
 from resources.state.run import StageProgress
 from resources.state.state import SHARED, State

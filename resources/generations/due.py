@@ -17,8 +17,8 @@ from resources.sources.scratch import Scratch
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state import generation as generations
-from resources.state.built import Built
-from resources.state.committed_listing import listed_output, listing_output, merged_listing
+from resources.state.listing import listed_output, listing_output, merged_listing
+from resources.state.run import Built
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow

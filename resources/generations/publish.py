@@ -20,8 +20,8 @@ from resources.postgres.generation_tables import GenerationTables
 from resources.sources.book import many_gone
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
-from resources.state.built import Built, Missing, Problems, compared
-from resources.state.committed_listing import listing_output
+from resources.state.listing import listing_output
+from resources.state.run import Built, Missing, Problems, compared
 from resources.state.stage_runner import withheld
 
 if TYPE_CHECKING:

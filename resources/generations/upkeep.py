@@ -26,9 +26,9 @@ from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import SHARDS, IndexBuild
 from resources.stages.make import link_sentences, make, mended, write_index
 from resources.state import generation as generations
-from resources.state.built import Problems
-from resources.state.committed_listing import adopt_listing, listing_output
-from resources.state.groups import groups_now, hidden_documents, shard_count
+from resources.state.access import groups_now, hidden_documents, shard_count
+from resources.state.listing import adopt_listing, listing_output
+from resources.state.run import Problems
 from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:

@@ -35,11 +35,10 @@ from resources.sources.book import Listed, SourceBook
 from resources.sources.folder import source_from
 from resources.stages.make import guard, list_documents, make, mended
 from resources.state import generation as generations
-from resources.state.committed_listing import adopt_listing
-from resources.state.layout import settle
+from resources.state.listing import adopt_listing
 from resources.state.parts import Parts
 from resources.state.run import Run, StageProgress, silent
-from resources.state.state import State
+from resources.state.state import State, settle
 from resources.workers.pool import DocumentPool
 
 if TYPE_CHECKING:

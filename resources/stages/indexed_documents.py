@@ -23,8 +23,8 @@ from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
 from resources.stages.shard_rows import INPUTS, TERMS, ShardRows, read_shard, regrouped
 from resources.state import generation as generations
+from resources.state.committed_files import committed
 from resources.state.stage_work import StageReport
-from resources.state.table import committed
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -21,7 +21,7 @@ from resources.stages import enrichment as enriching
 from resources.stages.by_worker import Given, Options, by_shard, by_worker
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import floor_for
-from resources.state.layout import settle
+from resources.state.state import settle
 from resources.workers.task import parse_task
 
 if TYPE_CHECKING:

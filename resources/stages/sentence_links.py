@@ -27,8 +27,8 @@ from resources.hashes import bytes_hash
 from resources.parquet.tables import DOC_ID, as_states, states_schema, states_table
 from resources.parquet.vectors import matrix
 from resources.postgres.catalog import ManifestRow
+from resources.state.committed_files import committed
 from resources.state.stage_work import StageReport
-from resources.state.table import committed
 from resources.threads import read_ahead
 
 if TYPE_CHECKING:

@@ -1,19 +1,138 @@
-"""Who is behind the principals of a state's sources, read without indexing anything."""
+"""Access to the documents of a state: the groups of each listed document, and the members of each group.
+
+Both are read without indexing anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError, SourceError, UsageError
+from pipelines.fingerprint import bucket_of, first_id, overlapping
+from pipelines.indexing.indexed_documents import document_groups
 from pipelines.settings.sources import SourceSettings
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.book import read_memberships as read
 from resources.sources.landing import Landing
+from resources.state.stage_runner import withheld
 from resources.state.state import State
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import GenerationRow
+
+
+# ---------------------------------------------------------------- groups
+#
+# Who may find the documents of a state, as far as is known now.
+
+
+Known = Mapping[str, "tuple[str, ...] | None"]
+"""doc_id to groups; None where they are lost: they may have restricted the document."""
+_NAMING = ("doc_id", "groups", "source_groups")
+
+
+def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[str, str], Known]]:
+    """Of the listed documents that are not withheld, a shard at a time: the ids that these are not less than and less
+    than, and their groups. What a file gives itself is of its last parse, by the settings of the generation or, newer,
+    by the present ones. A record is made only of a document that something restricts."""
+    count, listing, hidden = state.settings.shard_count, state.listing.committed(), hidden_documents(state)
+    parses = _parses(state, generation)
+    for shard in range(count):
+        listed = _but(listing.read(shard, _NAMING), hidden)
+        yield (first_id(shard, count), first_id(shard + 1, count)), _groups(state, listed, parses, shard)
+
+
+def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], shard: int) -> Known:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parsed: dict[str, tuple[str, ...]] = {}
+    for parse in parses:
+        for rows in parse.read(shard, state.settings.shard_count):
+            if parsed:  # what a newer parse does not name any more does not hold
+                for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
+                    del parsed[doc_id]
+            named = rows.filter(_named(rows["groups"]))
+            for doc_id, groups in zip(named["doc_id"].to_pylist(), named["groups"].to_pylist(), strict=True):
+                parsed[doc_id] = tuple(groups)
+    found: dict[str, tuple[str, ...] | None] = dict.fromkeys(listed["doc_id"].to_pylist(), ())
+    if parses[0].lost:
+        silent = listed["doc_id"].filter(pc.is_null(listed["groups"])).to_pylist()
+        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, parses[0].count) in parses[0].lost)
+    restricted = pc.or_(_named(listed["groups"]), _named(listed["source_groups"]))
+    if parsed:
+        restricted = pc.or_(restricted, pc.is_in(listed["doc_id"], pa.array(sorted(parsed), pa.string())))
+    wanted = listed["doc_id"].filter(restricted).to_pylist()
+    for doc_id, raw in state.listing.documents(wanted).items():
+        if found[doc_id] is not None:
+            found[doc_id] = document_groups(raw, parsed.get(doc_id))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedParse:
+    """Files of parsed documents of `count` shards, and the shards of which they are lost."""
+
+    tables: ParquetTables
+    files: Mapping[int, str]
+    lost: frozenset[int]
+    count: int
+
+    def read(self, shard: int, shards: int) -> Iterator[pa.Table]:
+        """What files say of the documents of one of any number of shards, and maybe of others."""
+        for own in overlapping(shard, shards, self.count):
+            if own in self.files:
+                yield self.tables.read(self.files[own], ["doc_id", "groups"])
+
+
+def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
+    """By the settings of the generation, and where those are others, by the present ones."""
+    counts = {generation.keys.get("parsed_elements", ""): shard_count(generation, state.settings.buckets)}
+    counts.setdefault(state.runner.key("parsed_elements"), state.settings.shard_count)
+    found = []
+    for key, count in counts.items():
+        rows = state.parts.catalog.manifest_of("parsed_documents", key)
+        files = {shard: row.file for shard, row in rows.items() if state.parts.tables.exists(row.file)}
+        found.append(CommittedParse(state.parts.tables, files, frozenset(rows.keys() - files.keys()), count))
+    return found
+
+
+def shard_count(generation: GenerationRow, buckets: int = 1) -> int:
+    """Return the number of shards that a generation was made in; `buckets` is what an old one does not say."""
+    return int(generation.settings.get("buckets", buckets) * generation.settings.get("shards", 1))
+
+
+def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not hidden:
+        return listed
+    return listed.filter(pc.invert(pc.is_in(listed["doc_id"], pa.array(sorted(hidden), pa.string()))))
+
+
+def _named(groups: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Of each list whether there is anything in it."""
+    import pyarrow.compute as pc
+
+    return pc.fill_null(pc.greater(pc.list_value_length(groups), 0), False)
+
+
+def hidden_documents(state: State) -> set[str]:
+    """Documents that are withheld."""
+    return {failure.doc_id for failure in state.runner.failures() if withheld(failure)}
+
+
+# ---------------------------------------------------------------- access
+#
+# Who is behind the principals of a state's sources, read without indexing anything.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""The generation that the settings ask for: found, or made with its statistics frozen.
+"""The generation that the settings ask for: the newest match, or a new one with frozen statistics.
 
-A generation freezes what is decided from the corpus: the preset where the settings say `auto`, and
-the overlap floors. Generations that chunk alike share their floors, so that a change of embedder
-moves no chunk.
+A generation freezes the decisions taken from the corpus: the preset if the settings say `auto`, and the overlap
+floors. Generations that chunk alike share their floors, so a change of embedder moves no chunk. The static vectors
+that the floors are taken from are made by worker processes.
 """
 
 from __future__ import annotations
@@ -10,23 +10,66 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
 from pipelines.ports import TextEmbedder, Vectors
-from pipelines.records import PackedChunk
+from pipelines.records import Failure, PackedChunk
 from pipelines.schemas import from_table
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.registry import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
+from resources.parquet.vectors import matrix
+from resources.workers.task import Rows, Task
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog, GenerationRow
     from resources.state.stage_runner import StageRunner
+    from resources.workers.pool import DocumentPool
+
+
+# ---------------------------------------------------------------- static vectors
+#
+# Vectors of the fast embedder by which chunks are overlapped, made in the processes that work on documents.
+
+
+def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[list[PackedChunk], Vectors]:
+    """Chunks, in order of their documents, with their static unit vectors, shape (chunks, dimension); without those of
+    documents that go past a limit here, of which the stage `chunks` tells."""
+    import numpy as np
+
+    own = {doc_id: list(same) for doc_id, same in groupby(chunks, lambda chunk: chunk.doc_id)}
+    tasks = (
+        Task(
+            "static_vectors",
+            doc_id,
+            "",
+            doc_id,
+            inputs=Rows("packed_chunks", PackedChunk, same),
+            stage="chunks",
+            size=sum(len(chunk.text) for chunk in same),
+        )
+        for doc_id, same in own.items()
+    )
+    made = {task.doc_id: result for task, result in pool.run(tasks, len(own)) if not isinstance(result, Failure)}
+    kept = [chunk for doc_id in own if doc_id in made for chunk in own[doc_id]]
+    blocks = [matrix(made[doc_id].tables["static_vectors"]["vector"]) for doc_id in own if doc_id in made]
+    return kept, np.concatenate(blocks) if blocks else np.zeros((0, 0), dtype=np.float32)
+
+
+# ---------------------------------------------------------------- generation
+#
+# The generation that the settings ask for: found, or made with its statistics frozen.
+#
+# A generation freezes what is decided from the corpus: the preset where the settings say `auto`, and
+# the overlap floors. Generations that chunk alike share their floors, so that a change of embedder
+# moves no chunk.
+
 
 _SAMPLE = 2000
 _PLACES = {"database", "tables", "tables_cache_mb"}

@@ -1,14 +1,16 @@
-"""What a state is kept in and worked on with: its database, files, sources, workers and models."""
+"""The services of a state (database, files, sources, workers, models), each opened on first use or early."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
 from resources.child_process import protect_children
+from resources.processes import uncollected
 from resources.settings_file import Project
 from resources.sources.book import SourceBook
 from resources.state.private import shut
@@ -23,6 +25,48 @@ if TYPE_CHECKING:
     from resources.postgres.database import Database
     from resources.sources.stored_documents import StoredDocuments
     from resources.workers.pool import DocumentPool
+
+
+# ---------------------------------------------------------------- warmup
+#
+# What is started early, since a run is known to need it while it does other things.
+
+
+class Warmup:
+    """The processes that work on documents, and the slow imports of a model that runs here."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._asked = parts, False
+        self._threads: list[threading.Thread] = []
+
+    def start(self, documents: int) -> None:
+        """Starts now the processes that so many documents want, and lets the models be imported while they parse."""
+        self._parts.pool.warm(documents)
+        self._asked = True
+
+    def beside(self) -> None:
+        """The imports, while this process waits for others; once, and only after `start`."""
+        if self._asked and not self._threads and self._parts.project.settings.embedder.endpoint is None:
+            self._threads.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
+            self._threads[0].start()
+
+    def join(self) -> None:
+        """Importing goes on only while this process waits for others: two threads that both want the interpreter are
+        slower than one after the other."""
+        for thread in self._threads:
+            thread.join()
+
+
+def _import_models() -> None:
+    """The slow imports, so that the interpreter does them while worker processes parse."""
+    with uncollected():
+        import sentence_transformers  # noqa: F401
+
+
+# ---------------------------------------------------------------- parts
+#
+# What a state is kept in and worked on with: its database, files, sources, workers and models.
+
 
 T = TypeVar("T")
 

@@ -1,32 +1,42 @@
-"""Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
+"""The incremental run of one stage: plan by fingerprints, keep unchanged rows, compute the rest, commit each shard.
 
-A stage's compute is a function from Works to each work with its outcome, in any order; so a stage may look ahead over
-shards (parsing, embedding) or not, and a run holds the plans of those only that are worked on.
+A stage's compute is a function from Works to each work with its outcome, in any order. So a stage may look ahead over
+shards (parsing, embedding), and a run holds only the plans of the shards at work.
 """
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD
-from pipelines.fingerprint import bucket_of, fingerprint
-from pipelines.increments import DocumentState, bucket_output, output_hash
+from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
+from pipelines.fingerprint import bucket_of, combined, fingerprint
+from pipelines.fingerprint import shard_name as named
+from pipelines.increments import DocumentState, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
-from pipelines.schemas import schema_of
+from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
-from resources.state.merged_rows import as_table, merged
-from resources.state.stage_plan import StagePlan, input_hash
-from resources.state.stage_work import Compute, Makeshift, Outcome, Settled, StageReport, Work, Works, rows_of
-from resources.state.standing import Layout, Previous, Standing, StandingElsewhere, previous
+from resources.state.committed_files import Layout, Previous, Standing, StandingElsewhere, previous
+from resources.state.stage_work import (
+    Compute,
+    Makeshift,
+    Outcome,
+    Settled,
+    StageReport,
+    Work,
+    Works,
+    rows_of,
+    with_rows,
+)
 from resources.workers.task import Made
 
 if TYPE_CHECKING:
@@ -35,6 +45,135 @@ if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog, ManifestRow
     from resources.state.run import Run, StageProgress
+    from resources.state.stage_work import Rows
+
+
+# ---------------------------------------------------------------- merged rows
+#
+# Rows of a shard that are carried over and new ones, put together in order.
+
+
+FEW = 64
+"""Documents that are put between the rows that are kept; of more, all are sorted."""
+
+
+def as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
+    """A document's new rows of a table, in their order."""
+    if isinstance(result, Made):
+        return result.tables[table]
+    rows = result[table]
+    return to_table(record, sorted(rows, key=attrgetter("index")) if "index" in schema_of(record).names else rows)
+
+
+def merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
+    """Rows carried over and new ones, in order of documents, which both are in."""
+    import pyarrow as pa
+
+    parts = [part for part in (kept, *made) if part is not None and part.num_rows]
+    if not parts:
+        return to_table(record, ())
+    if kept is not None and len(made) <= FEW:
+        parts = list(_spliced(kept, [part for part in made if part.num_rows]))
+    arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
+    order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
+    return arrow.sort_by(order) if kept is not None and len(made) > FEW else arrow
+
+
+def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
+    """The parts in order, none of them copied."""
+    starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
+    ids, at = list(starts), 0
+    for part in made:
+        place = bisect_left(ids, part["doc_id"][0].as_py())
+        end = starts[ids[place]] if place < len(ids) else kept.num_rows
+        yield kept.slice(at, end - at)
+        yield part
+        at = end
+    yield kept.slice(at)
+
+
+# ---------------------------------------------------------------- stage plan
+#
+# What a stage has to do: which of its shards stand as they are, and of the others, one at a time, what is computed,
+# what is kept and what is let go of.
+
+
+Commits = Mapping[str, Mapping[int, "ManifestRow"]]
+"""Committed files, by table and shard."""
+
+
+def input_hash(inputs: Commits, shard: int) -> str:
+    """The hash of what a shard is made from."""
+    return combined(rows[shard].output for rows in inputs.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """A stage over the commits that a run of it begins with, so that a shard's plan is the same whenever it is made:
+    of its `inputs`, of what it looks at besides, and of what stands of it `before`.
+
+    `retried` are documents, by shard, that are tried again although nothing about them changed; all that failed are
+    where `retry_failed` says so."""
+
+    stage: Stage
+    tables: ParquetTables
+    inputs: Commits
+    looked_at: Commits
+    before: Previous
+    retried: Mapping[int, set[str]]
+    retry_failed: bool
+
+    def require(self, shards: Iterable[int]) -> None:
+        """Raises IndexStateError (`missing_input`) where what the stage reads was never made for one of them."""
+        for shard in shards:
+            for table, rows in (*self.inputs.items(), *self.looked_at.items()):
+                if shard not in rows:
+                    raise IndexStateError(
+                        f"{self.stage.name}: {named(shard)} of {table} has not been made with these settings; "
+                        f"materialise {MAKER[table].name} first",
+                        "missing_input",
+                    )
+
+    def input(self, shard: int) -> str:
+        return input_hash(self.inputs, shard)
+
+    def standing(self, shard: int) -> ManifestRow | None:
+        """The commit of a shard that stands as it is; None where there is something to do to it."""
+        before = self.before.first.get(shard)
+        if self.retry_failed or shard in self.retried or not isinstance(before, Standing):
+            return None
+        return before.row if before.input == self.input(shard) else None
+
+    def most(self, shard: int) -> int | None:
+        """How many documents of a shard that was never made are computed, as far as none of them failed in its inputs;
+        None of one of which some may be kept."""
+        if shard in self.before.first:
+            return None
+        return min(rows[shard].documents for rows in self.inputs.values())
+
+    def work(self, shard: int) -> Work:
+        """What is to be done to a shard."""
+        before = self.before.first.get(shard)
+        known = before.documents() if before else None
+        retried = self.retried.get(shard, set())
+        if self.retry_failed and known:
+            retried = retried.union(doc_id for doc_id, state in known.items() if state.failed is not None)
+        states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in self.inputs.items()}
+        todo = plan(states, known, retried)
+        files = {table: rows[shard].file for table, rows in (*self.inputs.items(), *self.looked_at.items())}
+        last = {table: rows[shard] for table, rows in self.before.tables.items() if shard in rows}
+        return Work(
+            self.stage, shard, todo.compute, files, self.tables, last, todo.reasons, todo.gone, kept=len(todo.keep)
+        )
+
+
+# ---------------------------------------------------------------- stage runner
+#
+# Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
+#
+# A stage's compute is a function from Works to each work with its outcome, in any order; so a stage may look ahead over
+# shards (parsing, embedding) or not, and a run holds the plans of those only that are worked on.
+
 
 LISTING = "raw_documents"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import ManifestRow
-    from resources.state.standing import Standing, StandingElsewhere
+    from resources.state.committed_files import Standing, StandingElsewhere
 
 _BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]

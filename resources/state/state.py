@@ -1,4 +1,4 @@
-"""One state, opened: its settings and parts, the run at hand, and the generation that is made or read.
+"""An opened state: its settings with the number of shards, its services, its current run and its generation.
 
 Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
 """
@@ -9,18 +9,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pipelines.fingerprint import shards_wanted
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen
 from resources.processes import give_back
 from resources.settings_file import Project
 from resources.state import generation as generations
+from resources.state.committed_files import Table
+from resources.state.generation import static_vectors
 from resources.state.listing import SourceListing
-from resources.state.parts import Parts
+from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
 from resources.state.stage_runner import StageRunner
-from resources.state.static_vectors import static_vectors
-from resources.state.table import Table
-from resources.state.warmup import Warmup
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
@@ -29,6 +29,34 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
     from resources.sources.book import Listed
     from resources.state.stage_work import Compute, StageReport
+
+
+# ---------------------------------------------------------------- layout
+#
+# How many shards a state has: chosen before anything is made of what is listed, and kept for all runs and machines.
+
+
+def settle(state: State, sources: Sequence[str] = ()) -> None:
+    """Settles on the number of shards of the settings, and where they leave it open raises it to what the files of
+    these sources, of all known ones where none is named, and the documents of others ask for. The listing is regrouped
+    by it; other tables are by the stages that make them.
+
+    Only for a run that is alone, before it makes anything. Raises SourceError."""
+    state.listing.regroup()
+    if state.project.settings.shards == "auto":
+        wanted = shards_wanted(state.listing.count(sources), state.settings.buckets)
+        if wanted > state.settings.shards_per_bucket:
+            state.parts.catalog.keep_layout(state.settings.buckets, wanted)
+            state.relaid()
+            state.listing.regroup()
+
+
+# ---------------------------------------------------------------- state
+#
+# One state, opened: its settings and parts, the run at hand, and the generation that is made or read.
+#
+# Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
+
 
 LAST_OF_TEXT = "chunk_contexts"
 """The stage after which a run lets go of the processes that work on documents."""

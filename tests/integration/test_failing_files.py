@@ -62,8 +62,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, noted)
 
+    from resources.state.parts import Warmup
     from resources.state.state import State
-    from resources.state.warmup import Warmup
 
     noting(subprocess.Popen, "__init__")
     noting(BaseProcess, "start")

@@ -9,9 +9,8 @@ from resources.llm.model import Spent
 from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
-from resources.state.built import Built, Missing
-from resources.state.run import Run
-from resources.state.run_record import record_of, with_records
+from resources.state.launched import record_of, with_records
+from resources.state.run import Built, Missing, Run
 from resources.state.stage_work import StageReport
 
 

@@ -1,18 +1,20 @@
-"""What was made last of each shard of a stage: under the present number of shards, or else under another one, whose
-files hold the same documents parted otherwise.
+"""The committed files of a stage or table, read by shard under any number of shards.
 
-So a state whose number of shards changes makes nothing again: what stands in its files is planned, kept and committed
-as what stands in a shard's own file is. A run that ends midway is gone on with by the next.
+Files that were written under another number of shards hold the same documents in other groups. They are planned, kept
+and committed like a shard's own file, so a state whose number of shards changes computes nothing again. If a run ends
+midway, the next one continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pipelines.errors import IndexStateError
 from pipelines.fingerprint import bucket_of, first_id, overlapping
-from pipelines.stages import WHOLE
+from pipelines.fingerprint import shard_name as named
+from pipelines.stages import MAKER, WHOLE
 from resources.parquet.tables import DOC_ID, as_states
 
 if TYPE_CHECKING:
@@ -22,6 +24,16 @@ if TYPE_CHECKING:
     from pipelines.records import Failure
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import ManifestRow
+    from resources.state.stage_runner import StageRunner
+
+
+# ---------------------------------------------------------------- standing
+#
+# What was made last of each shard of a stage: under the present number of shards, or else under another one, whose
+# files hold the same documents parted otherwise.
+#
+# So a state whose number of shards changes makes nothing again: what stands in its files is planned, kept and committed
+# as what stands in a shard's own file is. A run that ends midway is gone on with by the next.
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +160,54 @@ def previous(
         parts = {shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)}
         standing.update({shard: part for shard, part in parts.items() if part})
     return Previous(found, [failure for failure in failures if bucket_of(failure.doc_id, count) in lacking])
+
+
+# ---------------------------------------------------------------- table
+#
+# A table of a state under its present settings: the committed files, and what is in them.
+
+
+class Table:
+    """The committed shards of a table; each method looks at the manifest as it is then."""
+
+    def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
+        """`shards` are those that are looked at; all that there are where none are named."""
+        self._name, self._runner, self._shards = name, runner, shards
+
+    def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        """By shard; one whose file is gone was never made. Of these where they are named."""
+        return self._runner.manifest(self._name, shards)
+
+    def commit(self, shard: int) -> ManifestRow:
+        """Raises IndexStateError (`missing_input`) where the shard was never made."""
+        return committed(self._name, shard, self.commits([shard]))
+
+    def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """A shard's rows. Raises IndexStateError where it was never made, or its file is damaged."""
+        return self._runner.tables.read(self.commit(shard).file, columns)
+
+    def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
+        """Columns of these shards, one after the other; of all that are looked at and were made where none are
+        named."""
+        wanted = self._shards if shards is None else shards
+        for row in self.commits(wanted).values():
+            yield self._runner.tables.read(row.file, columns)
+
+    def values(self, shard: int, column: str) -> list[Any]:
+        """One column of a shard."""
+        found: list[Any] = self.read(shard, [column])[column].to_pylist()
+        return found
+
+    def column(self, name: str) -> list[Any]:
+        """One column of all shards that were made."""
+        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
+
+
+def committed(table: str, shard: int, commits: dict[int, ManifestRow]) -> ManifestRow:
+    """The commit of a shard; raises IndexStateError (`missing_input`) where it was never made."""
+    if shard not in commits:
+        part = table if shard == WHOLE else f"{named(shard)} of {table}"
+        raise IndexStateError(
+            f"{part} has not been made with these settings; materialise {MAKER[table].name} first", "missing_input"
+        )
+    return commits[shard]
