@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from assets.declare import asset, buckets_of
+from assets.declare import asset, buckets_of, patient
 from assets.metadata import attach, histogram, table
-from assets.retries import patient
 from resources.reports.status import overlap_rows
 from resources.stages.make import make
 from resources.state.state import State

@@ -1,19 +1,77 @@
-"""The one way an asset is declared, and buckets as Dagster partitions.
+"""The one way an asset is declared: its partitions, its retries, and no value passed to the next asset.
 
-The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls
-it. Every asset of buckets takes any set of them in one step.
+The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls it. Every asset of
+buckets takes any set of them in one step. Assets read and write tables by themselves; the I/O manager passes nothing.
+
+Steps that wait for a service are tried again in runs that Dagster launched, and fail at once in runs that a person
+watches. Dagster's RetryPolicy would also retry what no waiting mends, such as wrong settings.
 """
 
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
 
 import dagster as dg
 
 from assets.metadata import described
-from pipelines.errors import SettingsError
+from pipelines.errors import DatabaseError, ModelError, SettingsError
 from pipelines.stages import MAKER, STAGES
 from resources.dagster_instance.runs import coded
+
+# ---------------------------------------------------------------- retries
+#
+# Steps that wait for a service: tried again where nobody watches, at once an error where somebody does.
+#
+# Not a RetryPolicy: that also retries what no waiting mends, such as wrong settings, and a run that
+# its user interrupts.
+
+
+PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
+_UNATTENDED = ("dagster/schedule_name", "dagster/sensor_name", "dagster/backfill")
+"""Tags of runs that Dagster launched by itself."""
+
+
+def patient(body: Callable[..., Any]) -> Callable[..., Any]:
+    """The body of an asset that needs a service. What it committed before the failure stands."""
+
+    @wraps(body)
+    def run(context: dg.AssetExecutionContext, **resources: Any) -> Any:
+        try:
+            return body(context, **resources)
+        except (ModelError, DatabaseError) as error:
+            if not any(tag in context.run.tags for tag in _UNATTENDED):
+                raise
+            wait = PATIENCE.calculate_delay(context.retry_number + 1)
+            raise dg.RetryRequested(PATIENCE.max_retries, wait) from error
+
+    return run
+
+
+# ---------------------------------------------------------------- io
+#
+# What passes between assets: nothing. Each reads and writes tables by itself.
+
+
+class NothingPasses(dg.IOManager):
+    """Keeps no output and has no input. Dagster's own would let a run name a folder to pickle into, and with the one in
+    memory a run that was killed cannot be tried again from where it ended, which is how Dagster tries it."""
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """What an asset gives back is told by its metadata."""
+
+    def load_input(self, context: dg.InputContext) -> None:
+        raise dg.DagsterInvariantViolationError("assets read tables, not what another asset gave back")
+
+
+# ---------------------------------------------------------------- declare
+#
+# The one way an asset is declared, and buckets as Dagster partitions.
+#
+# The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls
+# it. Every asset of buckets takes any set of them in one step.
+
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)

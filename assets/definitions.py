@@ -5,18 +5,15 @@ from typing import Any
 
 import dagster as dg
 
+from assets.automation import access_job, changed_sources, dead_runs, embed_job, hourly_access, index_job, nightly
 from assets.checks import CHECKS
 from assets.chunks import chunks, corpus_statistics, packed_chunks
-from assets.declare import backfill_policy, bucket_partitions
+from assets.declare import NothingPasses, backfill_policy, bucket_partitions
 from assets.documents import raw_documents
 from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
 from assets.enrichment import chunk_contexts, document_summaries
 from assets.index import indexed_documents, kept_generations, search_index, term_statistics
-from assets.io import NothingPasses
-from assets.jobs import access_job, embed_job, index_job
 from assets.quality import retrieval_quality
-from assets.schedules import hourly_access, nightly
-from assets.sensors import changed_sources, dead_runs
 from assets.sentences import sentences
 from assets.structure import figure_descriptions, parsed_elements, structural_chunks
 from pipelines.settings.base import Settings

@@ -2,9 +2,8 @@
 
 import dagster as dg
 
-from assets.declare import asset, buckets_of
+from assets.declare import asset, buckets_of, patient
 from assets.metadata import attach
-from assets.retries import patient
 from resources.stages.make import link_sentences, make
 from resources.state.state import State
 

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 import dagster as dg
 
-from assets.declare import asset, buckets_of
+from assets.declare import asset, buckets_of, patient
 from assets.metadata import attach, changes, table
-from assets.retries import patient
 from resources.generations.publish import publish
 from resources.generations.upkeep import keep_up
 from resources.stages.make import freeze_terms, write_index

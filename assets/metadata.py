@@ -1,20 +1,164 @@
-"""What a person finds beside an asset in the UI: columns, counts, failures, histograms, samples."""
+"""The report that an asset gives Dagster: data versions by bucket, counts, failures, tables and pictures.
 
+Dagster compares data versions to find what is stale. People read the rest beside the asset in the UI.
+"""
+
+import base64
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from itertools import cycle
 from typing import Any
 
 import dagster as dg
 
-from assets.data_versions import log_made, manifests, parts_of
-from assets.pictures import bars, lines
+from pipelines.fingerprint import combined
 from pipelines.inert import inert
 from pipelines.schemas import schema_of
-from pipelines.stages import WHOLE, Stage
+from pipelines.stages import STAGES, WHOLE, Stage
 from pipelines.visible import one_line
+from resources.postgres.catalog import ManifestRow
 from resources.state.stage_work import StageReport
 from resources.state.state import State
+
+# ---------------------------------------------------------------- pictures
+#
+# Small pictures for the UI, as markdown images that carry their own data.
+
+
+_WIDTH, _HEIGHT = 560, 200
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 130, 12, 26
+_INK, _COLOURS = "#6b7280", ("#2563eb", "#d97706", "#059669", "#c026d3", "#dc2626", "#0891b2")
+
+
+def bars(alt: str, heights: Mapping[str, int]) -> str:
+    """One bar for each name, in order, with its height above it."""
+    most = max(heights.values(), default=1)
+    step = (_WIDTH - _LEFT) / max(1, len(heights))
+    named = max(1, round(len(heights) / 14))
+    parts = []
+    for number, (name, height) in enumerate(heights.items()):
+        left, top = _LEFT + number * step, _y(height / most)
+        parts.append(_rectangle(left + 1, top, max(1.0, step - 2), _y(0) - top))
+        if number % named == 0:
+            parts.append(_text(left + step / 2, _HEIGHT - 10, name, "middle"))
+    parts += [_text(_LEFT - 4, _y(1) + 4, str(most), "end"), _text(_LEFT - 4, _y(0), "0", "end")]
+    return _image(alt, parts)
+
+
+def lines(alt: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> str:
+    """One line for each series of values between 0 and 1, over the names in order; None is left out."""
+    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(names) - 1)
+    named = max(1, round(len(names) / 14))
+    parts = [_text(_LEFT - 4, _y(level) + 4, f"{level:g}", "end") + _rule(_y(level)) for level in (0, 0.5, 1)]
+    parts += [_text(_LEFT + at * step, _HEIGHT - 10, names[at], "middle") for at in range(0, len(names), named)]
+    for row, ((name, values), colour) in enumerate(zip(series.items(), cycle(_COLOURS), strict=False)):
+        points = [(_LEFT + at * step, _y(value)) for at, value in enumerate(values) if value is not None]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
+        parts.append(_text(_WIDTH - _RIGHT + 12, _TOP + 10 + 16 * row, name, "start", colour))
+    return _image(alt, parts)
+
+
+def _y(share: float) -> float:
+    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
+
+
+def _rectangle(x: float, y: float, width: float, height: float) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{_COLOURS[0]}"/>'
+
+
+def _rule(y: float) -> str:
+    return f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_INK}" stroke-opacity="0.3"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str, colour: str = _INK) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+
+
+def _image(alt: str, parts: Sequence[str]) -> str:
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
+        f'font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
+    )
+    return f"![{alt}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+
+
+# ---------------------------------------------------------------- data versions
+#
+# What Dagster compares to tell what is stale: the data version of what an asset holds, bucket by bucket, and the
+# versions that it was made from.
+
+
+_LOGGED_HERE = "__source_asset_observation__"
+"""Of an output with this in its metadata Dagster logs no materialisations by itself: it would give
+all partitions of a step the same data version."""
+
+
+def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]]) -> None:
+    """Logs what a stage made: every bucket of the step with its own data version and `metadata`, by number; what has
+    no buckets as WHOLE."""
+    versions = data_versions(context.resources.state, stage)
+    if context.assets_def.partitions_def is None:
+        context.set_data_version(context.asset_key, dg.DataVersion(versions[WHOLE]))
+        context.add_output_metadata(dict(metadata(WHOLE)))
+        return
+    made_from = _made_from(context)
+    for key in context.partition_keys:
+        version = {"dagster/data_version": versions[int(key)], "dagster/data_version_is_user_provided": "true"}
+        context.log_event(
+            dg.AssetMaterialization(
+                context.asset_key, metadata=metadata(int(key)), partition=key, tags={**made_from, **version}
+            )
+        )
+    context.add_output_metadata({_LOGGED_HERE: True})
+
+
+def data_versions(state: State, stage: str) -> dict[int, str]:
+    """By bucket, a hash of what a stage holds, from its commits. The key counts: a vector is told by its
+    text and the model, and what another key made is another table."""
+    tables = manifests(state, stage)
+    if WHOLE in tables[0]:
+        return {WHOLE: _version(tables, [WHOLE])}
+    found = {bucket: parts_of(state, stage, bucket) for bucket in range(state.settings.buckets)}
+    return {bucket: _version(tables, parts) for bucket, parts in found.items() if set(parts) <= tables[0].keys()}
+
+
+def _version(tables: list[dict[int, ManifestRow]], parts: list[int]) -> str:
+    return combined(text for part in parts for rows in tables for text in (rows[part].key, rows[part].output))[:16]
+
+
+def parts_of(state: State, stage: str, bucket: int) -> list[int]:
+    """What a bucket is committed in: its shards, or itself where its rows are in Postgres."""
+    return state.settings.shards_of([bucket]) if stage in STAGES else [bucket]
+
+
+def manifests(state: State, stage: str) -> list[dict[int, ManifestRow]]:
+    """The commits of a stage's tables by shard, or of the rows in Postgres."""
+    if stage in STAGES:
+        return [state.runner.manifest(table) for table in STAGES[stage].tables]
+    return [state.parts.catalog.manifest_of(stage, state.ensure_generation().schema)]
+
+
+def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:
+    """The tags by which Dagster knows what a materialisation was made from, as it writes them itself."""
+    key = context.asset_key
+    tags = {"dagster/code_version": str(context.assets_def.code_versions_by_key[key])}
+    for before in context.assets_def.asset_deps[key]:
+        for record in context.instance.fetch_materializations(before, limit=1).records:
+            assert record.asset_materialization is not None
+            name, found = before.to_user_string(), record.asset_materialization.tags or {}
+            tags[f"dagster/input_data_version/{name}"] = found.get("dagster/data_version", "")
+            tags[f"dagster/input_event_pointer/{name}"] = str(record.storage_id)
+    return tags
+
+
+# ---------------------------------------------------------------- metadata
+#
+# What a person finds beside an asset in the UI: columns, counts, failures, histograms, samples.
+
 
 Table = dg.TableMetadataValue | dg.TextMetadataValue
 

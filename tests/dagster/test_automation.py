@@ -19,11 +19,10 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
+from assets.declare import PATIENCE
 from assets.definitions import build_defs
 from assets.index import NIGHTLY
-from assets.metadata import histogram, score_chart, score_rows, table
-from assets.pictures import lines
-from assets.retries import PATIENCE
+from assets.metadata import histogram, lines, score_chart, score_rows, table
 from pipelines.errors import ModelError
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import close_dead_runs, dagster_home, present
@@ -297,7 +296,7 @@ def test_a_bucket_that_failed_is_repaired_by_itself(
 def test_a_run_that_nobody_watches_tries_the_embedder_again(
     indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch, tags: dict[str, str], retries: int
 ) -> None:
-    monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
+    monkeypatch.setattr("assets.declare.PATIENCE", PATIENCE._replace(delay=0))
     indexed.write("new.txt", "A sentence about the lighthouse at the point.")
     endpoint.next(endpoint.status(401))
     result = execute(dg.DagsterInstance.ephemeral(), list(BUCKETED), {**SPAN, **tags})
@@ -306,7 +305,7 @@ def test_a_run_that_nobody_watches_tries_the_embedder_again(
 
 
 def test_patience_ends(indexed: Project, endpoint: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assets.retries.PATIENCE", PATIENCE._replace(delay=0))
+    monkeypatch.setattr("assets.declare.PATIENCE", PATIENCE._replace(delay=0))
     indexed.write("new.txt", "A sentence about the harbour master.")
     names = [name for name in BUCKETED if name not in ("sentence_embeddings", "indexed_documents")]
     endpoint.next(*[endpoint.status(401)] * (PATIENCE.max_retries + 1))

@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from assets import sensors
+from assets import automation as sensors
 
 sensors.DEAD_SECONDS = 1
 
