@@ -1,4 +1,4 @@
-"""How the command speaks: tables, errors, JSON. What would steer a terminal is written as its number."""
+"""The output of a command: lines, tables, errors and JSON, with terminal control characters escaped."""
 
 from __future__ import annotations
 
@@ -14,6 +14,35 @@ import click
 
 from pipelines.errors import PinciteError
 from pipelines.visible import one_line, visible, visible_json
+
+# ---------------------------------------------------------------- lines
+#
+# What several texts are made of.
+
+
+MOST_LINES = 10
+BY_MODEL = "Written by a language model"
+SHORT_ID = 10
+"""Characters of an id that `pincite show` will hardly find twice."""
+
+
+def wrapped(text: str, indent: str = "   ") -> list[str]:
+    return [
+        part
+        for line in text.splitlines()
+        for part in textwrap.wrap(line, 96, initial_indent=indent, subsequent_indent=indent) or [""]
+    ]
+
+
+def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
+    """The first of what is said of documents, and how many more there are."""
+    lines = [f"{word}: {item['source']}/{item['uri']}: {item['message']}" for item in items[:MOST_LINES]]
+    return [*lines, f"{word}: {len(items) - MOST_LINES} more, all in --json"] if len(items) > MOST_LINES else lines
+
+
+# ---------------------------------------------------------------- console
+#
+# How the command speaks: tables, errors, JSON. What would steer a terminal is written as its number.
 
 
 class Block(str):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import block
-from pincite.text.lines import BY_MODEL, SHORT_ID, wrapped
+from pincite.console import BY_MODEL, SHORT_ID, block, wrapped
 from pincite.text.passages import pin
 
 ORDERS = "Gives orders to a language model, so it is quoted and no evidence"

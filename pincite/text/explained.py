@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pincite.console import Block, block, rows
-from pincite.text.lines import SHORT_ID
+from pincite.console import SHORT_ID, Block, block, rows
 from pincite.text.passages import pin
 from pipelines.visible import one_line
 

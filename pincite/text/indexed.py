@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pincite.console import block
-from pincite.text.lines import first_of
+from pincite.console import block, first_of
 
 
 def index_summary(result: dict[str, Any]) -> str:

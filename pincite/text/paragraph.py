@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.text.lines import SHORT_ID
+from pincite.console import SHORT_ID
 
 OPENING, CLOSING = ">>", "<<"
 _STEPS = {"next": "after the anchor", "previous": "before the anchor", "related": "related to the anchor"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import block, rows
-from pincite.text.lines import BY_MODEL, SHORT_ID, wrapped
+from pincite.console import BY_MODEL, SHORT_ID, block, rows, wrapped
 from pincite.text.paragraph import marked, reached
 from pipelines.terms import terms_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pincite.console import block, rows
-from pincite.text.lines import first_of
+from pincite.console import block, first_of, rows
 from resources.state.launched import ranges
 from resources.workers.sandbox import shown as sandbox_shown
 

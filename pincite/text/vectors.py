@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.console import block
-from pincite.text.lines import MOST_LINES
+from pincite.console import MOST_LINES, block
 
 
 def exported(result: dict[str, Any]) -> str:

@@ -19,8 +19,7 @@ from dagster._daemon.types import DaemonHeartbeat
 from sqlalchemy.exc import OperationalError
 
 from pincite import distributed
-from pincite.distributed import _error
-from pincite.following import STILL_SECONDS, Watch, require_daemon
+from pincite.distributed import STILL_SECONDS, Watch, _error, require_daemon
 from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
 from resources.dagster_instance.backfills import (
@@ -121,7 +120,7 @@ def test_a_daemon_is_told_by_a_new_sign_whatever_its_clock(
     lines: list[str] = []
     with pytest.raises(IndexStateError, match="is not there"):
         require_daemon(instance, lines.append, wait=0.0)
-    monkeypatch.setattr("pincite.following.time.sleep", lambda seconds: beat(instance, 1030.0))
+    monkeypatch.setattr("pincite.distributed.time.sleep", lambda seconds: beat(instance, 1030.0))
     require_daemon(instance, lines.append)
     assert lines == ["Dagster's daemon was silent for minutes; waiting for a sign of it"]
 
@@ -245,7 +244,7 @@ def test_a_run_that_failed_is_waited_for_while_dagster_has_not_decided_on_it(
             decide(run.run_id, {"dagster/will_retry": "true"})
 
     monkeypatch.setattr(instance, "add_run_tags", lambda *_: None)
-    monkeypatch.setattr("pincite.following.time.sleep", later)
+    monkeypatch.setattr("pincite.distributed.time.sleep", later)
     instance.report_run_failed(run, "killed")
     instance.update_backfill(kept.with_status(BulkActionStatus.COMPLETED_FAILED))
     lines = list[str]()
@@ -278,7 +277,7 @@ def test_an_attempt_that_dagster_forgot_is_not_waited_for(
         else:
             waited.append(now[0])
 
-    monkeypatch.setattr("pincite.following.time.sleep", daemon)
+    monkeypatch.setattr("pincite.distributed.time.sleep", daemon)
     lines = list[str]()
     watch = Watch(instance, _Rows(), backfill_id, lambda *_: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
     seen = watch.to_the_end()
