@@ -22,27 +22,17 @@ protect_children()
 import click
 
 from pincite import __version__
-from pincite.commands.ask import ask
-from pincite.commands.database import db
+from pincite.commands.asking import ask, explain, query, show
 from pincite.commands.demo import demo
-from pincite.commands.doctor import doctor
 from pincite.commands.evaluate import evaluate
-from pincite.commands.explain import explain
 from pincite.commands.generations import generations
-from pincite.commands.index import index
+from pincite.commands.index import export_texts, import_vectors, index, plan
 from pincite.commands.links import links
-from pincite.commands.mcp import mcp
 from pincite.commands.parse import parse
-from pincite.commands.plan import plan
-from pincite.commands.query import query
-from pincite.commands.serve import serve
-from pincite.commands.show import show
+from pincite.commands.serve import mcp, serve, tokens
+from pincite.commands.services import db, ui
 from pincite.commands.sources import sources
-from pincite.commands.status import status
-from pincite.commands.tokens import tokens
-from pincite.commands.ui import ui
-from pincite.commands.vectors import export_texts, import_vectors
-from pincite.commands.verify import verify
+from pincite.commands.status import doctor, status, verify
 from pincite.console import Block, emit, say
 
 

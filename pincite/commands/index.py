@@ -1,4 +1,7 @@
-"""`pincite index`: brings the index up to date."""
+"""The commands that update the index: `pincite index`, `plan`, `export-texts` and `import-vectors`.
+
+`plan` says what an update would do and cost. The last two let others embed the texts of an update.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,10 @@ import click
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
 from resources.processes import one_heap
+
+# ---------------------------------------------------------------- index
+#
+# `pincite index`: brings the index up to date.
 
 
 @click.command()
@@ -34,3 +41,72 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
     return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
+
+
+# ---------------------------------------------------------------- plan
+#
+# `pincite plan`: what the next run would do and buy.
+
+
+@click.command()
+@of_sources
+@placed
+def plan(place: Place, sources: tuple[str, ...]) -> int:
+    """Say what `pincite index` would add, change and remove, and what its language model would cost.
+
+    Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
+    estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
+    for again, llm.attempts times at most."""
+    one_heap()
+    from pincite.index import Index
+    from pincite.text.plan import plan_shown
+
+    with Progress() as progress, Index(place.project(), progress) as index:
+        result = index.plan(sources)
+    place.give(result, plan_shown)
+    return 0
+
+
+# ---------------------------------------------------------------- vectors
+#
+# `pincite export-texts` and `pincite import-vectors`: embedding that is done elsewhere.
+
+
+@click.command("export-texts")
+@click.argument("folder", metavar="FOLDER_OR_URI")
+@of_sources
+@click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
+@placed
+def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
+    """Write the texts that are to be embedded, as Parquet, for others to embed.
+
+    Documents are read first, as by `pincite index`, up to what is embedded. Nothing is embedded, and nothing else is
+    served afterwards than was before."""
+    one_heap()
+    from pincite.index import Index
+    from pincite.text.vectors import exported
+
+    with Progress() as progress, Index(place.project(), progress) as opened:
+        result = opened.export_texts(folder, sources, allow_deletions=allow_deletions)
+    place.give(result, exported)
+    return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
+
+
+@click.command("import-vectors")
+@click.argument("places", metavar="FILE_OR_FOLDER_OR_URI...", nargs=-1, required=True)
+@click.option("--check", is_flag=True, help="Only say what would be taken.")
+@click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
+@placed
+def import_vectors(place: Place, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
+    """Take vectors that others made of exported texts; the next `pincite index` embeds none of these.
+
+    A file with anything wrong in it is refused as a whole, and named; the others are taken."""
+    from pincite.index import open_index
+    from pincite.text.vectors import imported
+
+    with Progress() as progress, open_index(place.project(), progress) as opened:
+        result = opened.import_vectors(places, check=check, unchecked=unchecked)
+    place.give(result, imported)
+    if not result["refused"]:
+        return 0
+    return 1 if len(result["refused"]) == result["files"] else 3

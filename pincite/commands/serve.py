@@ -1,4 +1,4 @@
-"""`pincite serve`: the page, HTTP and MCP."""
+"""The commands that let others ask: `pincite serve`, `pincite mcp`, and `pincite tokens` for who may ask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, placed
+from pincite.commands.options import Place, group_option, placed
+
+# ---------------------------------------------------------------- serve
+#
+# `pincite serve`: the page, HTTP and MCP.
 
 
 @click.command()
@@ -27,3 +31,76 @@ def serve(place: Place, **given: Any) -> int:
     values = project.settings.serve.model_dump() | {name: value for name, value in given.items() if value is not None}
     serving = settings_from({"serve": values}, "pincite serve").serve
     return run_serve(replace(project, settings=project.settings.model_copy(update={"serve": serving})))
+
+
+# ---------------------------------------------------------------- mcp
+#
+# `pincite mcp`: the tools for an agent that starts a server of its own.
+
+
+@click.command()
+@group_option
+@placed
+def mcp(place: Place, groups: tuple[str, ...]) -> int:
+    """Answer an agent by MCP on standard input and output: search, fetch, page_image and ask.
+
+    The agent starts this itself: docs/guide/asking.md has the lines for its settings. It reads what everybody may
+    find, and what the groups may that are named here. Ends when its input does."""
+    from pincite.serve.stdio import answer_on_stdio
+
+    return answer_on_stdio(place.project(), groups)
+
+
+# ---------------------------------------------------------------- tokens
+#
+# `pincite tokens`: who may ask the server, and for which groups.
+
+
+@click.group()
+def tokens() -> None:
+    """Tokens for those who ask `pincite serve`, where serve.auth is tokens."""
+
+
+@tokens.command()
+@click.argument("name")
+@group_option
+@click.option("--operator", is_flag=True, help="Sees the names of all failed documents.")
+@placed
+def add(place: Place, name: str, groups: tuple[str, ...], operator: bool) -> int:
+    """Make a token for NAME, which is printed once and kept nowhere."""
+    from pincite.serve.tokens import TokenFile
+    from resources.search.search_options import asked_groups
+
+    token = TokenFile(place.project().state).add(name, asked_groups(groups), operator)
+    place.give({"name": name, "token": token}, lambda made: made["token"])
+    return 0
+
+
+@tokens.command("list")
+@placed
+def list_(place: Place) -> int:
+    """Names with their groups; no token is kept, so none is shown."""
+    from pincite.console import rows
+    from pincite.serve.tokens import TokenFile
+
+    found = TokenFile(place.project().state).all()
+    told = {
+        name: {"groups": list(it.groups), "operator": it.operator, "created": it.created}
+        for name, it in sorted(found.items())
+    }
+    operates = {True: "yes", False: ""}
+    table = [(name, ", ".join(it.groups), operates[it.operator], it.created) for name, it in sorted(found.items())]
+    place.give(told, lambda _: rows(table, ("name", "groups", "operator", "created")))
+    return 0
+
+
+@tokens.command()
+@click.argument("name")
+@placed
+def remove(place: Place, name: str) -> int:
+    """Take the token of NAME away; it holds no more from the next request on."""
+    from pincite.serve.tokens import TokenFile
+
+    TokenFile(place.project().state).remove(name)
+    place.give({"removed": name}, lambda _: f"{name} has no token any more")
+    return 0

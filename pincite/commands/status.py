@@ -1,10 +1,83 @@
-"""`pincite status`: what a state holds."""
+"""The commands that inspect: `pincite status` (contents), `verify` (integrity) and `doctor` (this machine)."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from pincite.commands.options import Place, placed
+from pincite.console import Block, block
+from pincite.progress import Progress
+from resources.processes import one_heap
+
+# ---------------------------------------------------------------- examined
+#
+# What `pincite doctor` found, in lines.
+
+
+def examined_shown(result: dict[str, Any]) -> Block:
+    width = max(len(check["name"]) for check in result["checks"])
+    return block([*(line for check in result["checks"] for line in _lines(check, width)), _sum(result)])
+
+
+def _lines(check: dict[str, str], width: int) -> Iterator[str]:
+    yield f"{check['severity']:7}  {check['name']:{width}}  {check['found']}"
+    if check["remedy"]:
+        yield f"{'':7}  {'':{width}}  -> {check['remedy']}"
+
+
+def _sum(result: dict[str, Any]) -> str:
+    counts = Counter(check["severity"] for check in result["checks"])
+    told = [f"{count} {kind}{'s' * (count > 1)}" for kind in ("failure", "warning") if (count := counts[kind])]
+    if result["ok"]:
+        return f"pincite can work here{': ' * bool(told)}{''.join(told)}"
+    return f"{' and '.join(told)}: pincite cannot work here before the failures are mended"
+
+
+# ---------------------------------------------------------------- doctor
+#
+# `pincite doctor`: what keeps pincite from working here, and what to do.
+
+
+@click.command()
+@click.option("--ask-models", is_flag=True, help="Also send each endpoint's model one word, which may cost.")
+@placed
+def doctor(place: Place, ask_models: bool) -> int:
+    """Look at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights.
+
+    Needs no index and no settings. Sends no text of documents, and buys nothing unless asked to."""
+    from resources.reports.doctor.examine import examine
+
+    result = examine(place.project, ask_models)
+    place.give(result, examined_shown)
+    return 0 if result["ok"] else 1
+
+
+# ---------------------------------------------------------------- verify
+#
+# `pincite verify`: whether all is there that should be.
+
+
+@click.command()
+@placed
+def verify(place: Place) -> int:
+    """Whether everything that should be there is, row by row; exit code 0 only then."""
+    one_heap()
+    from pincite.index import open_index
+    from pincite.text.state import verified_shown
+
+    with Progress() as progress, open_index(place.project(), progress) as opened:
+        result = opened.verify()
+    place.give(result, verified_shown)
+    return 0 if result["ok"] else 1
+
+
+# ---------------------------------------------------------------- status
+#
+# `pincite status`: what a state holds.
 
 
 @click.command()

@@ -1,4 +1,7 @@
-"""`pincite db`: the life of the state's server."""
+"""The commands for the services of a state: `pincite ui` (Dagster) and `pincite db` (Postgres).
+
+`pincite db stop` refuses to stop the database while the UI runs.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,32 @@ from pipelines.errors import IndexStateError, UsageError
 
 if TYPE_CHECKING:
     from resources.settings_file import Project
+
+
+# ---------------------------------------------------------------- ui
+#
+# `pincite ui`: Dagster's UI on a state.
+
+
+@click.command()
+@click.option("--port", default=3000, show_default=True, type=int)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Plain HTTP: keep it on loopback.")
+@click.option("--allowed-host", "names", multiple=True, metavar="NAME", help="A name that a proxy serves the UI under.")
+@click.option("--read-only", is_flag=True, help="Show everything, launch and change nothing.")
+@placed
+def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
+    """Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
+
+    The address that it prints has a token, without which nobody is let in: a new one at every start, or the value
+    of PINCITE_UI_TOKEN."""
+    from pincite.ui.services import run_ui
+
+    return run_ui(place.project(), host, port, read_only, names)
+
+
+# ---------------------------------------------------------------- database
+#
+# `pincite db`: the life of the state's server.
 
 
 @click.command()

@@ -1,0 +1,113 @@
+"""The commands that read passages: `pincite query`, `ask`, `show` and `explain`.
+
+`query` and `ask` put the question to a running server of the state if there is one, since its models are loaded.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pincite.commands.options import Place, generation_option, group_option, placed, searching
+
+# ---------------------------------------------------------------- query
+#
+# `pincite query`: passages for a question.
+
+
+@click.command()
+@click.argument("text")
+@searching
+@click.option("--explain", is_flag=True, help="Show what every stage made of each hit.")
+@placed
+def query(place: Place, text: str, explain: bool, **options: Any) -> int:
+    """Find passages; each with document, page, box and the headings above it."""
+    from pincite.serve.client import answered
+    from pincite.text.passages import hits_shown
+
+    project = place.project()
+    result = answered(project, "query", text, options)
+    if result is None:
+        from pincite.index import open_index
+
+        with open_index(project) as opened:
+            result = opened.query(text, **options)
+    place.give(result, lambda found: hits_shown(found, explain))
+    return 0
+
+
+# ---------------------------------------------------------------- ask
+#
+# `pincite ask`: an answer with its places.
+
+
+@click.command()
+@click.argument("text")
+@click.option("--option", "options", multiple=True, metavar="LETTER=TEXT", help="An answer to choose; may be repeated.")
+@searching
+@placed
+def ask(place: Place, text: str, **options: Any) -> int:
+    """Answer a question from the documents, each claim with its document and page.
+
+    A language model writes the answer where the settings name one (llm.base_url and llm.model); what it says is
+    checked against the places it cites. Else the best supported sentences are given word for word. Says so when
+    the documents do not answer the question."""
+    from pincite.serve.client import answered
+    from pincite.text.answer import answer_shown
+
+    project = place.project()
+    result = answered(project, "ask", text, options)
+    if result is None:
+        from pincite.index import open_index
+
+        with open_index(project) as opened:
+            result = opened.ask(text, **options)
+    place.give(result, answer_shown)
+    return 0
+
+
+# ---------------------------------------------------------------- show
+#
+# `pincite show`: a passage or a sentence by its id.
+
+
+@click.command()
+@click.argument("named", metavar="ID")
+@click.option("--image", metavar="PAGE.png", type=click.Path(path_type=Path), help="Draw its page with it marked.")
+@group_option
+@generation_option("Look in")
+@placed
+def show(place: Place, named: str, **options: Any) -> int:
+    """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
+
+    `pincite query` prints the ids. What goes on to another page is drawn on PAGE.png, PAGE-2.png and so on."""
+    from pincite.index import open_index
+    from pincite.text.passages import passage_shown
+
+    with open_index(place.project()) as opened:
+        result = opened.show(named, **options)
+    place.give(result, passage_shown)
+    return 0
+
+
+# ---------------------------------------------------------------- explain
+#
+# `pincite explain`: what made a passage.
+
+
+@click.command()
+@click.argument("chunk")
+@group_option
+@generation_option("Look in")
+@placed
+def explain(place: Place, chunk: str, **options: Any) -> int:
+    """What made a passage: every stage from its document to its vector, when, why, and at what cost."""
+    from pincite.index import open_index
+    from pincite.text.explained import explanation_shown
+
+    with open_index(place.project()) as opened:
+        result = opened.explain(chunk, **options)
+    place.give(result, explanation_shown)
+    return 0
