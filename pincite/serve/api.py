@@ -1,22 +1,31 @@
-"""HTTP with JSON: what the commands give, by addresses."""
+"""The HTTP application: its addresses for programs, their JSON, and the form in which each asker gets an error.
+
+Chat, pages and the tools for agents are modules of their own, which `application` joins.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel
+from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from pincite import __version__
-from pincite.serve.guard import asker_of, for_groups
+from pincite.serve.access import Access
+from pincite.serve.chat import Chat
+from pincite.serve.guard import FOR_PROGRAMS, Guard, asker_of, error, for_groups
+from pincite.serve.pages import Pages
 from pincite.serve.requests import (
     UNFORESEEN,
     Ask,
@@ -31,10 +40,18 @@ from pincite.serve.requests import (
     told_of,
 )
 from pincite.serve.service import Service
-from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, Download, as_events, event, telling
-from pincite.serve.turns import caller_of
+from pincite.serve.turns import PRIVATE, STILL_AT_WORK, Busy, Download, as_events, caller_of, event, telling
 from pipelines.errors import DocumentError, PinciteError, UsageError
 from pipelines.inert import clear
+
+if TYPE_CHECKING:
+    from pincite.serve.mcp_server import OverHttp
+
+
+# ---------------------------------------------------------------- api
+#
+# HTTP with JSON: what the commands give, by addresses.
+
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
@@ -260,3 +277,59 @@ _RESPONSES = {
         },
     },
 }
+
+
+# ---------------------------------------------------------------- app
+#
+# All that is served, as one ASGI application.
+
+
+_TOLD = {404: "nothing is served at this address", 405: "this address does not take requests of this method"}
+"""Sentences for the statuses that Starlette gives without one."""
+
+
+def application(
+    service: Service,
+    access: Access,
+    url: str,
+    names: Collection[str] = (),
+    any_address: bool = False,
+    answers_by_model: bool = False,
+    agents: OverHttp | None = None,
+) -> ASGIApp:
+    """Page, HTTP and chat over a service, and the tools for `agents` where there are any. `url` is what links begin
+    with; `names` are hosts that it is reached by, besides loopback."""
+    pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
+    routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
+
+    def failed(request: Request, status: int, code: str, message: str) -> Response:
+        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(FOR_PROGRAMS)
+        return pages.failed(request, status, code, message) if page else error(status, code, message)
+
+    async def by_pincite(request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, PinciteError)
+        status = status_of(problem)
+        if status >= 500 and not isinstance(problem, Busy):
+            LOG.warning("%s: %s", problem.code, problem)
+        answer = failed(request, status, problem.code, told_of(problem))
+        if isinstance(problem, Busy):
+            answer.headers["Retry-After"] = "2"
+        return answer
+
+    async def by_http(request: Request, problem: Exception) -> Response:
+        assert isinstance(problem, HTTPException)
+        code = HTTPStatus(problem.status_code).name.lower()
+        told = _TOLD.get(problem.status_code, problem.detail)
+        return failed(request, problem.status_code, code, told)
+
+    async def gone(request: Request, problem: Exception) -> Response:
+        return Response(status_code=400)  # nobody is there who could read it
+
+    async def unforeseen(request: Request, problem: Exception) -> Response:
+        return failed(request, 500, "internal", UNFORESEEN)
+
+    handlers: dict[Any, Any] = {
+        PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
+    }  # fmt: skip
+    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=agents.lifespan if agents else None)
+    return Guard(app, access, names, any_address)

@@ -23,8 +23,7 @@ from pincite.serve.access import Asker
 from pincite.serve.guard import asker_of
 from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, place_of, told_of
 from pincite.serve.service import Service
-from pincite.serve.streaming import PRIVATE, STILL_AT_WORK, as_events, event, telling
-from pincite.serve.turns import caller_of
+from pincite.serve.turns import PRIVATE, STILL_AT_WORK, as_events, caller_of, event, telling
 from pipelines.errors import PinciteError, UsageError
 from pipelines.inert import clear, inert
 from pipelines.parsing.markdown_view import escaped

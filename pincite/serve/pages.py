@@ -17,8 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from pincite.serve.access import COOKIE, Access, Asker, ByToken
 from pincite.serve.guard import asker_of
-from pincite.serve.matching import best_sentences, set_off
-from pincite.serve.reader import Reader, Reading
+from pincite.serve.reader import Reader, Reading, best_sentences, set_off
 from pincite.serve.requests import Search, checked, number_in, told_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Busy, caller_of

@@ -1,4 +1,7 @@
-"""`pincite serve`: one process that answers, or several that share the sockets, until it is asked to end."""
+"""The life of a server: `pincite serve` in one process or several, and `pincite mcp` on standard input.
+
+Processes of `pincite serve` share the sockets. Each answers until it is asked to end.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 from pincite import __version__
 from pincite.console import say
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
-from pincite.serve.access import access_of
-from pincite.serve.client import FILE, identity
-from pincite.serve.mcp_tools import INSTALL, sdk_is_installed
-from pipelines.errors import PinciteError
+from pincite.serve.access import Asker, access_of
+from pincite.serve.client import FILE, identity, offered
+from pincite.serve.mcp_tools import INSTALL, Tools, sdk_is_installed
+from pipelines.errors import PinciteError, UsageError
 from resources.child_process import tied_command
 from resources.settings_file import Project, locate
 from resources.state.private import private
@@ -32,6 +35,46 @@ from resources.state.private import private
 if TYPE_CHECKING:
     from pincite.serve.mcp_server import OverHttp
     from pincite.serve.service import Service
+
+
+# ---------------------------------------------------------------- stdio
+#
+# `pincite mcp`: an agent's own server, on standard input and output.
+
+
+def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
+    """Answers for these groups until standard input ends, then returns 0. Raises UsageError without the SDK,
+    IndexStateError where there is no index."""
+    if not sdk_is_installed():
+        raise UsageError(f"agents are answered with the protocol's SDK, which is not installed: {INSTALL}")
+    import anyio
+
+    from pincite.serve.mcp_server import serve_stdio, server_of
+    from pincite.serve.service import Service
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    asker = Asker("owner", tuple(groups))
+    with closing(Service(project)) as service:
+
+        def leave() -> NoReturn:
+            service.close()
+            os._exit(0)
+
+        say(f"answers an agent on standard input and output (state {project.state}); Ctrl-C stops it")
+        anyio.run(serve_stdio, server_of(Tools(service, reader_address(project)), lambda context: asker), leave)
+    return 0
+
+
+def reader_address(project: Project) -> str:
+    """Where people read what is cited: at the server that runs on the state, else where `pincite serve` would be."""
+    server, settings = offered(project), project.settings.serve
+    return settings.url or (server["url"] if server else f"http://127.0.0.1:{settings.port}")
+
+
+# ---------------------------------------------------------------- run
+#
+# `pincite serve`: one process that answers, or several that share the sockets, until it is asked to end.
+
 
 TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
 """JSON that a process which answers gets from the one that started it."""
@@ -89,7 +132,7 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
     import uvicorn
 
     from pincite.connections import LARGEST_HEAD, Connections, limits_for
-    from pincite.serve.app import application
+    from pincite.serve.api import application
     from pincite.serve.service import Service
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)

@@ -22,12 +22,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent, TextResourceContents
 from PIL import Image
 
-from pincite.serve.access import Asker, access_of
-from pincite.serve.app import application
+from pincite.serve.access import Asker, TokenFile, access_of
+from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Fetch, Tools
 from pincite.serve.service import Service
-from pincite.serve.tokens import TokenFile
 from pipelines.errors import IndexStateError
 from resources.settings_file import locate
 from tests.support.asgi import in_thread

@@ -15,10 +15,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.index import open_index
-from pincite.serve.access import access_of
-from pincite.serve.app import application
+from pincite.serve.access import TokenFile, access_of
+from pincite.serve.api import application
 from pincite.serve.service import Service
-from pincite.serve.tokens import TokenFile
 from pipelines.errors import IndexStateError
 from resources.postgres.catalog import MembershipTable
 from resources.postgres.database import Database

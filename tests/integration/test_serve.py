@@ -17,10 +17,9 @@ from typing import Any, get_args
 import pytest
 from starlette.testclient import TestClient
 
-from pincite.serve.access import access_of
-from pincite.serve.app import application
+from pincite.serve.access import TokenFile, access_of
+from pincite.serve.api import application
 from pincite.serve.service import Service
-from pincite.serve.tokens import TokenFile
 from pipelines.errors import DocumentError
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import RerankerName, StrategyName

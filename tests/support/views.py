@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
 from pincite.serve.access import Asker
-from pincite.serve.app import application
+from pincite.serve.api import application
 from pincite.serve.mcp_server import server_of
 from pincite.serve.mcp_tools import Tools
 from pincite.serve.requests import UNFORESEEN

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from starlette.requests import HTTPConnection
 
-from pincite.serve.access import ByProxy, ByToken, access_of
-from pincite.serve.tokens import TokenFile
+from pincite.serve.access import ByProxy, ByToken, TokenFile, access_of
 from pipelines.errors import SettingsError
 from pipelines.settings.base import settings_from
 from pipelines.settings.serve import ServeSettings

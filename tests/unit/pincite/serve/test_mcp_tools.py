@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcp import Client, MCPError
 
 from pincite.serve.access import Anybody, Asker
-from pincite.serve.app import application
+from pincite.serve.api import application
 from pincite.serve.chat import markdown_answer
 from pincite.serve.mcp_server import server_of
 from pincite.serve.mcp_tools import Tools, meant, parts_of, whole_name

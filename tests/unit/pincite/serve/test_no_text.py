@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.serve.access import Anybody
-from pincite.serve.app import application
+from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Tools
 from tests.support.bare_index import URL, bare_service

@@ -11,11 +11,10 @@ import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from pincite.serve.access import Access, Anybody, ByProxy, ByToken
-from pincite.serve.app import application
+from pincite.serve.access import Access, Anybody, ByProxy, ByToken, TokenFile
+from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Tools
-from pincite.serve.tokens import TokenFile
 from pipelines.settings.serve import ServeSettings
 from tests.support.bare_index import URL, bare_service
 

@@ -12,7 +12,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from pincite.serve.access import Anybody, Asker
-from pincite.serve.app import application
+from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Tools
 from pincite.serve.turns import Queues

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pincite.serve.structure import MOST_CHARACTERS, MOST_ROWS, PART_CHARACTERS, Marks, marks_hold, part, parts
+from pincite.serve.reader import MOST_CHARACTERS, MOST_ROWS, PART_CHARACTERS, Marks, marks_hold, part, parts
 from pipelines.records import Cell, Element
 
 

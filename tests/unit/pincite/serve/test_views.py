@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.serve.access import Anybody, Asker
-from pincite.serve.app import application
+from pincite.serve.api import application
 from pincite.serve.mcp_tools import Fetch, Tools
 from pincite.text.outline import outline_shown
 from pincite.text.passages import excerpt
