@@ -55,7 +55,7 @@ def ask(place: Place, text: str, **options: Any) -> int:
     checked against the places it cites. Else the best supported sentences are given word for word. Says so when
     the documents do not answer the question."""
     from pincite.serve.client import answered
-    from pincite.text.answer import answer_shown
+    from pincite.text.passages import answer_shown
 
     project = place.project()
     result = answered(project, "ask", text, options)
@@ -105,7 +105,7 @@ def show(place: Place, named: str, **options: Any) -> int:
 def explain(place: Place, chunk: str, **options: Any) -> int:
     """What made a passage: every stage from its document to its vector, when, why, and at what cost."""
     from pincite.index import open_index
-    from pincite.text.explained import explanation_shown
+    from pincite.text.passages import explanation_shown
 
     with open_index(place.project()) as opened:
         result = opened.explain(chunk, **options)

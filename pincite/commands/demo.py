@@ -32,7 +32,7 @@ def demo(folder: Path, as_json: bool) -> None:
 def _demo(folder: Path, as_json: bool) -> int:
     from pincite.demo import asked, asked_shown, write_library
     from pincite.index import Index
-    from pincite.text.indexed import index_summary, seconds_shown
+    from pincite.text.reports import index_summary, seconds_shown
     from resources.settings_file import DEFAULT_FILE, locate
 
     began = time.perf_counter()

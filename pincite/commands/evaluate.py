@@ -68,7 +68,7 @@ def evaluate(
     if matrix:
         return _matrix(place, questions, matrix, experiments, options)
     from pincite.index import open_index
-    from pincite.text.scores import scores_shown
+    from pincite.text.reports import scores_shown
 
     with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.evaluate(questions, **options)
@@ -99,7 +99,7 @@ def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | Non
     """Needs no index of the user's own; 3 where some runs failed."""
     one_heap()
     from pincite.index import Index
-    from pincite.text.scores import matrix_shown
+    from pincite.text.reports import matrix_shown
 
     try:
         with Progress() as progress, Index(place.project(), progress) as index:

@@ -21,7 +21,7 @@ def generations() -> None:
 def generations_list(place: Place) -> int:
     """Every generation: its embedder, rows, size, scores, and why it is not live."""
     from pincite.index import open_index
-    from pincite.text.state import generations_shown
+    from pincite.text.reports import generations_shown
 
     with open_index(place.project()) as opened:
         found = opened.generations()

@@ -28,7 +28,7 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
     """Index new and changed documents of every known source, or of those named."""
     one_heap()
     from pincite.index import Index
-    from pincite.text.indexed import index_summary
+    from pincite.text.reports import index_summary
 
     with Progress() as progress, Index(place.project(), progress) as opened:
         options = {"allow_deletions": allow_deletions, "retry_failed": retry_failed}
@@ -59,7 +59,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     for again, llm.attempts times at most."""
     one_heap()
     from pincite.index import Index
-    from pincite.text.plan import plan_shown
+    from pincite.text.reports import plan_shown
 
     with Progress() as progress, Index(place.project(), progress) as index:
         result = index.plan(sources)
@@ -84,7 +84,7 @@ def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_dele
     served afterwards than was before."""
     one_heap()
     from pincite.index import Index
-    from pincite.text.vectors import exported
+    from pincite.text.reports import exported
 
     with Progress() as progress, Index(place.project(), progress) as opened:
         result = opened.export_texts(folder, sources, allow_deletions=allow_deletions)
@@ -102,7 +102,7 @@ def import_vectors(place: Place, places: tuple[str, ...], check: bool, unchecked
 
     A file with anything wrong in it is refused as a whole, and named; the others are taken."""
     from pincite.index import open_index
-    from pincite.text.vectors import imported
+    from pincite.text.reports import imported
 
     with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.import_vectors(places, check=check, unchecked=unchecked)

@@ -43,7 +43,7 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
         if options[name] is not None:
             raise UsageError(f"--{name.replace('_', '-')} goes with --sweep")
     from pincite.index import open_index
-    from pincite.text.links import links_shown
+    from pincite.text.reports import links_shown
 
     with open_index(place.project()) as opened:
         result = opened.links(options["generation"], options["groups"], strongest)
@@ -55,7 +55,7 @@ def _sweep(
     place: Place, thresholds: str | None, plot: Path | None, with_options: OptionsUse | None, **options: Any
 ) -> int:
     from pincite.index import open_index
-    from pincite.text.links import sweep_shown
+    from pincite.text.reports import sweep_shown
 
     project, floors = place.project(), _cosines(thresholds)
     with Progress() as progress, open_index(project, progress) as opened:
@@ -74,7 +74,7 @@ def _cosines(written: str | None) -> list[float]:
 
 
 def _draw(result: dict[str, Any], file: Path) -> None:
-    from pincite.text.links import sweep_panels
+    from pincite.text.reports import sweep_panels
     from resources.evaluation.plots import figure
     from resources.processes import for_the_user
 

@@ -65,6 +65,6 @@ def _asked_for(
         for warning in document.warnings:
             say(f"warning: {warning}")
         return Block(markdown_of(elements).rstrip("\n"))
-    from pincite.text.outline import outline_shown
+    from pincite.text.reports import outline_shown
 
     return outline_shown(document, found.reading.parsed, elements)

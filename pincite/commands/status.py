@@ -67,7 +67,7 @@ def verify(place: Place) -> int:
     """Whether everything that should be there is, row by row; exit code 0 only then."""
     one_heap()
     from pincite.index import open_index
-    from pincite.text.state import verified_shown
+    from pincite.text.reports import verified_shown
 
     with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.verify()
@@ -85,7 +85,7 @@ def verify(place: Place) -> int:
 def status(place: Place) -> int:
     """Generations, sources, counts, failures and costs."""
     from pincite.index import open_index
-    from pincite.text.state import status_shown
+    from pincite.text.reports import status_shown
 
     with open_index(place.project()) as opened:
         result = opened.status()

@@ -9,7 +9,7 @@ import pyarrow.parquet  # noqa: F401
 
 import assets.definitions  # noqa: F401
 import pincite.run
-import pincite.text.indexed  # noqa: F401
+import pincite.text.reports  # noqa: F401
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
 from tests.faults import work_here

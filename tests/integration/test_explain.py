@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pincite.text.explained import explanation_shown
+from pincite.text.passages import explanation_shown
 from pipelines.errors import IndexStateError
 from resources.parquet.tables import ParquetTables
 from resources.reports.explain import explain

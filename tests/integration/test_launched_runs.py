@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pincite.text.state import _worker_shown
+from pincite.text.reports import _worker_shown
 from resources.dagster_instance.home import SESSION
 from resources.postgres.catalog import TOLD_EVERY, LaunchedRuns, OwnRun
 from resources.postgres.database import Database

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pincite.text.links import links_shown, sweep_shown
+from pincite.text.reports import links_shown, sweep_shown
 from pipelines.ports import Filters
 from pipelines.records import SentenceLink
 from resources.evaluation.link_sweep import SweptIndex

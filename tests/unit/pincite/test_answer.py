@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.text.answer import answer_shown
+from pincite.text.passages import answer_shown
 
 HIT = {"source": "docs", "uri": "a.pdf", "page_start": 3, "page_end": 4}
 ANSWER: dict[str, Any] = {

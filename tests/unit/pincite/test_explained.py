@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.text.explained import explanation_shown
+from pincite.text.passages import explanation_shown
 
 HASHES = {name: 4 * (8 * digit) for name, digit in zip("abcdef", "abcdef", strict=True)}
 RUN = "0b2c3d4e-0000-4000-8000-000000000000"

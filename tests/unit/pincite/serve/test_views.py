@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from pincite.serve.access import Anybody, Asker
 from pincite.serve.api import application
 from pincite.serve.mcp_tools import Fetch, Tools
-from pincite.text.outline import outline_shown
 from pincite.text.passages import excerpt
+from pincite.text.reports import outline_shown
 from pipelines.parsing.elements import KINDS
 from pipelines.records import Cell, Element, ParsedDocument, ParsedFile
 from tests.support.bare_index import URL, Bare, bare_service
