@@ -29,7 +29,7 @@ from resources.state.private import private
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"
-"""JSON that the webserver gets from here: what pincite/ui/guard.py and its listening socket need."""
+"""JSON that the webserver gets from here: what pincite/ui/webserver.py and its listening socket need."""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WORKSPACE = """\

@@ -12,7 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from pincite.ui.guard import NO_TOKEN, ONLY_GRAPHQL, OTHER_HOST, OTHER_SITE, Guard
+from pincite.ui.webserver import NO_TOKEN, ONLY_GRAPHQL, OTHER_HOST, OTHER_SITE, Guard
 
 TOKEN = "a-token-of-the-test-and-nothing-else"
 HERE = "127.0.0.1:3000"
