@@ -40,11 +40,8 @@ from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E
 from pipelines.records import Chunk  # noqa: E402
 from pipelines.settings.models import EmbedderSettings  # noqa: E402
 from resources.models.embedders.e5_weights import StaticEmbedder  # noqa: E402
-from resources.models.embedders.registry import (  # noqa: E402
-    ENGLISH,
-    make_embedder,
-    resolve,
-)
+from resources.models.embedders.loaded import make_embedder  # noqa: E402
+from resources.models.embedders.specs import ENGLISH, resolve  # noqa: E402
 
 K = 5
 METRICS = ("recall", "precision", "IoU", "precision-omega")

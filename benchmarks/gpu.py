@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pipelines.settings.models import EmbedderSettings  # noqa: E402  (the path above finds it)
-from resources.models.embedders.registry import ENGLISH, MULTILINGUAL, resolve  # noqa: E402
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, resolve  # noqa: E402
 from resources.models.embedders.transformer import TransformerEmbedder  # noqa: E402
 
 LARGE = "large"

@@ -32,8 +32,8 @@ BARE = """
 import json, sys, time
 started = time.perf_counter()
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.registry import make_embedder
-from resources.models.embedders.registry import resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import resolve
 texts, preset = json.load(open(sys.argv[1])), sys.argv[2]
 settings = EmbedderSettings()
 model = make_embedder(resolve(settings, preset), settings)

@@ -36,10 +36,8 @@ from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import Question, retrieve  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
-from resources.models.embedders.registry import (  # noqa: E402
-    EmbedderSpec,
-    make_embedder,
-)
+from resources.models.embedders.loaded import make_embedder  # noqa: E402
+from resources.models.embedders.specs import EmbedderSpec  # noqa: E402
 from resources.models.embedders.transformer import TransformerEmbedder  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402

@@ -22,12 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from pipelines.settings.models import EmbedderSettings  # noqa: E402  (the path above finds it)
-from resources.models.embedders.registry import (  # noqa: E402
-    ENGLISH,
-    make_embedder,
-    package_folder,
-    resolve,
-)
+from resources.models.embedders.loaded import make_embedder  # noqa: E402
+from resources.models.embedders.specs import ENGLISH, package_folder, resolve  # noqa: E402
 from resources.models.embedders.transformer import faster_type  # noqa: E402
 
 CHARACTERS = 1600

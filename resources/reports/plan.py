@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pipelines.settings.base import Settings
     from pipelines.settings.models import EmbedderSettings
     from resources.llm.replies import ReplyStore
-    from resources.models.embedders.registry import EmbedderSpec
+    from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import Catalog
     from resources.settings_file import Project
 

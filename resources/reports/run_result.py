@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.records import Failure
 from pipelines.stages import STAGES
 from resources.generations.due import Served
-from resources.models.embedders.registry import AUTO, MULTILINGUAL
+from resources.models.embedders.specs import AUTO, MULTILINGUAL
 from resources.reports.status import document_warnings, failures, figure_warnings
 from resources.state import generation as generations
 

@@ -17,7 +17,7 @@ from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
 from pipelines.query.tools import Tools
 from pipelines.records import Box
-from resources.models.embedders.registry import EmbedderSpec, require_weights
+from resources.models.embedders.specs import EmbedderSpec, require_weights
 from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement

@@ -22,7 +22,7 @@ from pipelines.schemas import from_table
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
 from resources.models.embedders.e5_weights import static_identity
-from resources.models.embedders.registry import EmbedderSpec, choose_preset, resolve, unresolved_identity
+from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
 from resources.parquet.vectors import matrix
 from resources.workers.task import Rows, Task

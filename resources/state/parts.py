@@ -18,7 +18,7 @@ from resources.state.private import shut
 if TYPE_CHECKING:
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
-    from resources.models.embedders.registry import Embedders
+    from resources.models.embedders.loaded import Embedders
     from resources.object_store.objects import LocalCache, ObjectStore
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog
@@ -114,7 +114,7 @@ class Parts:
     @_Part
     def store(self) -> ObjectStore | None:
         """What tables and raw files are in; None where they are in the state, and where they came from."""
-        from resources.object_store.objects import open_store
+        from resources.object_store import open_store
 
         address = self.project.settings.tables
         return open_store(address) if address else None
@@ -162,7 +162,7 @@ class Parts:
 
     @_Part
     def embedders(self) -> Embedders:
-        from resources.models.embedders.registry import Embedders
+        from resources.models.embedders.loaded import Embedders
 
         return Embedders()
 

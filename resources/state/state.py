@@ -25,7 +25,7 @@ from resources.state.stage_runner import StageRunner
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
     from resources.llm.model import BoughtModel
-    from resources.models.embedders.registry import EmbedderSpec
+    from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import GenerationRow
     from resources.sources.book import Listed
     from resources.state.stage_work import Compute, StageReport

@@ -14,10 +14,11 @@ import pytest
 from pipelines.errors import ModelError, RefusedText, SettingsError
 from pipelines.ports import CountingEmbedder
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders import registry as specs
+from resources.models.embedders import specs as specs
 from resources.models.embedders.e5_weights import unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
-from resources.models.embedders.registry import choose_preset, make_embedder, resolve, unresolved_identity
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import choose_preset, resolve, unresolved_identity
 from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.embedding_server import Answer, EmbeddingServer, embedding_server, hashed_vector
 from tests.support.hostile_models import HOSTILE, ran
@@ -496,7 +497,7 @@ ENGLISH = ["How long are personnel files kept?", "Personnel files are kept for s
 def test_english_small_is_the_packaged_minilm() -> None:
     from sentence_transformers import SentenceTransformer
 
-    from resources.models.embedders.registry import package_folder
+    from resources.models.embedders.specs import package_folder
 
     made = embedder(preset="english-small", dtype="float32")
     vectors = made.passages(ENGLISH)

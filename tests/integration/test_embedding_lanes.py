@@ -11,7 +11,8 @@ import torch
 
 from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import transformer
-from resources.models.embedders.registry import make_embedder, resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import resolve
 from resources.models.embedders.transformer import in_lanes, in_one_lane
 from tests.support.tiny_model import make_model
 from tests.support.waiting import HANG_SECONDS

@@ -17,7 +17,7 @@ import pytest
 from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import light, transformer
 from resources.models.embedders.light import LightEmbedder, light_embedder
-from resources.models.embedders.registry import ENGLISH, MULTILINGUAL, preset_spec
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
 from resources.models.embedders.transformer import TransformerEmbedder, model_location
 from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT

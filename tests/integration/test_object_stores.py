@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import IndexStateError, SettingsError
-from resources.object_store.objects import ObjectStore, open_store
+from resources.object_store import open_store
+from resources.object_store.objects import ObjectStore
 from tests.support.lying_server import answer, lying_server
 from tests.support.object_stores import S3Store, s3_store
 from tests.support.s3_server import BUCKET, ENVIRONMENT, error_body

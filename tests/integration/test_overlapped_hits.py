@@ -14,7 +14,7 @@ from pipelines.query.results import Hit
 from pipelines.query.retrieve import TOP, retrieve
 from pipelines.query.tools import Tools
 from pipelines.settings.query import QuerySettings
-from resources.models.embedders.registry import EmbedderSpec
+from resources.models.embedders.specs import EmbedderSpec
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.settings_file import locate
 from resources.state.state import State

@@ -17,7 +17,8 @@ from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.models import EmbedderSettings
 from resources.llm.factory import language_model
 from resources.llm.replies import ReplyStore
-from resources.models.embedders.registry import make_embedder, named_spec
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import named_spec
 from tests.support.embedding_server import EmbeddingServer, embedding_server
 from tests.support.llm_server import Answer, LlmServer, first_token, llm_server, says
 from tests.support.query_fakes import Unmeasured, passage

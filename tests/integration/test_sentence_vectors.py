@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.registry import make_embedder, resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import resolve
 from resources.models.embedders.transformer import TransformerEmbedder
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy

@@ -14,7 +14,8 @@ from pipelines.errors import ModelError
 from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders.e5_weights import StaticEmbedder, unpacked_model
 from resources.models.embedders.endpoint import EndpointEmbedder
-from resources.models.embedders.registry import make_embedder, package_folder, resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import package_folder, resolve
 from resources.models.embedders.transformer import TransformerEmbedder, token_ranges
 from tests.support.tiny_model import make_model
 

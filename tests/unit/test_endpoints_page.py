@@ -15,7 +15,8 @@ from pipelines.fingerprint import fingerprint
 from pipelines.ports import CountingEmbedder
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.registry import make_embedder, named_spec, require_weights
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import named_spec, require_weights
 from resources.models.rerankers import make_cross_encoder
 from tests.support.embedding_server import EmbeddingServer, embedding_server, hashed_vector
 from tests.support.rerank_server import FORMS, rerank_server, shared_words

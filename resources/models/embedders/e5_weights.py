@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
-from resources.models.embedders.registry import WholeTexts, package_folder
+from resources.models.embedders.specs import WholeTexts, package_folder
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from pipelines.ports import Piece
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
 from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
-from resources.models.embedders.registry import EmbedderSpec, WholeTexts
+from resources.models.embedders.specs import EmbedderSpec, WholeTexts
 from resources.models.endpoint_faults import LeaveAlone, not_read, refused, silent
 
 if TYPE_CHECKING:

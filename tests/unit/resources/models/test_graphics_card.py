@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders.registry import make_embedder, resolve
+from resources.models.embedders.loaded import make_embedder
+from resources.models.embedders.specs import resolve
 from resources.models.embedders.transformer import TransformerEmbedder, Window, faster_type
 
 CARD, PROCESSOR = (SimpleNamespace(device=torch.device(name)) for name in ("cuda", "cpu"))

@@ -8,8 +8,9 @@ import weakref
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders import registry as factory
-from resources.models.embedders.registry import MOST_KEPT, Embedders, EmbedderSpec
+from resources.models.embedders import specs as factory
+from resources.models.embedders.loaded import MOST_KEPT, Embedders
+from resources.models.embedders.specs import EmbedderSpec
 
 
 class Made:
