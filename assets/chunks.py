@@ -9,7 +9,7 @@ from resources.stages.make import make
 from resources.state.state import State
 
 
-@asset("parquet", "python")
+@asset("parquet", "python", group="chunks")
 @patient
 def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Own text of the chunks, as the splitter of `chunking.strategy` puts it together. The default packs
@@ -18,7 +18,7 @@ def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[Sta
     attach(context, report, tokens=histogram(state.table("packed_chunks").column("tokens"), 32))
 
 
-@asset("postgres", "python", reads=["parsed_documents", "packed_chunks"], whole=True)
+@asset("postgres", "python", group="chunks", reads=["parsed_documents", "packed_chunks"], whole=True)
 @patient
 def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """What belongs to the whole corpus, frozen in the generation before its chunks are made: the embedder where it is
@@ -40,7 +40,7 @@ def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam
     )
 
 
-@asset("parquet", "python", after=["corpus_statistics"])
+@asset("parquet", "python", group="chunks", after=["corpus_statistics"])
 @patient
 def chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """What is embedded and retrieved: the end of the chunk before goes in front where neighbours are

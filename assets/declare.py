@@ -98,6 +98,7 @@ OWNERS = ("team:pincite",)
 
 def asset(
     *kinds: str,
+    group: str,
     reads: Iterable[str] = (),
     after: Iterable[str] = (),
     whole: bool = False,
@@ -106,14 +107,13 @@ def asset(
     freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., None]], AssetFactory]:
     """Declares an asset of buckets, or a `whole` one, or one whose buckets are always made `at_once`. Its name and
-    description are the function's own, its group is the file that the function is in.
+    description are the function's own. `group` is one of MANUAL.
 
     It comes after the makers of the tables that its stage, if it is one, reads; after those of the tables that it
     `reads` besides; and `after` other assets. `pool` limits how many runs that use it are in progress at once."""
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
-        group = body.__module__.rpartition(".")[2]
         makers = [MAKER[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)]
 
         def build(partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy) -> dg.AssetsDefinition:

@@ -19,7 +19,7 @@ class ListingConfig(dg.Config):
     allow_deletions: bool = False
 
 
-@asset("parquet", at_once=True)
+@asset("parquet", group="documents", at_once=True)
 def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, state: dg.ResourceParam[State]) -> None:
     """Every file of the sources with its content hash, media type and side-car metadata."""
     asked = asked_of(context.run.tags)

@@ -8,7 +8,7 @@ from resources.stages.make import link_sentences, make
 from resources.state.state import State
 
 
-@asset("parquet", "pytorch", pool="embedding")
+@asset("parquet", "pytorch", group="embeddings", pool="embedding")
 @patient
 def chunk_embeddings(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """One unit vector a chunk, of its header chain, summary, overlap, own text and context. A text
@@ -18,7 +18,7 @@ def chunk_embeddings(context: dg.AssetExecutionContext, state: dg.ResourceParam[
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
 
 
-@asset("parquet", "pytorch", pool="embedding")
+@asset("parquet", "pytorch", group="embeddings", pool="embedding")
 @patient
 def sentence_embeddings(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Two unit vectors a sentence: of its bare text, which links are made from, and of what is searched for it.
@@ -28,7 +28,7 @@ def sentence_embeddings(context: dg.AssetExecutionContext, state: dg.ResourcePar
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
 
 
-@asset("parquet", "python", whole=True)
+@asset("parquet", "python", group="embeddings", whole=True)
 def sentence_links(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """RELATED_TO between sentences of different chunks. Sparse nearest neighbours: exact, directed, at most two from a
     sentence, over a floor of cosine."""

@@ -8,13 +8,13 @@ from resources.stages.make import make
 from resources.state.state import State
 
 
-@asset("parquet", "python", pool="llm")
+@asset("parquet", "python", group="enrichment", pool="llm")
 def document_summaries(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """At most 250 characters that name what a document is about; put before each of its chunks."""
     attach(context, make(state, "document_summaries", buckets_of(context)))
 
 
-@asset("parquet", "python", pool="llm")
+@asset("parquet", "python", group="enrichment", pool="llm")
 def chunk_contexts(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """A sentence or two that place a chunk in its document; appended when it is embedded."""
     attach(context, make(state, "chunk_contexts", buckets_of(context)))

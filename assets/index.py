@@ -16,7 +16,7 @@ NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_w
 """Late after a missed night, failed after two."""
 
 
-@asset("postgres", reads=["raw_documents", "chunk_terms"], after=["sentence_embeddings"], whole=True)
+@asset("postgres", group="index", reads=["raw_documents", "chunk_terms"], after=["sentence_embeddings"], whole=True)
 @patient
 def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """In how many chunks each term stands, by who may find them, and the mean length of a chunk, counted over all
@@ -29,7 +29,7 @@ def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[S
     context.add_output_metadata({"generation": generation.generation, **frozen})
 
 
-@asset("postgres", reads=INPUTS, after=["term_statistics"])
+@asset("postgres", group="index", reads=INPUTS, after=["term_statistics"])
 def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """A bucket's rows in the generation's Postgres tables. Documents whose rows changed are replaced, each in one
     transaction; the others are not touched."""
@@ -39,7 +39,7 @@ def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam
     attach(context, report, generation=generation.generation, **stored)
 
 
-@asset("postgres", after=["indexed_documents", "sentence_links"], whole=True, freshness=NIGHTLY)
+@asset("postgres", group="index", after=["indexed_documents", "sentence_links"], whole=True, freshness=NIGHTLY)
 def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """HNSW indexes built after the load, the audit, the golden questions on the live and the new
     generation, and the pointer to the live one. A generation whose audit finds a problem, or that answers
@@ -59,7 +59,7 @@ def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[Stat
     )
 
 
-@asset("postgres", after=["raw_documents"], whole=True)
+@asset("postgres", group="index", after=["raw_documents"], whole=True)
 def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """The generations beside the one that is made. After a change of settings readers are served from the live
     generation until `search_index` publishes the new one, which may be hours later, or never where it is refused. So

@@ -14,7 +14,7 @@ _LAST = 30
 """Runs that the picture and the tables go back."""
 
 
-@asset("postgres", "python", after=["search_index"], whole=True)
+@asset("postgres", "python", group="quality", after=["search_index"], whole=True)
 def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """The settings' golden questions asked with the shipped strategy. Every number is one that the UI plots
     over materialisations. Without golden questions there is nothing to score, and the metadata says how to

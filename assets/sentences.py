@@ -9,7 +9,7 @@ from resources.stages.make import make
 from resources.state.state import State
 
 
-@asset("parquet", "spacy")
+@asset("parquet", "spacy", group="sentences")
 def sentences(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Sentences with NEXT and PREVIOUS, and PART_OF (paragraph, section, chunk, document) as columns; what the
     noise rules left out is a table of its own."""

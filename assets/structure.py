@@ -12,7 +12,7 @@ from resources.state.state import State
 _SHOWN = 50
 
 
-@asset("parquet", "python")
+@asset("parquet", "python", group="structure")
 def parsed_elements(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Blocks in reading order (headings, paragraphs, lists, tables, ...), parsed in worker processes
     under time and memory limits. A document that fails is named; the others go on."""
@@ -23,13 +23,13 @@ def parsed_elements(context: dg.AssetExecutionContext, state: dg.ResourceParam[S
     attach(context, report, warnings=table(said[:_SHOWN]))
 
 
-@asset("parquet", "python", pool="llm")
+@asset("parquet", "python", group="structure", pool="llm")
 def figure_descriptions(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """What a model that sees says of each distinct picture; empty where the role `figure` is not given."""
     attach(context, make(state, "figure_descriptions", buckets_of(context)))
 
 
-@asset("parquet", "python")
+@asset("parquet", "python", group="structure")
 def structural_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """The smallest units never split: paragraphs, list items, table rows, headings, clauses."""
     attach(context, make(state, "structural_chunks", buckets_of(context)))
