@@ -6,16 +6,24 @@ from typing import Any
 import dagster as dg
 
 from assets.automation import access_job, changed_sources, dead_runs, embed_job, hourly_access, index_job, nightly
-from assets.checks import CHECKS
-from assets.chunks import chunks, corpus_statistics, packed_chunks
 from assets.declare import NothingPasses, backfill_policy, bucket_partitions
-from assets.documents import raw_documents
-from assets.embeddings import chunk_embeddings, sentence_embeddings, sentence_links
-from assets.enrichment import chunk_contexts, document_summaries
 from assets.index import indexed_documents, kept_generations, search_index, term_statistics
-from assets.quality import retrieval_quality
-from assets.sentences import sentences
-from assets.structure import figure_descriptions, parsed_elements, structural_chunks
+from assets.quality import CHECKS, retrieval_quality
+from assets.stages import (
+    chunk_contexts,
+    chunk_embeddings,
+    chunks,
+    corpus_statistics,
+    document_summaries,
+    figure_descriptions,
+    packed_chunks,
+    parsed_elements,
+    raw_documents,
+    sentence_embeddings,
+    sentence_links,
+    sentences,
+    structural_chunks,
+)
 from pipelines.settings.base import Settings
 from resources.configured import StateResource
 from resources.settings_file import locate

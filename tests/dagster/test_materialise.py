@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.checks import CHECKS
 from assets.definitions import build_defs
 from assets.metadata import table
+from assets.quality import CHECKS
 from pipelines.errors import IndexStateError
 from resources.checks.stages import CHECKS as CHECKED
 from resources.settings_file import locate

@@ -12,7 +12,7 @@ from unittest import mock
 import dagster as dg
 
 from assets.definitions import build_defs
-from assets.documents import ListingConfig
+from assets.stages import ListingConfig
 from pincite.run import failed_check
 from resources.checks.stages import CHECKS, check
 from resources.state.state import State
