@@ -219,7 +219,7 @@ class Index:
     ) -> dict[str, Any]:
         """The JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it; `image`
         is where its page is drawn."""
-        from resources.reports.show import show
+        from resources.search.page_pictures import show
 
         found = self._searcher.chunk(chunk, groups, generation)
         return show(self._now, found, Path(image) if image is not None else None)

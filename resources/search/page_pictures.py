@@ -1,28 +1,37 @@
-"""Pages of documents as pictures, drawn from the files that were indexed and no others: boxes hold for them alone."""
+"""Pictures of the pages of indexed documents, with the boxes of a passage marked."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
 from collections.abc import Generator, Sequence
+from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from pipelines.errors import DocumentError
+from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
+from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, map_beside, media_type_of
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import SourceFolder, hash_now, read_as
 from resources.workers.document_requests import DrawnPages
-from resources.workers.page_pictures import names_beside, pages_beside
+from resources.workers.page_pictures import highlighted, names_beside, pages_beside, write
 from resources.workers.task import PDF
 
 if TYPE_CHECKING:
+    from resources.search.passages import FoundChunk
     from resources.sources.stored_documents import StoredDocuments
     from resources.state.state import State
+
+
+# ---------------------------------------------------------------- page pictures
+#
+# Pages of documents as pictures, drawn from the files that were indexed and no others: boxes hold for them alone.
+
 
 IN_MEMORY = 8 << 20
 """Bytes of a file that is given, beyond which it is put on the disk meanwhile."""
@@ -218,3 +227,49 @@ def _given(spool: IO[bytes]) -> Generator[bytes, None, None]:
         spool.seek(0)
         while piece := spool.read(1 << 16):
             yield piece
+
+
+# ---------------------------------------------------------------- show
+#
+# A passage or a sentence with its page, for `pincite show`.
+
+
+def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
+    """The JSON of `show`: a hit without rank and score, its spans of the document's body, the generation, the images
+    written; and the sentence, in whose paragraph it is then, or None.
+
+    Raises UsageError where `image` is no PNG, DocumentError where its pages cannot be drawn."""
+    if image is not None and image.suffix.lower() != ".png":
+        raise UsageError(f"--image {image}: name a .png file")
+    hit = hit_json(Hit(0, 0.0, {}, found.passage))
+    images = _drawn(state, found, image) if image is not None else []
+    sentence = asdict(found.sentence) if found.sentence else None
+    return {
+        **hit,
+        "spans": [list(span) for span in found.passage.spans],
+        "rank": None,
+        "score": None,
+        "sentence": sentence,
+        "generation": found.generation,
+        "images": images,
+    }
+
+
+def _drawn(state: State, found: FoundChunk, image: Path) -> list[str]:
+    """Every page that the passage, or the sentence, has boxes on, in its order: `page.png`, `page-2.png`, ..."""
+    passage = found.passage
+    marked = found.sentence.boxes if found.sentence else passage.boxes
+    if not marked:
+        raise DocumentError(
+            f"{passage.uri}: the passage has no place on a page, so there is nothing to draw; leave out --image",
+            "no_pages",
+        )
+    pages = IndexedFiles(state).pages(found)
+    around = passage.boxes if found.sentence else ()
+    written = []
+    for count, number in enumerate(sorted({box.page for box in marked}), start=1):
+        boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
+        target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
+        write(highlighted(pages.picture(number), boxes, tinted), target)
+        written.append(str(target))
+    return written
