@@ -307,7 +307,7 @@ class Index:
     def links(self, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5) -> dict[str, Any]:
         """The JSON of `pincite links`: how many links between related sentences, over which cosine, and the
         strongest."""
-        from resources.search.links import links
+        from resources.evaluation.link_sweep import links
 
         return links(self._now, generation, groups, strongest)
 
