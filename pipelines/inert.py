@@ -1,7 +1,7 @@
-"""Text of a document as it may be shown: its words, and nothing that a terminal, a browser or a viewer acts on.
+"""Which text of a document may be shown: its words, without anything that a terminal, a browser or a viewer acts on.
 
-Links, images, tags and addresses that run lose what makes them so; their words stay. Ordinary text stays as it is,
-addresses of the web (`https:`) included, which are words that say where they lead. Every step is linear in the text.
+Links, images, tags and addresses that run code become plain words. Ordinary text stays unchanged, including web
+addresses (`https:`), whose words show where they lead. Every step is linear in the text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _ESCAPES = re.compile(
 )
 _HIDDEN = frozenset({"Cc", "Cs", "Cn"})
 _FORMAT = re.compile("[\u00ad\u061c\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]")
-"""Not seen, or turning the order of what is: joiners and marks that scripts are written with are not among them."""
+"""Format characters that are not seen, or that turn the order of the characters that are. Joiners and marks that
+scripts are written with are not among them."""
 
 _NAMES = (
     "a|abbr|applet|area|article|aside|audio|b|base|big|blockquote|body|br|button|canvas|center|code|col|dd|del|details"
@@ -31,32 +32,32 @@ _TAG = re.compile(
 )
 _OPENS = re.compile(r"<(?=[A-Za-z/!?&\\])")
 _SCHEMES = ("javascript", "vbscript", "livescript", "mocha", "view-source", "ms-appx", "search-ms", "ms-msdt")
-_BROKEN = "|".join(r"\n?".join(map(re.escape, name)) for name in _SCHEMES)  # browsers read over ends of lines
+_BROKEN = "|".join(r"\n?".join(map(re.escape, name)) for name in _SCHEMES)  # browsers ignore line ends in a scheme
 _RUNS = re.compile(
     rf"(?<!\w)(?:{_BROKEN})\n?:"
     r"|(?<!\w)data:(?=[^\s,;/]{0,99}+(?:/[^\s,;]|;\s?base64))|(?<!\w)(?:blob|filesystem|jar|intent|file):(?=\S)"
 )
-"""The beginning of an address that runs, or reads a file of who opens it, in folded text."""
+"""The beginning, in folded text, of an address that runs code, or that reads a file of the person who opens it."""
 _JOINTS = re.compile(r"\](?=[(\[:])")
 _ROUNDS = 5
-"""Of entities in entities."""
+"""Times that entities are decoded, since an entity may hold another."""
 
 
 def inert(text: str) -> str:
-    """The words of a text. What is inert stays as it is."""
-    text = seen(text)  # first: what a terminal acts on may end in the middle of an entity
+    """Return the words of a text without anything that acts; inert text is returned unchanged."""
+    text = seen(text)  # first, since an escape sequence may end in the middle of an entity
     if "&" in text:
         decoded = text
         for _ in range(_ROUNDS):
             decoded = html.unescape(decoded)
-        # Entities are words too, unless they hide what acts.
+        # Entities are kept as they are written, unless they hide something that acts.
         if (plain := _words(decoded)) != seen(decoded):
             return plain
     return _words(text)
 
 
 def folded(text: str) -> str:
-    """What is seen of a text, in small letters of the usual width: for looking whether it says something."""
+    """Return the visible text in lower case and in the usual width, to test whether it contains something."""
     return _folded(seen(text))
 
 
@@ -67,7 +68,7 @@ def _words(text: str) -> str:
 
 
 def seen(text: str) -> str:
-    """A text without what nobody sees and what turns the order of what is seen."""
+    """Return a text without invisible characters, and without those that turn the order of the visible ones."""
     if text.isascii() and text.isprintable():
         return text
     text = _FORMAT.sub("", _ESCAPES.sub("", text))
@@ -94,8 +95,8 @@ def clear(text: str, instead: Callable[[str], str] | None = None) -> str:
     """Return a text for a language model: every sign is one that a person would see.
 
     Taken out are tags, marks of direction, signs without width, fillers, selectors of variants and private signs.
-    Joiners stay where a script or an emoji is written with them, and the selector that makes a sign an emoji.
-    `instead` gives what stands for a sign that is taken out."""
+    Joiners stay if a script or an emoji is written with them, and so does the selector that makes a sign an emoji.
+    `instead` gives the replacement of a sign that is taken out."""
     if text.isascii() and text.isprintable():
         return text
     if instead is None:
@@ -145,7 +146,7 @@ def _joins(sign: str) -> bool:
 
 
 def _without_links(text: str) -> str:
-    """Words of `[words](address)` and `![words](address)`, nested ones too."""
+    """Return a text with `[words](address)` and `![words](address)` replaced by their words, nested ones too."""
     if "](" not in text:
         return text
     closing, opened_by = _pairs(text, "(", ")"), {end: start for start, end in _pairs(text, "[", "]").items()}
@@ -158,7 +159,7 @@ def _without_links(text: str) -> str:
         gone[at] = gone[start] = 1
         if start and text[start - 1] == "!":
             gone[start - 1] = 1
-        # Each sign is marked once, however links are nested.
+        # Each sign is marked once, however deep links are nested, so the work stays linear.
         first = max(at + 1, end_of_gone)
         if end >= first:
             gone[first : end + 1] = b"\x01" * (end + 1 - first)
@@ -167,7 +168,7 @@ def _without_links(text: str) -> str:
 
 
 def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
-    """Where each bracket that is closed ends."""
+    """Return for each bracket that is closed where it ends."""
     found: dict[int, int] = {}
     waiting: list[int] = []
     for match in re.finditer(f"[{re.escape(opening + closing)}]", text):
@@ -179,7 +180,7 @@ def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
 
 
 def _without_addresses(text: str) -> str:
-    """Without addresses that run; of a scheme that no address follows, the colon stands apart."""
+    """Return a text without addresses that run. If a scheme has no address after it, its colon is set apart."""
     folded = _folded(text)
     kept: list[str] = []
     done = 0
@@ -198,7 +199,7 @@ def _without_addresses(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Small letters of the usual width, sign by sign."""
+    """Return a text in lower case and in the usual width, sign by sign, so that offsets stay the same."""
     if text.isascii():
         return text.lower()
     return "".join(_plain(sign) for sign in text)

@@ -1,4 +1,4 @@
-"""What the pipelines ask of the outside world, as protocols. resources/ implements them."""
+"""The interfaces that the pipelines need from the outside world, as protocols; resources/ implements them."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from numpy.typing import NDArray
 from pipelines.records import Box
 
 Vectors = NDArray[np.float32]
-"""Shape (n, dimension), rows of unit length."""
+"""Array of shape (n, dimension), with rows of unit length."""
 
 Spans = Sequence[tuple[int, int]]
-"""Parts of a text, as its first character and the one after its last."""
+"""Parts of a text: for each the offset of its first character and of the one after its last."""
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total) while long work goes on."""
+"""Function that is called with (done, total) during long work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a model is given of a text at once, prompt included, and its weight in the vector of the whole text."""
+    """The text that a model gets at once, prompt included, and its weight in the vector of the whole text."""
 
     text: str
     weight: int
 
 
 class TextEmbedder(Protocol):
-    """Turns texts into unit vectors. What exceeds the model's limit is embedded in windows that
-    are averaged; nothing is cut."""
+    """A model that turns texts into unit vectors. A text over the model's limit is embedded in windows that are
+    averaged; nothing is cut."""
 
     @property
     def identity(self) -> str:
-        """Hash of the weights and conventions; two embedders of one identity give one vector."""
+        """Hash of the weights and conventions; embedders with the same identity give the same vectors."""
 
     @property
     def dimension(self) -> int: ...
@@ -46,42 +46,44 @@ class TextEmbedder(Protocol):
 
     @property
     def pools(self) -> bool:
-        """Whether `with_spans` can be asked: the vector of a text is the mean of those of its tokens."""
+        """True if `with_spans` may be called: the vector of a text is the mean of its tokens' vectors."""
 
     def with_spans(
         self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None
     ) -> tuple[Vectors, Vectors]:
-        """Unit vectors of the texts, shape (len(texts), dimension), as `passages` gives them, and out of the same pass
-        one for each span of characters of each text, in order, shape (spans of all, dimension): the mean of its
-        tokens' vectors as they come out of the encoding of the whole text (Guenther et al., Late chunking, 2024)."""
+        """Return unit vectors of the texts, shape (len(texts), dimension), as `passages` does, and vectors of spans.
+
+        The second array has one vector for each span of characters of each text, in order, shape (spans of all,
+        dimension). It comes from the same pass: the mean of the span's token vectors in the encoding of the whole text
+        (Guenther et al., Late chunking, 2024)."""
 
 
 class CountingEmbedder(TextEmbedder, Protocol):
-    """An embedder of a generation: it says what it has embedded so far."""
+    """An embedder of a generation, which also counts the tokens it has embedded so far."""
 
     @property
     def tokens(self) -> int: ...
 
     def load(self) -> None:
-        """Makes it ready, so that what it is made of has been read."""
+        """Load the model now, so that its files have been read."""
 
     @property
     def prompt(self) -> str:
-        """What it puts before a passage."""
+        """The text put before a passage."""
 
     @property
     def window(self) -> int:
-        """Tokens of the longest text that it is given at once; 0 where there is no such limit."""
+        """Tokens of the longest text that the model takes at once; 0 if there is no such limit."""
 
     def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
-        """What `passages` gives the model of each text: the whole, or windows whose vectors are averaged by weight."""
+        """Return the pieces of each text that `passages` gives the model: the whole, or windows averaged by weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a language model is asked: rendered texts, and pictures as PNG or JPEG. The reply has at most
-    `most_tokens`; `top_logprobs` alternatives of its first token are told. `image_names` stand for the pictures
-    in the key of the reply: they stay the same where the same picture is drawn a little differently."""
+    """A request to a language model: rendered texts, and pictures as PNG or JPEG. The reply has at most `most_tokens`,
+    and lists `top_logprobs` alternatives of its first token. `image_names` replace the pictures in the key of the
+    reply: they stay the same if the same picture is drawn slightly differently."""
 
     system: str
     user: str
@@ -93,9 +95,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """As the model gave it. `finish` as the endpoint says (`stop`, `length`, `content_filter`); `logprobs`
-    are (token, natural logarithm of its probability) of the first token's alternatives; `key` is the
-    fingerprint of model, parameters and prompt under which it is kept."""
+    """A model's reply, unchanged. `finish` is the endpoint's reason (`stop`, `length`, `content_filter`); `logprobs`
+    are (token, natural logarithm of its probability) of the first token's alternatives; `key` is the fingerprint of
+    model, parameters and prompt under which the reply is cached."""
 
     text: str
     finish: str = "stop"
@@ -105,9 +107,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class NoReply:
-    """A prompt without a usable reply. code: `unusable` (the model was asked as often as allowed, the
-    message says what was wrong), `unreachable` (the endpoint did not answer), `rejected` (it refused
-    the request: wrong key, model or parameters), `pending` (in a batch), `budget` (llm.max_cost is spent)."""
+    """A prompt without a usable reply. `code` is `unusable` (the model was asked as often as allowed, and the message
+    says what was wrong), `unreachable` (the endpoint did not answer), `rejected` (it refused the request: wrong key,
+    model or parameters), `pending` (in a batch), or `budget` (llm.max_cost is spent)."""
 
     code: str
     message: str
@@ -115,39 +117,38 @@ class NoReply:
 
 
 ReplyCheck = Callable[[Reply], str | None]
-"""Why a reply cannot be used; None where it can."""
+"""Function that returns why a reply cannot be used, or None if it can."""
 
 
 class LanguageModel(Protocol):
-    """The model of one role. Replies are kept by model, parameters and prompt: none is bought twice."""
+    """The model of one role. Replies are cached by model, parameters and prompt, so none is paid for twice."""
 
     @property
     def name(self) -> str:
         """The model's name at its endpoint."""
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
-        """One for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
-        number ahead of the replies; several are asked at once."""
+        """Yield one reply for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
+        number ahead of the replies; several are in flight at once."""
 
 
 class CrossEncoder(Protocol):
-    """Reads a question and a passage together."""
+    """A model that reads a question and a passage together."""
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """How well each passage answers the question, in [0, 1]; in the order given."""
+        """Return how well each passage answers the question, in [0, 1], in the order given."""
 
 
 class SentenceSplitter(Protocol):
-    """Sentence spans of each text, in its language; spans are trimmed and never empty."""
+    """A function that returns the sentence spans of each text, in its language; spans are trimmed and never empty."""
 
     def __call__(self, texts: Sequence[str], language: str) -> list[list[tuple[int, int]]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Restrictions of one query. `equal` maps an allow-listed key (source, uri, title, version,
-    language, block_type, section, `kv.KEY` or a metadata key) to accepted values; `groups` are
-    the asker's."""
+    """Restrictions of one query. `equal` maps an allow-listed key (source, uri, title, version, language, block_type,
+    section, `kv.KEY` or a metadata key) to accepted values; `groups` are the user's groups."""
 
     equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dated_from: str | None = None
@@ -165,8 +166,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FoundSentence:
-    """A sentence as it is ranked. `score` is its cosine to the question; `paragraph_id` is empty where its
-    paragraph is not known, and its whole chunk stands for it; `paged` where its document has pages."""
+    """A sentence with its rank. `score` is its cosine to the question. `paragraph_id` is empty if its paragraph is not
+    known, and then its whole chunk takes the paragraph's place. `paged` is true if its document has pages."""
 
     sentence_id: str
     doc_id: str
@@ -185,13 +186,13 @@ class FoundSentence:
 
 
 ParagraphKey = tuple[str, str]
-"""Chunk and paragraph; of a paragraph that is too long for one chunk, each has a part."""
+"""Chunk and paragraph. A paragraph that is too long for one chunk has a part, and so a key, in each of its chunks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReachedSentence:
-    """What an `edge` of the anchor `via` leads to, as of Reached: `steps` sentences away in reading order, or by
-    a link of that `similarity`."""
+    """A sentence to which an `edge`, as in Reached, of the anchor `via` leads: `steps` sentences away in reading order,
+    or by a link of that `similarity`."""
 
     sentence: FoundSentence
     edge: str
@@ -202,7 +203,7 @@ class ReachedSentence:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A sentence that the question was found to be near to; `score` is their cosine."""
+    """A sentence found to be near the question; `score` is their cosine."""
 
     sentence_id: str
     text: str
@@ -214,8 +215,9 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How the sentence route came to a paragraph. edge: `anchor` where it holds `anchors`; else `next`, `previous`
-    or `related`, by which the sentence `via` (an anchor's id) leads to it, with the `similarity` of a link."""
+    """The way in which the sentence route came to a paragraph. `edge` is `anchor` if the paragraph holds `anchors`;
+    else `next`, `previous` or `related`, by which the sentence `via` (an anchor's id) leads to it, with the
+    `similarity` of a link."""
 
     paragraph_id: str
     edge: str
@@ -226,8 +228,8 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A chunk as a reader sees it, with what rerankers need. Where the sentence route `reached` it, text, boxes,
-    pages and spans are those of one paragraph of the chunk."""
+    """A chunk as a reader sees it, with the data that rerankers need. If the sentence route `reached` it, text, boxes,
+    pages and spans belong to one paragraph of the chunk."""
 
     chunk_id: str
     doc_id: str
@@ -263,8 +265,8 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTerms:
-    """How much a document says of a question's terms: by term the sum of its BM25 weights, without idf, over the
-    document's `chunks` many chunks. `found` are those of them that were asked for."""
+    """A document's weight for a question's terms: by term the sum of its BM25 weights, without idf, over all `chunks`
+    of the document. `found` are the requested chunks that belong to it."""
 
     doc_id: str
     uri: str
@@ -274,49 +276,50 @@ class DocumentTerms:
 
 
 class SearchIndex(Protocol):
-    """One generation, read in one transaction."""
+    """The search tables of one generation, read in one transaction."""
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]: ...
 
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]: ...
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
-        """The cosine of each of these chunks."""
+        """Return the cosine of each of these chunks."""
 
     def sentence_similarities(
         self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
     ) -> dict[str, float]:
-        """The greatest cosine of a sentence of each of these chunks; the chunk's own where it has no sentence."""
+        """Return the greatest cosine of a sentence of each of these chunks, or the chunk's own if it has no
+        sentence."""
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
-        """What `lexical` scores these chunks; those without any of the terms are left out."""
+        """Return the score that `lexical` gives these chunks; those without any of the terms are left out."""
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
-        """Of the documents of these chunks."""
+        """Return the terms of the documents to which these chunks belong."""
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]: ...
 
     def newest_date(self) -> str | None:
-        """The newest effective date in the generation, ISO."""
+        """Return the newest effective date in the generation, in ISO form."""
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
-        """In how many chunks each term stood when the generation was made, and of how many; unknown terms are
-        left out."""
+        """Return in how many chunks each term occurred when the generation was built, and the number of chunks; unknown
+        terms are left out."""
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
-        """The k sentences of highest cosine among those of at least this confidence, ties by id; fewer only
-        where fewer match."""
+        """Return the k sentences of highest cosine among those of at least this confidence, ties by id; fewer only if
+        fewer match."""
 
     def sentences_of(
         self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters, least: float
     ) -> list[FoundSentence]:
-        """All sentences of these chunks that match, by id."""
+        """Return all sentences of these chunks that match, by id."""
 
     def expanded(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
-        """What matches of the sentences' own paragraphs, of the sentences up to so many steps before and after
-        them, and of what they are RELATED_TO; one that several edges lead to comes once for each."""
+        """Return the matching sentences of the sentences' own paragraphs, of up to `steps` sentences before and after
+        them, and of those they are RELATED_TO. A sentence that several edges lead to comes once for each."""
 
     def paragraphs(self, keys: Sequence[ParagraphKey], filters: Filters) -> dict[ParagraphKey, Paragraph]:
-        """Paragraphs as passages, by the same rule of groups as `passages`."""
+        """Return paragraphs as passages, by the same rule of groups as `passages`."""

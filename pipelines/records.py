@@ -1,21 +1,13 @@
 """The records that pass between stages, and the table that holds each kind.
 
-Records are frozen and plain, and stand in reading order. Spans are half-open character ranges of the document's body.
-Boxes are PDF points from the top left of a page; pages are 1-based and None where a format has none.
+Records are frozen and plain, and come in reading order. Spans are half-open character ranges of the document's body.
+Boxes are PDF points from the top left of a page. Pages are 1-based, and None if a format has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-# ---------------------------------------------------------------- records
-#
-# The records that pass between stages. Frozen, plain, in reading order.
-#
-# Spans are half-open character ranges of the document's body. Boxes are PDF points from the top
-# left of a page; pages are 1-based and None where a format has none.
-
 
 # ---------------------------------------------------------------- places
 
@@ -37,8 +29,8 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where in a line a sentence may end: `at` is the offset of what follows, in the place's own text;
-    `x_end` and `x_start` are the right edge of the character before and the left edge of the one after."""
+    """A point in a line at which a sentence may end. `at` is the offset of the text after it, in the place's own text.
+    `x_end` is the right edge of the character before, `x_start` the left edge of the one after."""
 
     at: int
     x_end: float
@@ -47,7 +39,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a stretch of the body stands in the source: a page and box, offsets of the decoded
+    """The place in the source of a stretch of the body: a page and box, offsets of the decoded
     source text, or a locator such as `Sheet1!A2:C2` or `slide 3`. `stops` are in order."""
 
     start: int
@@ -59,17 +51,17 @@ class Place:
     stops: tuple[Stop, ...] = ()
 
 
-# ---------------------------------------------------------------- what a parser gives
+# ---------------------------------------------------------------- results of parsers
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """A stretch of source text in one place: a line of a page, a block of a text file.
 
-    `text` is as the source has it, uncleaned. Successive runs of a block are joined by one
-    space, or directly when `joined` is true (a word divided at the end of the line; the hyphen
+    `text` is the source's own, uncleaned. Successive runs of a block are joined by one
+    space, or directly if `joined` is true (a word divided at the end of the line; the hyphen
     is already removed if it was only a line-end hyphen). `gaps` are the (x_end, x_start) of the places in
-    the line where a sentence may end, from left to right."""
+    the line at which a sentence may end, from left to right."""
 
     text: str
     box: Box | None = None
@@ -92,8 +84,8 @@ class BlockCell:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block in reading order as a parser found it. `kind` as Element.kind. A table has
-    `cells` and no runs. `level` is 1-based: of a heading, or the nesting of a list item."""
+    """One block in reading order as a parser found it. `kind` is like Element.kind. A table has
+    `cells` and no runs. `level` is 1-based: a heading's level, or the nesting of a list item."""
 
     kind: str
     runs: tuple[Run, ...] = ()
@@ -106,7 +98,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What a parser returns for one file: blocks, and the file's own properties.
+    """The result of a parser for one file: blocks, and the file's own properties.
 
     `properties` uses the keys title, effective_date (ISO), version, groups (comma-separated),
     language; other keys are free metadata."""
@@ -123,9 +115,10 @@ class ParsedFile:
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One listed file. `groups`, principals among them, and `metadata` are the side-car's, not the file's own;
-    `source_groups` hold where neither names any, and where `groups` are empty, not None: in a source in which strangers
-    choose names, what the file says of its own groups counts for nothing."""
+    """One listed file. `groups`, principals among them, and `metadata` are the side-car's, not the file's own.
+
+    `source_groups` hold if neither the side-car nor the file names groups. They also hold if `groups` are empty, not
+    None: in a source in which strangers choose names, the groups that a file claims for itself are ignored."""
 
     doc_id: str
     source: str
@@ -143,7 +136,7 @@ class RawDocument:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """The document as parsed: its body and what the file says of itself."""
+    """The document as parsed: its body, and the properties that the file itself gives."""
 
     doc_id: str
     title: str
@@ -174,8 +167,8 @@ class Cell:
 class Element:
     """A block in reading order. kind: heading, paragraph, list_item, table, caption, formula,
     code, key_value, footnote, quote, figure, page_header, page_footer, break. Page headers and footers
-    are not part of the body: their span is empty. For all others `text == body[start:end]`; a figure
-    mostly has none, and its place in the body."""
+    are not part of the body: their span is empty. For all others `text == body[start:end]`. A figure
+    mostly has no text, but has a place in the body."""
 
     doc_id: str
     index: int
@@ -196,10 +189,10 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class StructuralChunk:
-    """The smallest unit never split. block_type: paragraph, table-row, list-item, heading,
+    """The smallest unit, which is never split. block_type: paragraph, table-row, list-item, heading,
     clause, caption, code, formula, figure-description. A table's first row has its header rows in its
-    span; the description of a figure, which a model made, has the figure's empty place. `corner` is what stands over
-    the labels of a row's table, where its text does not say it."""
+    span. The description of a figure, which a model made, has the figure's empty place. `corner` is the text above
+    the labels of a row's table, if the row's text does not say it."""
 
     doc_id: str
     index: int
@@ -219,8 +212,8 @@ class StructuralChunk:
 
 @dataclass(frozen=True, slots=True)
 class PackedChunk:
-    """Neighbours of one section up to a token budget. `units` are structural chunk indexes; `spans`
-    and `offsets` (where the unit's text begins in `text`) are aligned with them."""
+    """Neighbours of one section up to a token budget. `units` are structural chunk indexes. `spans`
+    and `offsets` (the starts of the units in `text`) are aligned with them."""
 
     doc_id: str
     index: int
@@ -241,7 +234,7 @@ class PackedChunk:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A packed chunk after conditional overlap: what is embedded and retrieved."""
+    """A packed chunk after conditional overlap, which is embedded and retrieved."""
 
     doc_id: str
     index: int
@@ -265,7 +258,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTerms:
-    """What the lexical index knows of a chunk: its terms, each once and in alphabetical order, with their counts."""
+    """The lexical index's entry of a chunk: its terms, each once and in alphabetical order, with their counts."""
 
     doc_id: str
     index: int
@@ -276,7 +269,7 @@ class ChunkTerms:
 
 @dataclass(frozen=True, slots=True)
 class StaticVector:
-    """Of a packed chunk, by the chunking settings' own fast embedder; kept in no table."""
+    """The vector of a packed chunk from the chunking settings' own fast embedder; no table keeps it."""
 
     doc_id: str
     index: int
@@ -285,7 +278,7 @@ class StaticVector:
 
 @dataclass(frozen=True, slots=True)
 class FigurePicture:
-    """Of the figure that is element `index`: PNG or JPEG, or why there is none; kept in no table."""
+    """The picture of the figure that is element `index`, PNG or JPEG, or the reason it is missing; no table has it."""
 
     doc_id: str
     index: int
@@ -295,8 +288,8 @@ class FigurePicture:
 
 @dataclass(frozen=True, slots=True)
 class PagePicture:
-    """Page `index` of a PDF of so many `pages` as PNG, `scale` pixels a point, or why it cannot be drawn; kept in no
-    table."""
+    """Page `index` of a PDF of `pages` pages as PNG, `scale` pixels a point, or the reason it cannot be drawn. No table
+    keeps it."""
 
     index: int
     pages: int
@@ -307,11 +300,13 @@ class PagePicture:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """The finer unit. `start` and `length` are characters of the chunk's own text;
-    `chunk.text[start:start + length] == text`. `paragraph_start` and `paragraph_length` likewise are those of
-    its paragraph, or of the part of it that the chunk holds, and `paragraph_span` that part's place in the body; of a
-    very long one (LONGEST_PARAGRAPH) `paragraph` is this part. `lead` stands above it in the document and must be read
-    with it, as a table's unit line; it is no part of `text`."""
+    """A sentence, the unit finer than a chunk. `start` and `length` are characters of the chunk's own text:
+    `chunk.text[start:start + length] == text`.
+
+    `paragraph_start` and `paragraph_length` likewise are those of its paragraph, or of the part of it that the chunk
+    holds. `paragraph_span` is that part's place in the body. If the paragraph is longer than LONGEST_PARAGRAPH,
+    `paragraph` is only this part. `lead` is text above it in the document that must be read with it, such as a
+    table's unit line. It is no part of `text`."""
 
     doc_id: str
     index: int
@@ -338,7 +333,7 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class FilteredSentence:
-    """What a noise rule, named by `rule`, left out of the skeleton; other fields as of Sentence."""
+    """A sentence that the noise rule named `rule` left out of the skeleton. Other fields are like Sentence's."""
 
     doc_id: str
     index: int
@@ -350,17 +345,17 @@ class FilteredSentence:
 
 
 OFF, EXTRACTIVE, LLM, FALLBACK, WAITING = "off", "extractive", "llm", "fallback", "waiting"
-"""How a generated text was come by. fallback: extractive, since no reply of the model could be used;
-waiting: extractive, or of the model's last reply, until it answers."""
+"""The ways in which a generated text is made. fallback: extractive, since no reply of the model could be used;
+waiting: extractive, or from the model's last reply, until it answers."""
 BY_MODEL = frozenset({LLM, WAITING})
 DESCRIPTION = "figure-description"
-"""The block type of what a model says that a figure shows."""
+"""The block type of a model's description of a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """`note` says why the method is fallback or waiting; `reply` is the key under which the model's
-    reply is kept."""
+    """A document's summary. `note` says why the method is fallback or waiting. `reply` is the key under which the
+    model's reply is kept."""
 
     doc_id: str
     text: str
@@ -372,7 +367,7 @@ class DocumentSummary:
 
 @dataclass(frozen=True, slots=True)
 class ChunkContext:
-    """Fields as of DocumentSummary."""
+    """A chunk's context. Its fields are like DocumentSummary's."""
 
     doc_id: str
     index: int
@@ -397,7 +392,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class SentenceLink:
-    """RELATED_TO, directed, from vectors; never mixed with NEXT and PART_OF."""
+    """A RELATED_TO link, directed and made from vectors; it is never mixed with NEXT and PART_OF."""
 
     source_id: str
     target_id: str
@@ -406,9 +401,9 @@ class SentenceLink:
 
 @dataclass(frozen=True, slots=True)
 class FigureDescription:
-    """What a model says that a figure shows: `element` is the figure's index, `image_hash` of the picture's
-    bytes as the file has them. `text` is empty where there is no usable reply, or no picture to show; other
-    fields as of DocumentSummary."""
+    """A model's description of a figure. `element` is the figure's index, `image_hash` the hash of the picture's
+    bytes in the file. `text` is empty if there is no usable reply, or no picture to show. Other fields are like
+    DocumentSummary's."""
 
     doc_id: str
     index: int
@@ -433,9 +428,7 @@ class Failure:
     message: str
 
 
-# ---------------------------------------------------------------- tables
-#
-# Every table by name, with the type of its records.
+# ---------------------------------------------------------------- tables by name
 
 
 TABLES: Mapping[str, type] = {
@@ -459,5 +452,5 @@ TABLES: Mapping[str, type] = {
 
 
 def tables(*names: str) -> dict[str, type]:
-    """Some of them."""
+    """Return the named tables, with the type of their records."""
     return {name: TABLES[name] for name in names}

@@ -14,9 +14,7 @@ import pyarrow as pa
 
 from pipelines.errors import IndexStateError
 
-# ---------------------------------------------------------------- schemas
-#
-# Arrow schemas of the records, derived from their annotations, and the way there and back.
+# ---------------------------------------------------------------- conversion
 
 
 R = TypeVar("R")
@@ -40,7 +38,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
 
 @cache
 def schema_of(record: type) -> pa.Schema:
-    """The Arrow schema of a record type; vectors are float32."""
+    """Return the Arrow schema of a record type; vectors are float32."""
     hints = typing.get_type_hints(record)
     fields = []
     for name in (field.name for field in dataclasses.fields(record)):
@@ -60,7 +58,7 @@ def _without_none(annotation: Any) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Convert | None:
-    """What makes of a field's value what Arrow takes; None where that is the value itself."""
+    """Return a function that makes Arrow's value of a field's value, or None if both are the same."""
     annotation = _without_none(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is dict:
@@ -82,7 +80,7 @@ def _writer(annotation: Any) -> Convert | None:
 
 @cache
 def _reader(annotation: Any) -> Convert | None:
-    """The way back, from what Arrow gives."""
+    """Return a function that makes a field's value of Arrow's value, or None if both are the same."""
     annotation = _without_none(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is dict:
@@ -99,7 +97,7 @@ def _reader(annotation: Any) -> Convert | None:
         def read(row: Any) -> Any:
             if row is None:
                 return None
-            if len(row) < len(fields):  # an older file's; what it does not have takes its default
+            if len(row) < len(fields):  # a row of an older file: fields that it lacks take their defaults
                 return record(**{name: deep(row[name]) if deep else row[name] for name, deep in fields if name in row})
             return record(*[deep(row[name]) if deep else row[name] for name, deep in fields])
 
@@ -114,7 +112,7 @@ def _hints(record: type) -> tuple[tuple[str, Any], ...]:
 
 
 def to_table(record: type, records: Iterable[Any]) -> pa.Table:
-    """Records of one type as a checked Arrow table."""
+    """Return records of one type as a checked Arrow table."""
     rows, schema, columns = list(records), schema_of(record), []
     for field, (name, hint) in zip(schema, _hints(record), strict=True):
         values, deep = map(attrgetter(name), rows), _writer(hint)
@@ -123,9 +121,9 @@ def to_table(record: type, records: Iterable[Any]) -> pa.Table:
 
 
 def from_table(record: type[R], table: pa.Table) -> list[R]:
-    """Arrow rows back into records, in table order.
+    """Return the records of Arrow rows, in table order.
 
-    Raises IndexStateError (`older_file`) for a file that lacks what there is no default for."""
+    Raise IndexStateError (`older_file`) for a file that lacks a field without a default."""
     fields = dataclasses.fields(typing.cast(Any, record))
     columns = [field.name for field in fields if field.name in table.column_names]
     lacking = [field.name for field in fields if field.name not in columns and field.default is dataclasses.MISSING]
@@ -144,12 +142,10 @@ def from_table(record: type[R], table: pa.Table) -> list[R]:
 
 
 # ---------------------------------------------------------------- columns
-#
-# What is asked of columns, without a record for each row.
 
 
 def runs(column: pa.ChunkedArray) -> list[tuple[Any, int, int]]:
-    """Equal values that stand one after the other: the value, where it begins, and how often it stands there."""
+    """Return each run of equal values as (value, index of its start, length)."""
     import pyarrow.compute as pc
 
     if not len(column):

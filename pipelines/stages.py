@@ -1,7 +1,7 @@
-"""The stages as data: what each makes, from what, and which settings shape it.
+"""The stages as data: for each, the tables it makes, the tables it reads, and the settings that shape it.
 
 A stage's key is the hash of everything but documents that shapes its result: its version, its
-settings, and the keys of the stages before it. Tables of different keys stand side by side, so
+settings, and the keys of the stages before it. Tables of different keys are kept side by side, so
 switching back to settings used before finds their results again.
 """
 
@@ -32,7 +32,7 @@ WHOLE = -1
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What a generation has frozen: overlap floors by language; the identities of the embedder, of the
+    """The values that a generation has frozen: overlap floors by language; the identities of the embedder, of the
     static vectors that decide on overlap, and of the models that divide into sentences; and the prompts
     of the roles that enrichment asks, by role and language."""
 
@@ -45,9 +45,9 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One asset: `tables` it makes (name to record type), `inputs` it is made from (table names), and what it
-    is `shaped_by`, settings and frozen values by name. What it `looks_at` besides decides nothing by itself: where that
-    changes, an input does too, or the outcome is the same."""
+    """One asset. It makes `tables` (name to record type) from `inputs` (table names), and `shaped_by` gives the
+    settings and frozen values that shape it, by name. It also `looks_at` tables that decide nothing by themselves:
+    if they change, an input does too, or the outcome is the same."""
 
     name: str
     version: int
@@ -66,7 +66,7 @@ def _floors(settings: Settings) -> str:
 
 
 def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
-    """What shapes the replies to a role's prompts; nothing where no model is asked."""
+    """Return the values that shape the replies to a role's prompts, or nothing if no model is asked."""
     if role not in settings.bought:
         return {}
     model = settings.llm.role(role)
@@ -173,27 +173,27 @@ def _stages() -> tuple[Stage, ...]:
             sentence_links.VERSION,
             tables("sentence_links"),
             ("sentences", "sentence_embeddings"),
-            # Which of the floors holds is told by the embedder's name; its identity is in the key before.
+            # The embedder's name decides which of the floors holds; its identity is in the key before.
             lambda s, r: _settings(s, "sentences", "related_floor", _floors(s), "related_most"),
         ),
     )
 
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
-"""By name, each after those that make its inputs."""
+"""The stages by name, each after the stages that make its inputs."""
 WHOLE_CORPUS = frozenset({"raw_documents", "sentence_links"})
-"""Stages that are made at once for all documents: sources are listed once, and a sentence may lie near any other."""
+"""Stages that run once for all documents: sources are listed once, and a sentence may be near any other."""
 KEEPING = "parsed_elements"
-"""The stage whose tables keep the last good version of a document that fails at it. One that fails later is in no table
-from there on, until it does not; readers are served its last version from Postgres, as long as the same
+"""The stage whose tables keep the last good version of a document that fails at it. A document that fails later is in
+no table from there on, until it succeeds. Readers are served its last version from Postgres while the same
 generation is live."""
 MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
-"""The stage that makes a table."""
+"""The stage that makes each table, by the table's name."""
 
 
 def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) -> dict[str, str]:
-    """The keys of all stages under these settings and frozen statistics, by name; with another number of `shards` where
-    one is given. Names are not hashed: to give a setting another one moves no key."""
+    """Return the keys of all stages under these settings and frozen statistics, by name. `shards` replaces the
+    settings' number of shards if it is given. Names are not hashed, so renaming a setting changes no key."""
     keys: dict[str, str] = {}
     for name, stage in STAGES.items():
         before = [keys[MAKER[table].name] for table in stage.inputs]
@@ -204,20 +204,21 @@ def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) ->
 
 
 def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
-    """The key of one stage; see `stage_keys`."""
+    """Return the key of one stage; see `stage_keys`."""
     return stage_keys(settings, frozen)[name]
 
 
 def generation_key(settings: Settings, installed: Frozen) -> str:
-    """What tells one generation from another before its statistics are frozen: all settings that
-    shape it, the stages' versions, and the identities of the models (of every preset for auto)."""
+    """Return the key that distinguishes generations before their statistics are frozen: all settings that
+    shape one, the stages' versions, and the identities of the models (of every preset for auto)."""
     keys = list(stage_keys(settings, installed).values())
-    # As many shards may be those of other buckets, by which rows stand in Postgres.
+    # Different buckets may have the same number of shards, and buckets partition the rows in Postgres.
     parted = [settings.buckets] if settings.shards_per_bucket > 1 else []
     return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION, *parted)
 
 
 def chunking_key(settings: Settings, installed: Frozen, shards: int) -> str:
-    """Of generations alike in this the overlap floors are alike too, whatever their embedder. `shards` is a number that
-    both are told with: in how many files the chunks are decides nothing."""
+    """Return the key of the chunking: generations with an equal one have equal overlap floors, whatever their embedder.
+
+    `shards` must be the same number for both, since the number of files that hold the chunks decides nothing."""
     return fingerprint(stage_keys(settings, installed, shards)["chunks"], settings.chunking.overlap_floor)

@@ -1,4 +1,4 @@
-"""Counting tokens for chunk budgets, in any language, without a model.
+"""The token count for chunk budgets, in any language, without a model.
 
 The count belongs to the chunking settings, not to the embedder, so swapping the embedder never
 re-packs a chunk. Words of Latin letters count one for every nine letters begun, words of other
@@ -18,7 +18,7 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|[^\w\s]|_")
 
 
 def _step(piece: str) -> int:
-    """Characters of this piece that make one token."""
+    """Return the number of characters of this piece that make one token."""
     first = ord(piece[0])
     if piece[0].isdigit():
         return DIGITS
@@ -32,7 +32,7 @@ def count_tokens(text: str) -> int:
 
 
 def beginning(text: str, tokens: int) -> int:
-    """Characters of the longest beginning that has at most so many tokens; nothing after them is looked at."""
+    """Return the characters of the longest beginning of at most `tokens` tokens; no text after it is read."""
     for match in _PIECE.finditer(text):
         start, end = match.span()
         step = _step(text[start])
@@ -51,5 +51,5 @@ class TokenIndex:
             self.starts.extend(range(match.start(), match.end(), _step(match.group())))
 
     def count(self, start: int, end: int) -> int:
-        """Tokens that begin in [start, end)."""
+        """Return the number of tokens that begin in [start, end)."""
         return bisect_left(self.starts, end) - bisect_left(self.starts, start)

@@ -1,5 +1,5 @@
-"""Text of documents and of others as a terminal or a page may show it: what moves a cursor, turns the direction of
-writing or cannot be seen stands there as its number."""
+"""The safe display of foreign text on a terminal or page: characters that move a cursor, change the direction of
+writing or cannot be seen are shown as escapes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _IN_JSON = re.compile(f"[{_UNSEEN}]")
 
 
 def visible(text: str) -> str:
-    """Lines and tabs stay; other control characters, and characters without width, are written as escapes."""
+    """Return the text with control characters other than line ends and tabs, and those without width, as escapes."""
     return _IN_TEXT.sub(_as_number, text)
 
 
 def one_line(text: str) -> str:
-    """The same, and ends of lines and tabs too: a name that goes on to another line would say there what it likes."""
+    """Return the text as one line: line ends and tabs are escaped too, since a name that continues on another line
+    could imitate other output there."""
     return _IN_A_LINE.sub(_as_number, text)
 
 
@@ -29,7 +30,7 @@ def _as_number(match: re.Match[str]) -> str:
 
 
 def visible_json(text: str) -> str:
-    """The same of JSON, which says the same then."""
+    """Return JSON of the same meaning with unsafe characters as JSON escapes."""
     return _IN_JSON.sub(lambda match: _as_json(match[0]), text)
 
 

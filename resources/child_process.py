@@ -15,41 +15,29 @@ import os
 import signal
 import sys
 
-# ---------------------------------------------------------------- shipped
-#
-# Where pincite is installed, and the folders that come with it: `sql`, `prompts` and `example`.
-#
-# In a checkout these are where they are edited. The wheel has them within the package `pincite`, so that it claims no
-# more general names of an environment than its layers have. Found by file, because any folder named `sql` on the import
-# path would otherwise answer to the name. Imports nothing but `os`, since `resources.child_process` asks before it has
-# taken the current folder off that path.
+# ---------------------------------------------------------------- shipped folders
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where the packages of pincite are imported from."""
+"""The folder from which the packages of pincite are imported."""
 _EDITED = {"sql": "sql", "prompts": "prompts", "example": "tests/data"}
-"""The folders in a checkout; pyproject.toml says the same for the wheel."""
+"""The folders in a checkout, by shipped name; pyproject.toml says the same for the wheel."""
 
 
 def shipped(name: str) -> str:
-    """The path of a folder that comes with pincite. Raises KeyError where none has the name."""
+    """Return the path of a folder that comes with pincite. Raise KeyError if it has no folder of the name."""
     edited, installed = os.path.join(ROOT, _EDITED[name]), os.path.join(ROOT, "pincite", "shipped", name)
     return installed if os.path.isdir(installed) else edited
 
 
-# ---------------------------------------------------------------- child process
-#
-# How a process of ours is started: never with the current folder on its path, never with our secrets.
-#
-# The current folder may be a folder of documents, and a document may be named `pickle.py`. Python puts that folder
-# first for `-m` and `-c`, and for an empty entry of PYTHONPATH.
+# ---------------------------------------------------------------- child processes
 
 
 _KEPT = {
     *("HOME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME", "PINCITE_CACHE", "TESSDATA_PREFIX"),
     *("PYTHONHOME", "PYTHONUTF8", "PYTHONCOERCECLOCALE", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"),
 }
-"""With LC_* and the lists of folders all that a child is told. None of them is ever a secret."""
+"""The variables that a child is given, beside LC_* and the lists of folders. No variable here ever holds a secret."""
 _THIS = "resources.child_process"
 _PARENT_DEATH_SIGNAL = 1
 _FOLDERS = ("PATH", "LD_LIBRARY_PATH")
@@ -62,14 +50,14 @@ _SETTINGS = {
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
-    """Runs a module of ours; `-P` keeps the current folder off its path."""
+    """Return the command that runs a module of pincite; `-P` keeps the current folder off its path."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def tied_command(module: str, *arguments: str, ends: int) -> list[str]:
-    """Return a command as `child_command` does, for a process that outlives its starter by moments at most.
+    """Return a command like `child_command`, for a process that outlives its starter by moments at most.
 
-    The kernel sends it the signal `ends` when the thread that starts it has ended, however that came about. It must be
+    The kernel sends it the signal `ends` when the thread that starts it has ended for any reason. It must be
     the thread that asks for the command, or another of its process."""
     return child_command(_THIS, str(int(ends)), str(os.getpid()), module, *arguments)
 
@@ -83,18 +71,18 @@ def end_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def script_command(module: str, *arguments: str) -> list[str]:
-    """Runs a module of ours that imports none of ours, by its file: a confined process may not list the folder that
-    they are in."""
+    """Return the command that runs, by its file, a module that imports no module of pincite: a confined process may
+    not list the folder that they are in."""
     return [sys.executable, "-I", "-S", os.path.join(ROOT, *module.split(".")) + ".py", *arguments]
 
 
 def protect_children() -> None:
-    """Python that libraries start (multiprocessing, Dagster) leaves the current folder off its path too."""
+    """Keep the current folder off the path also in Python processes that libraries start (multiprocessing, Dagster)."""
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def module_path() -> list[str]:
-    """The path on which this process finds modules, in its order, without what depends on the current folder:
+    """Return the path on which this process finds modules, in its order, without entries from the current folder:
     empty and relative entries, and that folder itself unless pincite is installed in it."""
     try:
         here = os.path.realpath(os.getcwd())
@@ -112,7 +100,8 @@ def _own(entry: str, here: str) -> str:
 
 
 def program_environment(**more: str) -> dict[str, str]:
-    """Of a program that is not Python's: by allow-list, so that no key, password or address of ours is among it."""
+    """Return the environment of a program that is not Python's. An allow-list keeps out every key, password and
+    address of pincite's own."""
     kept = {name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")}
     for name in _FOLDERS:
         # An empty or relative entry is the current folder, or one in it.
@@ -122,20 +111,21 @@ def program_environment(**more: str) -> dict[str, str]:
 
 
 def program_path(name: str) -> str | None:
-    """Of an installed program, by its whole path; never one in the current folder."""
+    """Return the absolute path of an installed program, never of one in the current folder."""
     import shutil
 
     return shutil.which(name, path=program_environment()["PATH"])
 
 
 def child_environment(**more: str) -> dict[str, str]:
-    """Of a process that works on documents: it finds the modules that this one finds, and no others."""
+    """Return the environment of a process that works on documents. It finds the modules that this process finds, and
+    no others."""
     path = os.pathsep.join(module_path())
     return program_environment(**_SETTINGS, PYTHONPATH=path, PYTHONSAFEPATH="1", **more)
 
 
 def _run_tied() -> None:
-    """Run the module that `tied_command` names, unless its starter is gone already: nothing would end it then."""
+    """Run the module that `tied_command` names, unless its starter has ended already: nothing would then end it."""
     import runpy
 
     number, starter, module, *arguments = sys.argv[1:]

@@ -17,12 +17,12 @@ from resources.state.run import Run
 from resources.state.state import State
 
 LONGEST_WAIT = 6 * 3600.0
-"""Seconds that a run waits for another on the same state."""
+"""Seconds that a run waits for another on the same state, since a full index run may take hours."""
 
 
 class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The state that PINCITE_CONFIG and PINCITE_STATE name where the run is executed, opened for a run. It has no
-    configuration: whoever launches a run chooses neither settings nor state."""
+    """The state that PINCITE_CONFIG and PINCITE_STATE name on the machine of the run, opened for a run. It has no
+    configuration, so the user who launches a run chooses neither settings nor state."""
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:

@@ -13,17 +13,17 @@ _PIECE = 1 << 20
 
 
 def piecewise() -> hashlib.blake2b:
-    """A hash to update piece by piece."""
+    """Return a hash to update piece by piece."""
     return hashlib.blake2b(digest_size=DIGEST_BYTES)
 
 
 def bytes_hash(data: bytes) -> str:
-    """BLAKE2b, 32 hex digits."""
+    """Return the BLAKE2b hash of bytes, 32 hex digits."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def stream_hash(stream: IO[bytes]) -> str:
-    """The same of what a stream has left, read piece by piece."""
+    """Return the same hash of the rest of a stream, read piece by piece."""
     whole = piecewise()
     while piece := stream.read(_PIECE):
         whole.update(piece)
@@ -31,7 +31,8 @@ def stream_hash(stream: IO[bytes]) -> str:
 
 
 def content_hash(*paths: Path) -> str:
-    """BLAKE2b of the bytes of a file, 32 hex digits; of several files, of their hashes in order."""
+    """Return the BLAKE2b hash of a file's bytes, 32 hex digits; for several files, the hash of their hashes in
+    order."""
     hashes = []
     for path in paths:
         with open(path, "rb") as stream:
@@ -40,7 +41,7 @@ def content_hash(*paths: Path) -> str:
 
 
 def combined_hash(hashes: Sequence[str]) -> str:
-    """The hash of a document of these files: of one, its own."""
+    """Return the hash of a document made of these files; one file's own hash if it is the only one."""
     if len(hashes) == 1:
         return hashes[0]
     whole = piecewise()

@@ -1,4 +1,6 @@
-"""Processes of this machine: whether one is there still, and file modes, memory and garbage collection of our own."""
+"""The operating system's view of processes: whether another one still runs, and our own file modes, memory and
+garbage collection.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +14,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# ---------------------------------------------------------------- processes
-#
-# Whether a process of this machine that somebody named is still there.
+# ---------------------------------------------------------------- other processes
 
 
 GONE = "gone"
 
 
 def process_of(pid: int) -> list[Any]:
-    """The machine, a process of this one, and when it began, so that another of that number is told from it; `gone`
-    where there is none."""
+    """Return the machine's name, a process's number, and its start time, which tells it from a later process of that
+    number; `gone` if it no longer runs."""
     try:
         found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        began = GONE if found[0] in "ZX" else found[19]  # killed, and asked for by nobody
+        began = GONE if found[0] in "ZX" else found[19]  # a zombie was killed, and nobody waits for it
     except (OSError, IndexError):
         began = GONE if Path("/proc/self/stat").exists() or not _answers(pid) else "unknown"
     return [socket.gethostname(), pid, began]
@@ -46,19 +46,17 @@ def _answers(pid: int) -> bool:
 
 
 # ---------------------------------------------------------------- umask
-#
-# Who else may read what this process makes.
 
 
 OTHERS = 0o077
 _wanted: list[int] = []
-"""The user's own umask first, while another one holds."""
+"""The user's own umask as first element, while another one holds."""
 
 
 @contextmanager
 def unshared() -> Iterator[None]:
-    """While it lasts, what this process makes nobody else may read. Every command runs so, since most may write into
-    a state."""
+    """Keep all files made within the block from other users. Every command runs so, since most may write into a
+    state."""
     before = os.umask(OTHERS)
     _wanted.append(before)
     try:
@@ -70,7 +68,7 @@ def unshared() -> Iterator[None]:
 
 @contextmanager
 def for_the_user() -> Iterator[None]:
-    """While it lasts, what is made, outside of a state and where the user said, has the modes that the user wants."""
+    """Give files made within the block, outside of a state and where the user said, the modes that the user wants."""
     held = os.umask(_wanted[0]) if _wanted else None
     try:
         yield
@@ -80,32 +78,30 @@ def for_the_user() -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- free memory
-#
-# Memory that is free and kept for the next time.
 
 
 _ARENAS = -8
-"""M_ARENA_MAX of malloc.h."""
+"""The number of the option M_ARENA_MAX in malloc.h."""
 
 
 @cache
 def _of_glibc(name: str) -> Any:
-    """None where the C library is another one."""
+    """Return a function of glibc by name; None if the C library is another one."""
     return getattr(ctypes.CDLL(None), name, None)
 
 
 def one_heap() -> None:
-    """Has all threads of this process, and Arrow, take memory from one heap: what they free in heaps of their own is
-    kept there for good, a hundred MB at ten thousand documents. For a process that is ours alone, before it has threads
-    or imports pyarrow."""
+    """Make all threads of this process, and Arrow, take memory from one heap. Memory freed in a thread's own heap is
+    kept there for good, a hundred MB at ten thousand documents. It is for a process of ours alone, before it has
+    threads or imports pyarrow."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     if set_option := _of_glibc("mallopt"):
         set_option(_ARENAS, 1)
 
 
 def give_back() -> None:
-    """Gives it back to the machine, where others, such as the database that builds an index, may need it now: of what
-    a stage held, allocators keep some hundreds of MB."""
+    """Return free memory to the machine, for others such as the database that builds an index: allocators keep some
+    hundreds of MB after a stage."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
@@ -114,13 +110,12 @@ def give_back() -> None:
 
 
 # ---------------------------------------------------------------- slow imports
-#
-# Imports that take seconds.
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Imports make little that is garbage, and looking for it takes a fifth of their time."""
+    """Switch garbage collection off within the block. Imports leave little garbage, and looking for it takes a fifth
+    of their time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,8 @@
-"""Programs that read documents for parsers: Tesseract, pandoc and LibreOffice.
+"""The start of the programs that read documents for parsers: Tesseract, pandoc and LibreOffice.
 
-A worker, which reads documents, can start no process. It names a program and a few values here, and the process that
-workers are forked from starts it, confined like the worker (resources/workers/main.py). Elsewhere it is started at
-once.
+A worker, which reads documents, can start no process. It names a program and a few values here, and the process from
+which workers are forked starts it, confined like the worker (resources/workers/main.py). Elsewhere it is started
+directly.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from resources.child_process import program_environment, script_command
 
 CONVERT = "resources.parsers.libreoffice.convert"
 OUTPUT, ERRORS = "output", "errors"
-"""Files of a program's folder, to which it writes what it says."""
+"""Files in a program's folder for its standard output and its errors."""
 MOST_REQUEST = 32 << 10
-"""Bytes of a worker's request: a few paths."""
+"""Most bytes of a worker's request, which holds only a few paths."""
 _MOST_OUTPUT = 512 << 20
 _MOST_ERRORS = 4000
 _MOST_SECONDS = 600.0
@@ -36,7 +36,7 @@ Values = Mapping[str, Any]
 
 
 class Ended(NamedTuple):
-    """What became of a program: its exit status, minus the signal that ended it; what it wrote; its last errors."""
+    """The result of a program: its exit status, negative if a signal ended it; its output; its last errors."""
 
     status: int
     output: bytes
@@ -46,7 +46,7 @@ class Ended(NamedTuple):
 def run(name: str, program: str, values: Values, seconds: float | None = None) -> Ended:
     """Run a program of COMMANDS, which lies at `program`, and wait for its end.
 
-    Raises subprocess.TimeoutExpired after so many seconds, FileNotFoundError where it is not installed, OSError."""
+    Raises subprocess.TimeoutExpired after `seconds`, FileNotFoundError if the program is not installed, OSError."""
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as place:
         folder = Path(place)
         if _starter is not None:
@@ -75,14 +75,14 @@ def _run_here(name: str, program: str, values: Values, folder: Path, seconds: fl
         ).returncode
 
 
-# ---------------------------------------------------------------- what is run
+# ---------------------------------------------------------------- commands
 
 
 def environment(name: str, folder: Path) -> dict[str, str]:
     """Return the variables of a program: a home and temporary files in its own folder, and one thread."""
     own = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(folder))
     more = {"LANG": "C.UTF-8", "SAL_USE_VCLPLUGIN": "svp"} if name == "libreoffice" else {}
-    return program_environment(**own, **more, OMP_THREAD_LIMIT="1")  # threads of Tesseract cost more than they bring
+    return program_environment(**own, **more, OMP_THREAD_LIMIT="1")  # Tesseract's threads slow it down
 
 
 def _path(values: Values, name: str) -> str:
@@ -108,7 +108,7 @@ def _number(values: Values, name: str) -> str:
 
 
 def _tesseract(program: str, values: Values) -> list[str]:
-    """The page of a picture as hOCR; without one, the installed languages."""
+    """Return the command that reads the page of a picture as hOCR; without values, the one that lists the languages."""
     if not values:
         return [program, "--list-langs"]
     languages = _matching(values, "languages", _LANGUAGES)
@@ -117,14 +117,16 @@ def _tesseract(program: str, values: Values) -> list[str]:
 
 
 def _pandoc(program: str, values: Values) -> list[str]:
-    """A document in another format. Versions before 2.15 do not know `--sandbox`, in which it opens no other file."""
+    """Return the command that converts a document to another format. With `--sandbox`, which versions before 2.15 do
+    not know, pandoc opens no other file."""
     sandbox = ["--sandbox"] if values.get("sandbox") is not False else []
     formats = [f"--from={_matching(values, 'format', _FORMAT)}", f"--to={_matching(values, 'to', _FORMAT)}"]
     return [program, *formats, *sandbox, "--output=-", _path(values, "source")]
 
 
 def _libreoffice(library: str, values: Values) -> list[str]:
-    """A document in another format, by a program of Python that loads LibreOffice's library."""
+    """Return the command that converts a document to another format, in a Python program that loads LibreOffice's
+    library."""
     return script_command(CONVERT, library, *(_path(values, name) for name in ("profile", "source", "target")))
 
 
@@ -133,8 +135,8 @@ COMMANDS: Mapping[str, Callable[[str, Values], list[str]]] = {
     "pandoc": _pandoc,
     "libreoffice": _libreoffice,
 }
-"""The command for each program, from where it lies and the values of a request. Each raises ValueError or KeyError for
-values that are none of its own: a worker that a document has taken over may send any."""
+"""Commands by program, made from its path and the values of a request. Each raises ValueError or KeyError for
+invalid values: a worker that a document has taken over may send anything."""
 
 
 # ---------------------------------------------------------------- within a worker

@@ -1,4 +1,4 @@
-"""Prompt files: those shipped in `prompts/`, and a folder of the user's own over them."""
+"""The choice of prompt files: those shipped in `prompts/`, and over them those in the user's own folder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NAME = re.compile(r"([a-z_]+)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.md")
 
 
 def read_prompts(folder: Path | None = None) -> dict[str, dict[str, str]]:
-    """The texts of the prompt files by name and language. Those of `folder` replace the shipped ones of
-    the same file name, and may add languages (`summary.de.md`).
+    """Read the texts of the prompt files, by name and language. Files in `folder` replace shipped files of the same
+    name, and may add languages (`summary.de.md`).
 
-    Raises SettingsError naming the folder or file and the remedy: it cannot be read, is named as no prompt,
-    has no divider, or a wrong placeholder."""
+    Raises SettingsError, naming the folder or file and the remedy, if it cannot be read, is named like no prompt,
+    has no divider, or has a wrong placeholder."""
     texts = _texts(_FOLDER)
     missing = [f"{name}.en.md" for name in FIELDS if "en" not in texts.get(name, {})]
     if missing:
@@ -59,7 +59,7 @@ def _text(file: Path, name: str) -> str:
 
 
 def _remedy(file_name: str) -> str:
-    """The nearest valid name, in the language that the file's name gives where it gives one."""
+    """Return the advice to use the nearest valid name, in the language that the file's name gives, else English."""
     stem, *given = file_name.lower().removesuffix(".md").split(".")
     language = next((part for part in given if re.fullmatch("[a-z]{2,3}", part)), "en")
     near = difflib.get_close_matches(stem, FIELDS, n=1)

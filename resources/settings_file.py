@@ -1,4 +1,4 @@
-"""Where settings come from: the file, the command's overrides, the environment."""
+"""The places that settings come from: the settings file, options of the command, environment variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE_VARIABLE = "PINCITE_STATE"
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Settings with the places they speak of made absolute."""
+    """Settings, and the absolute paths of the places they name."""
 
     settings: Settings
     file: Path | None
@@ -26,15 +26,15 @@ class Project:
     state: Path
 
     def resolve(self, path: str) -> Path:
-        """A path of the settings file, relative to its folder."""
+        """Return an absolute path for one in the settings file, which is relative to the file's folder."""
         return (self.folder / Path(path).expanduser()).resolve()
 
 
 def locate(config: str | None = None, state: str | None = None) -> Project:
-    """Reads settings from `config`, else PINCITE_CONFIG, else ./pincite.yaml, else defaults.
+    """Read settings from `config`, else PINCITE_CONFIG, else ./pincite.yaml, else defaults.
 
-    The state folder is `state`, else PINCITE_STATE, else the setting relative to the file.
-    Raises SettingsError naming the file and the key."""
+    The state folder is `state`, else PINCITE_STATE, else the setting, relative to the file. Raise SettingsError naming
+    the file and the key."""
     named = config or os.environ.get(CONFIG_VARIABLE)
     file = Path(named).expanduser().resolve() if named else Path(DEFAULT_FILE).resolve()
     if named and not file.is_file():
@@ -49,8 +49,9 @@ def locate(config: str | None = None, state: str | None = None) -> Project:
 
 
 def anchored(settings: Settings, folder: Path) -> Settings:
-    """With the folders of prompts and of models absolute: a relative one is the settings file's neighbour, never
-    what has its name in the current folder. A model with a revision is a name on a hub, unless it says `./`."""
+    """Return settings with absolute folders of prompts and models. A relative path starts at the settings file's
+    folder, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`, `/` or
+    `~`."""
     enrichment, embedder, query = settings.enrichment, settings.embedder, settings.query
     prompts = str((folder / Path(enrichment.prompts).expanduser()).resolve()) if enrichment.prompts else None
     model = embedder.model if embedder.endpoint else _model(embedder.model, embedder.revision, folder)

@@ -10,8 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 # ---------------------------------------------------------------- read ahead
-#
-# Reading by threads of its own while what was read is worked on.
 
 
 T = TypeVar("T")
@@ -21,8 +19,10 @@ READERS = 2
 
 
 def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[T]:
-    """What `read` gives of the keys, none of it None: by READERS threads in turn, of which each has the next of every
-    READERS-th key and reads one thing ahead. Where `read` gives one thing of a key, they come in the order of keys."""
+    """Yield what `read` yields for each key, which must not be None.
+
+    READERS threads take turns: each reads every READERS-th key, and one item ahead. If `read` yields one item for a
+    key, the items come in the order of the keys."""
 
     def of_turn(first: int) -> Iterator[T]:
         for key in keys[first::READERS]:
@@ -39,11 +39,11 @@ def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[
 
 # ---------------------------------------------------------------- workers
 #
-# Threads that make calls. An executor's are joined when the interpreter ends; a call that hangs would hold it up.
+# An executor's threads are joined when the interpreter ends, so a call that hangs would hold up the exit.
 
 
 class Workers:
-    """At most so many threads, started when there is work for them."""
+    """A pool of at most `most` daemon threads, started when there is work for them."""
 
     def __init__(self, most: int, name: str = "language model") -> None:
         self._most, self._name = most, name
@@ -63,7 +63,7 @@ class Workers:
         return future
 
     def stop(self, seconds: float) -> None:
-        """What has not begun is cancelled. What runs has so many seconds to end, and is left alone after that."""
+        """Cancel the calls that have not begun. Wait `seconds` for those that run, then leave them alone."""
         for _ in self._threads:
             self._work.put(None)
         running = list(self._futures)

@@ -1,8 +1,8 @@
-"""YAML as people write it, and no more of it than that: a key that is given twice is an error, since one of the two
-would be lost; so are texts that are nested deeply or that grow when their aliases are written out.
+"""The YAML that is accepted, which is stricter than YAML itself. A key given twice is an error, since one of its values
+would be lost. So are texts that are nested deeply, or that grow much when their aliases are expanded.
 
-In settings `off` and `on` are names, as in `summary: off`; only true and false are not. In what stands beside
-documents, or in them, all is text, lists and mappings."""
+In settings `off` and `on` are names, as in `summary: off`; only `true` and `false` are booleans. In documents and
+side-cars all values are text, lists and mappings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 DEEPEST = 20
 MOST_ALIASED = 10_000
-"""Values and characters that aliases may add, all together."""
+"""Largest sum of values and characters that aliases may repeat, so that a small text cannot fill the memory."""
 
 
 def load(text: str) -> Any:
-    """Settings. Raises yaml.YAMLError."""
+    """Read settings. Raise yaml.YAMLError."""
     return _load(text, plain=False)
 
 
 def load_plain(text: str) -> Any:
-    """Of a document: nothing but text, lists and mappings. Raises yaml.YAMLError."""
+    """Read the YAML of a document: text, lists and mappings only. Raise yaml.YAMLError."""
     return _load(text, plain=True)
 
 
@@ -84,7 +84,7 @@ def _loader(plain: bool) -> Any:
 
 
 def _weight(node: Any, weights: dict[int, int]) -> int:
-    """Values and characters of a node with its aliases written out."""
+    """Return the number of values and characters in a node with its aliases expanded."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):

@@ -1,4 +1,4 @@
-"""What a document's rows in the search tables are made of, and when they must be replaced."""
+"""The contents of a document's rows in the search tables, and the hash that says when to replace them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class DocumentFacts:
-    """What is known of a document from its side-car, else from the file itself."""
+    """The facts known of a document, from its side-car or else from the file itself."""
 
     title: str
     family: str
@@ -30,10 +30,10 @@ class DocumentFacts:
 
 
 def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
-    """The side-car wins over the file, and both over the source's settings.
+    """Return the facts of a document: the side-car wins over the file, and both win over the source's settings.
 
-    Documents of one family are versions of one another: the metadata key `family` says so, else the
-    same title."""
+    Documents of one family are versions of one another. The metadata key `family` names the family, else the title
+    does."""
     metadata = {**parsed.metadata, **clean_metadata(raw.metadata)}
     alone = f"{raw.source}/{raw.uri}"
     family = metadata.get("family") or (alone if parsed.title_is_file_name else _folded(parsed.title))
@@ -49,8 +49,9 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
 
 
 def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return who may find a document: as its side-car says, else the file itself, else the source's settings.
-    Groups that are empty say that the file is a stranger's, who has no say in it."""
+    """Return who may find a document: the groups of its side-car, else of the file itself, else of the source's
+    settings. An empty tuple means that the file comes from a stranger, who may not choose its groups, so the source's
+    settings hold."""
     own = of_the_file if raw.groups is None else raw.groups
     groups = own or raw.source_groups
     return tuple(group if is_principal(group) else clean_text(group) for group in groups)
@@ -61,18 +62,18 @@ def _folded(title: str) -> str:
 
 
 def chunk_terms(chunk: Chunk, title: str) -> list[str]:
-    """Terms of the lexical index: title, header chain and own text, of a table of several columns each head once.
+    """Return the terms of the lexical index: of the title, the header chain and the chunk's own text. A head of a table
+    of several columns counts once.
 
-    Summary, context and overlap stay out: with any of them hybrid search ranked worse on
-    three of four sets."""
+    Summary, context and overlap stay out: with any of them hybrid search ranked worse on three of four sets."""
     chain = [heading for heading in chunk.header_chain if heading != title]
     text = _heads_once(chunk.text) if "table-row" in chunk.block_types else chunk.text
     return terms_of("\n".join([title, *chain, text]))
 
 
 def _heads_once(text: str) -> str:
-    """Each row says all heads, `Head: value | Head: value`, so that a chunk of ten rows would say them ten times: it
-    would seem to be about them, and too long to be about its rows."""
+    """Return a table's text with each head said once. Each row says all heads, `Head: value | Head: value`, so a chunk
+    of ten rows would say them ten times: it would seem to be about them, and be too long to be about its rows."""
     said: set[str] = set()
     lines = []
     for line in text.splitlines():
@@ -86,13 +87,14 @@ def _heads_once(text: str) -> str:
 
 
 def chunk_term_counts(chunk: Chunk, title: str) -> ChunkTerms:
-    """The terms of a chunk as the table `chunk_terms` keeps them: made once, beside the chunk."""
+    """Return a chunk's terms as the table `chunk_terms` keeps them. They are counted once and stored beside the
+    chunk."""
     counts = sorted(Counter(chunk_terms(chunk, title)).items())
     terms, numbers = tuple(term for term, _ in counts), tuple(number for _, number in counts)
     return ChunkTerms(chunk.doc_id, chunk.index, chunk.chunk_id, terms, numbers)
 
 
 def row_hash(facts: DocumentFacts, *parts: object) -> str:
-    """Hash of all that a document's rows show; equal hashes need no rewrite."""
+    """Return a hash of all that a document's rows show; rows with an equal hash need no rewrite."""
     return fingerprint("rows", VERSION, facts.title, facts.family, str(facts.effective_date), facts.version,
                        facts.groups, facts.metadata, parts)  # fmt: skip

@@ -1,9 +1,9 @@
-"""Packed chunks to chunks: the end of the chunk before goes in front, only where it helps.
+"""The overlap of chunks: which chunks repeat the end of the chunk before them, and how much of it.
 
-Structural neighbours of one document under the same top-level heading overlap when the cosine of
-their vectors under the chunking settings' own fast embedder reaches the floor. The floor is
-calibrated from the corpus, per language, by how adjacent pairs differ from random ones. Of the
-other splitters only `recursive` has an overlap of its own, between all neighbours.
+Structural neighbours of one document under the same top-level heading overlap if the cosine of their vectors reaches
+the floor. The vectors come from the fast embedder of the chunking settings. The floor is calibrated from the corpus,
+per language, by how adjacent pairs differ from random ones. Among the other splitters only `recursive` has an overlap
+of its own, between all neighbours.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pipelines.tokens import TokenIndex, count_tokens
 VERSION = 4
 CONDITIONAL, UNCONDITIONAL = "structure", "recursive"
 FALLBACK_FLOOR = 0.55
-"""For vectors of resources/models/embedders/e5_weights.py: of fixed floors the one that parts adjacent from
-random pairs best over the corpora of benchmarks/overlap.py, which prints how well."""
+"""Cosine for vectors of resources/models/embedders/e5_weights.py: the fixed floor that best separates adjacent from
+random pairs over the corpora of benchmarks/overlap.py, which prints how well."""
 EVERY = "*"
-"""In place of a language: all of them together, and the floor of one that was not in the corpus."""
+"""Key used in place of a language: all languages together, and the floor of a language that was not in the corpus."""
 FEWEST_PAIRS = 50
 FEWEST_RANDOM = 6
 BY_CHANCE = 0.25
@@ -40,7 +40,7 @@ _WORD = re.compile(r"(?<!\S)\S|[\u2e80-\u2fff\u3040-\uabff]")
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
-    """Of adjacent pairs that may overlap, and of random pairs of the same chunks; shape (n,) each."""
+    """Cosines of adjacent pairs that may overlap, and of random pairs of the same chunks; shape (n,) each."""
 
     adjacent: Vectors
     random: Vectors
@@ -48,9 +48,9 @@ class Cosines:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What holds for one language. calibrated: `own` (by its own pairs), `pooled` (by the pairs of all
-    languages), `fallback` (the fixed floor) or `set` (by the settings). `share` and `random_share` are
-    of the language's adjacent and random pairs that reach the floor."""
+    """The floor of one language, and how it was found. `calibrated` is `own` (from its own pairs), `pooled` (from the
+    pairs of all languages), `fallback` (the fixed floor) or `set` (by the settings). `share` and `random_share` are the
+    shares of the language's adjacent and random pairs that reach the floor."""
 
     floor: float
     calibrated: str
@@ -61,8 +61,10 @@ class Calibration:
 
 
 def cosines_of(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -> Cosines:
-    """vectors: shape (len(chunks), d), unit length. Random pairs are all that are not neighbours, or
-    a sample of them where there are many; table rows and descriptions of figures are in neither."""
+    """Return the cosines of adjacent and of random pairs of chunks.
+
+    `vectors` have shape (len(chunks), d) and unit length. Random pairs are all that are not neighbours, or a sample of
+    them if there are many. Table rows and descriptions of figures are in neither."""
     neighbours = [(at, before) for at, before in enumerate(_before(chunks)) if before is not None]
     pairs = [(before, at) for at, before in neighbours if may_overlap(chunks[before], chunks[at])]
     before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -81,13 +83,13 @@ def _cosines(left: Vectors, right: Vectors) -> Vectors:
 
 
 def best_floor(cosines: Cosines) -> float | None:
-    """The floor that best parts adjacent from random pairs; None where there are too few of both.
+    """Return the floor that best separates adjacent from random pairs, or None if there are too few of both.
 
-    It maximises Youden's J, the share of adjacent pairs that reach the floor less the share of random
-    ones (Youden 1950), at the higher floor where it ties, among floors that at most half of the random
-    pairs reach, and at least a twentieth of them or half of the adjacent. Under FEWEST_PAIRS adjacent
-    pairs that maximum is noise: then it is the floor that a quarter of the random pairs reach, near
-    which the maximum lies in larger corpora."""
+    It maximises Youden's J, the share of adjacent pairs that reach the floor less the share of random ones (Youden
+    1950), and takes the higher floor on a tie. Candidates are floors that at most half of the random pairs reach, and
+    at least a twentieth of them or half of the adjacent. With fewer than FEWEST_PAIRS adjacent pairs that maximum is
+    noise. The floor is then the one that a quarter of the random pairs reach, near which the maximum lies in larger
+    corpora."""
     adjacent, random = cosines.adjacent, cosines.random
     if len(random) < FEWEST_RANDOM:
         return None
@@ -102,12 +104,12 @@ def best_floor(cosines: Cosines) -> float | None:
 
 
 def _three_digits(value: float) -> float:
-    """Rounded down, so that what was counted as reaching the floor reaches it."""
+    """Round down to three digits, so that a pair counted as reaching the floor still reaches it."""
     return math.floor(value * 1000 + 1e-3) / 1000
 
 
 def calibrations(by_language: Mapping[str, Cosines], wanted: float | None = None) -> dict[str, Calibration]:
-    """What holds for every language and for EVERY; `wanted` is a floor that the settings give."""
+    """Return the calibration of every language and of EVERY; `wanted` is a floor that the settings give."""
     pooled = Cosines(
         np.concatenate([np.zeros(0, np.float32), *(item.adjacent for item in by_language.values())]),
         np.concatenate([np.zeros(0, np.float32), *(item.random for item in by_language.values())]),
@@ -144,8 +146,8 @@ def _described(chunk: PackedChunk) -> bool:
 
 
 def _before(chunks: Sequence[PackedChunk]) -> list[int | None]:
-    """For every chunk, which one is its neighbour before it in the text of its document: descriptions of
-    figures part no neighbours, and have none."""
+    """Return for every chunk the index of its neighbour before it in the text of its document, or None. A description
+    of a figure has no neighbour, and does not separate the chunks around it."""
     found: list[int | None] = []
     last, between = None, 0
     for at, chunk in enumerate(chunks):
@@ -161,7 +163,7 @@ def _before(chunks: Sequence[PackedChunk]) -> list[int | None]:
 
 
 def may_overlap(before: PackedChunk, after: PackedChunk) -> bool:
-    """Whether neighbours are prose under the same top-level heading; table rows stay apart."""
+    """Say whether neighbours are prose under the same top-level heading; table rows never overlap."""
     same_heading = before.header_chain[:1] == after.header_chain[:1]
     return same_heading and not _tabular(before) and not _tabular(after)
 
@@ -169,9 +171,10 @@ def may_overlap(before: PackedChunk, after: PackedChunk) -> bool:
 def with_overlap(
     chunks: Sequence[PackedChunk], vectors: Vectors, bodies: Mapping[str, str], floor: float, tokens: int
 ) -> list[Chunk]:
-    """Chunks of any number of documents, in the order given, with overlap where neighbours are alike.
+    """Return chunks of any number of documents, in the order given, with overlap between neighbours that are alike.
 
-    vectors: shape (len(chunks), d), unit length; bodies by doc_id; tokens: most to repeat, 0 for none."""
+    `vectors` have shape (len(chunks), d) and unit length, `bodies` are by doc_id, and `tokens` is the most to repeat, 0
+    for no overlap."""
     repeated = [
         before
         if before is not None and may_overlap(chunks[before], chunks[at]) and vectors[before] @ vectors[at] >= floor
@@ -182,14 +185,15 @@ def with_overlap(
 
 
 def with_own_overlap(chunks: Sequence[PackedChunk], bodies: Mapping[str, str], tokens: int) -> list[Chunk]:
-    """Chunks of a splitter with an overlap of its own: between all neighbours of a document."""
+    """Return the chunks of a splitter with an overlap of its own: between all neighbours of a document."""
     return _chunks(chunks, _before(chunks), bodies, tokens)
 
 
 def _chunks(
     chunks: Sequence[PackedChunk], repeated: Sequence[int | None], bodies: Mapping[str, str], tokens: int
 ) -> list[Chunk]:
-    """`repeated` says for every chunk which one's end it repeats."""
+    """Return chunks with overlap; `repeated` holds for every chunk the index of the chunk whose end it repeats, or
+    None."""
     done = []
     for chunk, before in zip(chunks, repeated, strict=True):
         span = tail(chunks[before], bodies[chunk.doc_id], tokens) if tokens and before is not None else None
@@ -200,10 +204,10 @@ def _chunks(
 
 
 def tail(chunk: PackedChunk, body: str, tokens: int) -> Span | None:
-    """The last `tokens` of a chunk's unbroken end, from the start of a sentence, else of a word.
+    """Return the last `tokens` of a chunk's unbroken end, from the start of a sentence, else of a word.
 
-    The end is broken where the body has something between two spans that is not the chunk's own: a
-    heading, say. None where a single word is longer."""
+    The end is broken if the body has text between two spans that does not belong to the chunk, such as a heading.
+    Return None if a single word is longer."""
     start, end = chunk.spans[-1].start, chunk.spans[-1].end
     for span in reversed(chunk.spans[:-1]):
         if body[span.end : start].strip():
@@ -218,7 +222,7 @@ def tail(chunk: PackedChunk, body: str, tokens: int) -> Span | None:
 
 
 def _starts(text: str, tokens: int) -> Iterator[int]:
-    """Where the last `tokens` of a text may begin, the best first: at sentences, then at words."""
+    """Yield where the last `tokens` of a text may begin, the best first: at sentences, then at words."""
     index = TokenIndex(text)
     earliest = index.starts[-tokens] if len(index.starts) > tokens else 0
     yield from (left for left, _ in sentence_spans(text) if left >= earliest)

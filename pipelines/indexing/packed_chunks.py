@@ -1,7 +1,7 @@
-"""Packed chunks: which structural chunks a splitter puts together, and the records made of them.
+"""Which structural chunks a splitter puts into one chunk, and the records made of them.
 
-A splitter decides only which pieces stand together. Headings are never pieces, a table row is never cut, all other
-text only between words, except a word that is too long by itself.
+A splitter only groups pieces into chunks. Headings are never pieces, a table row is never cut, and all other text is
+cut only between words, except a word that is too long by itself.
 
 - structure: neighbours of one section up to the target, never across a heading;
 - sentences: whole sentences up to the target, across blocks and headings;
@@ -15,12 +15,12 @@ text only between words, except a word that is too long by itself.
   dynamic programming finds the cuts with the highest sum. Only pieces that fit one chunk are compared, so the cost is
   linear. Similarities are whole ten-thousandths, so that the noise of arithmetic moves no cut.
 
-The header chain of a chunk is the part that the chains of all its parts share. The rest of a part's headings stand
-inline, as lines above it: where a splitter packs across headings, and where a heading has no text of its own. With the
-structure splitter a chunk has one chain, and a heading with one short paragraph, or a clause alone in its section,
-stands inline too. Inline headings belong to the text that is shown and embedded; their spans stay their own, so no
-chunk counts them. The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
-it, so the chunks of the text are the same with and without it.
+The header chain of a chunk is the part that the chains of all its parts share. The other headings of a part are written
+inline, as lines above it: if a splitter packs across headings, or if a heading has no text of its own. With the
+structure splitter a chunk has one chain, and a heading with one short paragraph, or a clause alone in its section, is
+inline too. Inline headings belong to the text that is shown and embedded; their spans stay their own, so no chunk
+counts them. The description of a figure is a chunk by itself, before the first chunk that begins after the figure. No
+splitter sees it, so the chunks of the text are the same with and without it.
 """
 
 from __future__ import annotations
@@ -46,12 +46,6 @@ from pipelines.records import DESCRIPTION, Box, Element, PackedChunk, Span, Stru
 from pipelines.tokens import TokenIndex, count_tokens
 
 # ---------------------------------------------------------------- pieces
-#
-# What every splitter works on and gives: a document's units, and pieces of them.
-#
-# A splitter decides only which pieces stand together; pipelines/indexing/packed_chunks.py makes the
-# records. Headings are never pieces, a table row is never cut, all other text only between words,
-# but for a word that is too long by itself.
 
 
 HEADING, ROW = "heading", "table-row"
@@ -59,12 +53,12 @@ _TIGHT = frozenset({ROW, "list-item"})
 _PROSE = frozenset({"paragraph", "clause", "list-item"})
 
 Embed = Callable[[Sequence[str]], Vectors]
-"""Texts to unit vectors of the chunking settings' own fast embedder."""
+"""Function that turns texts into unit vectors, by the fast embedder of the chunking settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A unit, or a stretch of one: `start` and `end` are characters of the unit's text."""
+    """A unit, or a stretch of one; `start` and `end` are offsets in characters of the unit's text."""
 
     unit: StructuralChunk
     start: int
@@ -89,8 +83,8 @@ def whole(unit: StructuralChunk) -> Piece:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One document to split. `elements` are by index; `target` and `ceiling` are tokens of own text;
-    `embed` is asked for by the cluster splitter alone."""
+    """One document to split. `elements` are by index; `target` and `ceiling` are tokens of the chunk's own text; only
+    the cluster splitter needs `embed`."""
 
     units: Sequence[StructuralChunk]
     elements: Mapping[int, Element]
@@ -100,21 +94,21 @@ class Task:
 
 
 Splitter = Callable[[Task], Iterable[Sequence[Piece]]]
-"""The pieces of each chunk, in reading order. Together they are all of the body's units, once each."""
+"""Function that yields the pieces of each chunk, in reading order. Together they hold each unit of the body once."""
 
 
 def separator(before: StructuralChunk, after: StructuralChunk) -> str:
-    """What stands between two units of a chunk: rows and list items follow each other as lines."""
+    """Return the text between two units of a chunk: rows and list items follow each other as lines."""
     tight = after.block_type in _TIGHT and before.block_type == after.block_type
     return "\n" if tight or before.block_type == HEADING else "\n\n"
 
 
-# ---------------------------------------------------------------- sentences
+# ---------------------------------------------------------------- sentences of a document
 
 
 def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[Piece]]:
-    """The sentences of a document in reading order, rows and code whole. A sentence is a list of pieces:
-    it may go on in the next block, where what stood between its parts is on another page."""
+    """Yield the sentences of a document in reading order, rows and code whole. A sentence is a list of pieces: it may
+    go on in the next block if that block is on another page."""
     open_sentence: list[Piece] = []
     for unit in units:
         if unit.block_type == HEADING:
@@ -131,8 +125,8 @@ def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[Piece]]:
 
 
 def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
-    """Whether prose of the next page goes on in the sentence that prose of this page left open. One item
-    of a list after another does not."""
+    """Say whether prose of the next page goes on with the sentence that prose of this page left open. One item of a
+    list does not go on with another."""
     kinds = (before.block_type, after.block_type)
     return (
         _PROSE.issuperset(kinds)
@@ -143,11 +137,11 @@ def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
     )
 
 
-# ---------------------------------------------------------------- division
+# ---------------------------------------------------------------- dividing a long text
 
 
 def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tuple[int, int]]:
-    """Spans of even parts of a text, each within the ceiling, that cover all but outer spaces."""
+    """Return spans of even parts of a text, each within the ceiling, that cover all except outer spaces."""
     kinds = [*cut_points(text), index.starts]
     spans = []
     start, end = 0, len(text)
@@ -164,7 +158,7 @@ def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tupl
 def _best_cut(
     text: str, kinds: Sequence[Sequence[int]], index: TokenIndex, start: int, goal: float, ceiling: int
 ) -> int:
-    """The cut nearest to the goal among the best kind that has one between half the goal and the ceiling."""
+    """Return the cut nearest to the goal, of the best kind that has one between half the goal and the ceiling."""
     first = bisect_left(index.starts, start)
     low = index.starts[first + max(1, int(goal / 2))]
     high = index.starts[first + ceiling] if first + ceiling < len(index.starts) else index.starts[-1]
@@ -189,12 +183,10 @@ def strip(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-# ---------------------------------------------------------------- structure
+# ---------------------------------------------------------------- structure splitter
 #
-# The structure splitter: neighbours of one section up to the target, never across a heading.
-#
-# What is longer than the ceiling is divided at sentence ends into even parts, then at mild
-# punctuation, then at spaces; only a single word longer than the ceiling is cut inside.
+# A unit longer than the ceiling is divided into even parts: at sentence ends, else at mild punctuation, else at spaces.
+# Only a single word longer than the ceiling is cut inside.
 
 
 def split_by_structure(task: Task) -> Iterator[list[Piece]]:
@@ -204,7 +196,7 @@ def split_by_structure(task: Task) -> Iterator[list[Piece]]:
 
 
 def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]:
-    """Runs of body units that may share a chunk: one section, one chain, no heading between."""
+    """Yield runs of body units that may share a chunk: one section, one chain, no heading between."""
     keys = groupby(units, key=lambda unit: (unit.section_id, unit.header_chain, unit.block_type == HEADING))
     for (_, _, is_heading), members in keys:
         if not is_heading:
@@ -219,8 +211,8 @@ def divided(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
 
 
 def _pack(pieces: Sequence[Piece], target: int, ceiling: int) -> list[list[Piece]]:
-    """Greedy up to the target; a short rest, or the rest of a sentence from the page before, joins the chunk
-    before it where the ceiling allows."""
+    """Pack greedily up to the target. A short rest, or the rest of a sentence from the page before, joins the chunk
+    before it if the ceiling allows."""
     packs: list[list[Piece]] = []
     totals: list[int] = []
     for piece in pieces:
@@ -237,9 +229,7 @@ def _pack(pieces: Sequence[Piece], target: int, ceiling: int) -> list[list[Piece
     return packs
 
 
-# ---------------------------------------------------------------- sentences
-#
-# The sentence splitter: whole sentences up to the target, across blocks and headings.
+# ---------------------------------------------------------------- sentences splitter
 #
 # A sentence over the target is divided at its mildest punctuation, then at spaces.
 
@@ -250,7 +240,7 @@ def split_by_sentences(task: Task) -> Iterator[list[Piece]]:
 
 
 def _within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
-    """A sentence, or its parts where it is over the target."""
+    """Yield a sentence, or its parts if it is over the target."""
     if sum(piece.tokens for piece in sentence) <= target:
         yield sentence
         return
@@ -263,7 +253,7 @@ def _within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
 
 
 def grown(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
-    """Runs of pieces that must stay together, in chunks of up to the target."""
+    """Yield chunks of up to the target from runs of pieces that must stay together."""
     chunk: list[Piece] = []
     total = 0
     for run in runs:
@@ -277,13 +267,10 @@ def grown(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]
         yield chunk
 
 
-# ---------------------------------------------------------------- page
+# ---------------------------------------------------------------- page splitter
 #
-# The page splitter: one chunk a page, whatever its length.
-#
-# Page boundaries are soft: a sentence, table row or block of code that begins on a page belongs to
-# it, so no chunk ends inside a sentence that the next page continues. Documents without pages are
-# packed up to the target at the ends of blocks.
+# A sentence, table row or block of code belongs to the page it begins on, so no chunk ends inside a sentence that the
+# next page continues.
 
 
 def split_by_page(task: Task) -> Iterator[list[Piece]]:
@@ -305,7 +292,7 @@ def split_by_page(task: Task) -> Iterator[list[Piece]]:
 
 
 def _page(piece: Piece, task: Task) -> int | None:
-    """The page on which a piece begins; None where its source has none."""
+    """Return the page on which a piece begins, or None if its source has no pages."""
     unit = piece.unit
     if unit.page_start == unit.page_end:
         return unit.page_start
@@ -314,18 +301,13 @@ def _page(piece: Piece, task: Task) -> int | None:
     return next((page for page in pages if page is not None), unit.page_start)
 
 
-# ---------------------------------------------------------------- recursive
-#
-# The recursive splitter: paragraphs, else lines, else sentences, else words, up to the target.
-#
-# The classic splitter by separators: a text is cut at every separator of the coarsest kind, what is
-# still too long is cut by the next kind, and neighbours of one kind are merged up to the target. It
-# runs over the whole document, headings included, as one text.
+# ---------------------------------------------------------------- recursive splitter
 
 
 _LINE = re.compile(r"\n")
 _MOST_MARKS = 32
-"""Letters have fewer marks than this; a text of marks alone is cut all the same."""
+"""Combining marks between two cuts at characters. No letter has this many, and a text of marks alone must be cut
+too."""
 
 
 def split_recursively(task: Task) -> Iterator[list[Piece]]:
@@ -349,7 +331,7 @@ class Stream:
         self.index = TokenIndex(self.text)
 
     def pieces(self, start: int, end: int) -> list[Piece]:
-        """The stretches of body units within a span."""
+        """Return the stretches of body units within a span."""
         found = []
         for position in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, end)):
             unit, at = self.units[position], self.starts[position]
@@ -359,12 +341,12 @@ class Stream:
         return found
 
     def spans(self, size: int) -> list[tuple[int, int]]:
-        """Spans of at most `size` tokens that cover all but spaces; a row may be longer."""
+        """Return spans of at most `size` tokens that cover all except spaces; a row may be longer."""
         spans = self._spans(self._cuts(size), 0, len(self.text), size)
         return [span for span in spans if self.index.count(*span)]
 
     def _spans(self, cuts: Sequence[Sequence[int]], start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-        """As deep as there are kinds of cuts; some spans are empty."""
+        """Yield spans, some of them empty. The recursion is at most as deep as there are kinds of cuts."""
         if not cuts or self.index.count(start, end) <= size:
             yield start, end
             return
@@ -381,8 +363,8 @@ class Stream:
         yield merged, end
 
     def _cuts(self, size: int) -> list[list[int]]:
-        """Places to cut by kind: paragraphs, lines, sentence ends, spaces, characters. Within units only
-        where one is too long."""
+        """Return the places to cut by kind: paragraphs, lines, sentence ends, spaces, characters. A unit is cut inside
+        only if it is too long."""
         lines = self.starts[1:]
         blocks: list[int] = []
         sentences: list[int] = []
@@ -407,15 +389,10 @@ class Stream:
         return [blocks, sorted(lines), sentences, spaces, characters]
 
 
-# ---------------------------------------------------------------- cluster
+# ---------------------------------------------------------------- cluster splitter
 #
-# The cluster-semantic splitter: chunks within which small pieces are most alike.
-#
-# Smith and Troynikov, "Evaluating Chunking Strategies for Retrieval" (2024): pieces of about 50
-# tokens by the recursive splitter; the similarity of every two of one chunk, less the mean over the
-# document, is summed, and dynamic programming finds the cuts with the highest sum, no chunk being
-# longer than the target. Only pieces that fit one chunk are ever compared, so the cost is linear.
-# Similarities are whole ten-thousandths, so that the noise of arithmetic moves no cut.
+# Smith and Troynikov (2024) take pieces of about 50 tokens by the recursive splitter; no chunk is longer than the
+# target.
 
 
 PIECE_TOKENS = 50
@@ -438,8 +415,9 @@ def split_by_cluster(task: Task) -> Iterator[list[Piece]]:
 
 
 def segments(vectors: Vectors, sizes: list[int], most: int) -> list[tuple[int, int]]:
-    """First and last piece of every chunk. vectors: shape (n, d), unit length; sizes: tokens of the
-    pieces; most: tokens of a chunk, which a single piece may exceed. Of equal sums the longer last chunk wins."""
+    """Return the first and last piece of every chunk. `vectors` have shape (n, d) and unit length, `sizes` are tokens
+    of the pieces, and `most` is the tokens of a chunk, which a single piece may exceed. On equal sums the longer last
+    chunk wins."""
     reach = _reach(sizes, most)
     alike = _cumulated(vectors, max(at - first for at, first in enumerate(reach)) + 1)
     best = [0] * (len(sizes) + 1)
@@ -460,7 +438,7 @@ def segments(vectors: Vectors, sizes: list[int], most: int) -> list[tuple[int, i
 
 
 def _reach(sizes: list[int], most: int) -> list[int]:
-    """For every piece the first piece that a chunk which ends with it may begin with."""
+    """Return for every piece the first piece of the longest chunk that ends with it."""
     reach = []
     first = total = 0
     for last, size in enumerate(sizes):
@@ -473,7 +451,8 @@ def _reach(sizes: list[int], most: int) -> list[int]:
 
 
 def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
-    """[i, j]: similarities of piece i with the j pieces after it, less the document's mean, summed; shape (n, band)."""
+    """Return an array of shape (n, band). Its value at [i, j] is the sum of the similarities of piece i with the j
+    pieces after it, each less the document's mean."""
     count = len(vectors)
     vectors = np.asarray(vectors, dtype=np.float64)
     total = vectors.sum(axis=0)
@@ -487,17 +466,6 @@ def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
 
 
 # ---------------------------------------------------------------- packed chunks
-#
-# Structural chunks to packed chunks: what one of the splitters puts together, as records.
-#
-# The header chain of a chunk is what the chains of all its parts share. Whatever more a part's
-# headings say stands inline, as lines above it: where a splitter packs across headings, and where a
-# heading has no text of its own. With the structure splitter a chunk has one chain, and a heading
-# with one short paragraph, or a clause alone in its section, stands inline too. Inline headings
-# belong to the text that is shown and embedded; their spans stay their own, so no chunk counts them.
-#
-# The description of a figure is a chunk by itself, after the one that it stands in: no splitter sees
-# it, so the chunks of the text are the same with and without it.
 
 
 VERSION = 4
@@ -519,10 +487,10 @@ def packed_chunks(
     strategy: str = "structure",
     embed: Embed | None = None,
 ) -> list[PackedChunk]:
-    """Packed chunks of one document in reading order. `elements` give the boxes of divided units;
-    `embed` is needed by the cluster splitter alone.
+    """Return the packed chunks of one document in reading order. `elements` give the boxes of divided units; only the
+    cluster splitter needs `embed`.
 
-    Raises KeyError on an unknown strategy, ModelError where `embed` is missing."""
+    Raise KeyError on an unknown strategy, and ModelError if the cluster splitter has no `embed`."""
     text = [unit for unit in units if unit.block_type != DESCRIPTION]
     task = Task(text, {element.index: element for element in elements}, target, ceiling, embed)
     maker = _Maker(task)
@@ -533,7 +501,7 @@ def packed_chunks(
 def _with_descriptions(
     packs: Iterable[Sequence[Piece]], described: Sequence[StructuralChunk]
 ) -> Iterator[Sequence[Piece]]:
-    """Descriptions in reading order among the packs, each before the first pack that begins after its figure."""
+    """Yield descriptions in reading order among the packs, each before the first pack that begins after its figure."""
     waiting = deque(described)
     for pack in packs:
         while waiting and waiting[0].element < pack[0].unit.element:
@@ -545,14 +513,14 @@ def _with_descriptions(
 
 @dataclass
 class _Maker:
-    """Chunks of one document from pieces."""
+    """A maker of one document's chunks from pieces."""
 
     task: Task
     occurrences: Counter[tuple[tuple[str, ...], str]] = field(default_factory=Counter)
 
     @cached_property
     def last(self) -> int:
-        """The last unit that is not a heading."""
+        """The index of the last unit that is not a heading."""
         return max(unit.index for unit in self.task.units if unit.block_type != HEADING)
 
     def chunk(self, pieces: Sequence[Piece], index: int) -> PackedChunk:
@@ -584,7 +552,7 @@ class _Maker:
         )
 
     def _text(self, parts: Sequence[Piece], chain: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
-        """The text of a chunk, and where each part begins in it."""
+        """Return the text of a chunk, and where each part begins in it."""
         if parts[0].unit.block_type == DESCRIPTION:
             return parts[0].text, (0,)
         written: list[str] = []
@@ -607,8 +575,9 @@ class _Maker:
         return "".join(written), tuple(offsets)
 
     def _inline(self, part: Piece, before: Piece | None, chain: tuple[str, ...]) -> list[str]:
-        """Lines above a part: headings without text of their own, then what its chain says that neither
-        the chunk's chain nor the part before it has said; above rows that go on what stands over their labels."""
+        """Return the lines above a part: headings without text of their own, then the headings of its chain that
+        neither the chunk's chain nor the part before it has said. Rows that continue a table also get the text over
+        their labels."""
         own = part.unit.header_chain
         said = before.unit.header_chain if before else chain
         more = own[len(_shared([own, said])) :]
@@ -617,7 +586,7 @@ class _Maker:
         return lines if before or not part.unit.corner else [*lines, part.unit.corner]
 
     def _above(self, part: Piece) -> list[str]:
-        """The headings right above a part that begins its block."""
+        """Return the headings right above a part that begins its block."""
         last = part.unit.index
         first = last
         while part.start == 0 and first and self.task.units[first - 1].block_type == HEADING:
@@ -625,13 +594,13 @@ class _Maker:
         return [unit.text for unit in self.task.units[first:last]]
 
     def _below(self, part: Piece) -> list[str]:
-        """The headings that end a document, below its last part."""
+        """Return the headings that end a document, below its last part."""
         if part.unit.index != self.last or part.end != len(part.unit.text):
             return []
         return [unit.text for unit in self.task.units[self.last + 1 :]]
 
     def _lone_heading(self, unit: StructuralChunk) -> list[str]:
-        """The heading right above, when all that its section holds is one short paragraph or clause."""
+        """Return the heading right above a unit if its section holds only this one short paragraph or clause."""
         units, at = self.task.units, unit.index
         if unit.block_type not in ("paragraph", "clause") or unit.tokens > SHORT_PARAGRAPH:
             return []
@@ -652,7 +621,7 @@ def _section(unit: StructuralChunk) -> tuple[str, tuple[str, ...]]:
 
 
 def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """Pieces of one unit that follow each other, as one."""
+    """Yield pieces of one unit that follow each other as one piece."""
     held = pieces[0]
     for piece in pieces[1:]:
         if piece.unit is held.unit and not held.unit.text[held.end : piece.start].strip():
@@ -664,7 +633,7 @@ def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
 
 
 def _shared(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """What all chains begin with."""
+    """Return the longest beginning that all chains share."""
     low, high = min(chains), max(chains)
     length = 0
     while length < len(low) and low[length] == high[length]:
@@ -673,8 +642,8 @@ def _shared(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _span(part: Piece) -> Span:
-    """The place of a part in the body; the text of a row or description is not the body's, so that only the
-    whole has one."""
+    """Return the place of a part in the body. The text of a row or a description is not the body's text, so only the
+    whole unit has a place."""
     unit = part.unit
     if unit.block_type in (ROW, DESCRIPTION):
         return unit.span

@@ -1,4 +1,4 @@
-"""From spans of the body to pages, boxes and locators of the source."""
+"""Where a span of the body lies in the source: its pages, boxes and locators."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from pipelines.records import Box, Element, Place, Span
 
 NARROWEST = 0.2
-"""Width of a character, in heights of its line, of the most condensed type."""
+"""Width of a character of the most condensed type, in heights of its line."""
 
 
 def touching(places: Sequence[Place], span: Span) -> Sequence[Place]:
-    """The places that share characters with a span. Places of an element follow one another."""
+    """Return the places that share characters with a span. Places of an element follow one another."""
     first = bisect_right(places, span.start, key=lambda place: place.end)
     return places[first : bisect_left(places, span.end, first, key=lambda place: place.start)]
 
 
 def union(boxes: Sequence[Box]) -> Box:
-    """The smallest box around boxes of one page."""
+    """Return the smallest box around boxes of one page."""
     return Box(
         boxes[0].page,
         min(box.x0 for box in boxes),
@@ -29,7 +29,7 @@ def union(boxes: Sequence[Box]) -> Box:
 
 
 def boxes_of(places: Sequence[Place], spans: Iterable[Span]) -> tuple[Box, ...]:
-    """One box for every page that each span lies on, in the order of the spans."""
+    """Return one box for every page that each span lies on, in the order of the spans."""
     found: list[Box] = []
     for span in spans:
         pages: dict[int, list[Box]] = {}
@@ -41,9 +41,9 @@ def boxes_of(places: Sequence[Place], spans: Iterable[Span]) -> tuple[Box, ...]:
 
 
 def line_boxes(places: Sequence[Place], span: Span) -> tuple[Box, ...]:
-    """The boxes of the lines that a span touches. The first and last line are cut at their stops, exactly,
-    else in proportion to the characters between the stops on both sides. A box that does not
-    hold just one line of upright text is not cut."""
+    """Return the boxes of the lines that a span touches. The first and last line are cut at their stops exactly, else
+    in proportion to the characters between the stops on both sides. A box that does not hold exactly one line of
+    upright text is not cut."""
     cut = []
     for place in touching(places, span):
         if place.box is None:
@@ -58,14 +58,14 @@ def line_boxes(places: Sequence[Place], span: Span) -> tuple[Box, ...]:
 
 
 def _is_one_line(place: Place) -> bool:
-    """Whether the characters fill the box as those of one upright line do: two lines in it, or a turned one,
-    leave each a width far under its height."""
+    """Say whether the characters fill the box like one line of upright text. Two lines in it, or a turned line, leave
+    each character a width far under its height."""
     box = place.box
     return box is not None and box.x1 - box.x0 >= NARROWEST * (box.y1 - box.y0) * (place.end - place.start)
 
 
 def _x_at(place: Place, box: Box, at: int, ending: bool) -> float:
-    """Where on its line what begins (or ends) at an offset of the place's text does so."""
+    """Return the x at which the character that begins (or ends) at an offset of the place's text does so."""
     before, x_before = 0, box.x0
     last = box.x1
     for stop in place.stops:
@@ -87,7 +87,7 @@ def _between(at: int, before: int, x_before: float, after: int, x_after: float) 
 
 
 def pages_of(element: Element, span: Span) -> tuple[int | None, int | None]:
-    """First and last page of a span of an element; the element's own where lines have no boxes."""
+    """Return the first and last page of a span of an element, or the element's own if its lines have no boxes."""
     pages = [place.box.page for place in touching(element.places, span) if place.box]
     if pages:
         return min(pages), max(pages)

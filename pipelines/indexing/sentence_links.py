@@ -1,15 +1,15 @@
-"""RELATED_TO: sparse nearest neighbours between sentences of different chunks.
+"""Which sentences of different chunks are linked as RELATED_TO: sparse nearest neighbours.
 
-Directed, at most k from a sentence, ties by id. A link's cosine is computed from the vectors on a grid so coarse that
-every sum of their products is exact in double precision, in any order. Products in single precision only choose the
-pairs worth computing so. Up to EXACT_PAIRS the result depends on ids, chunks and vectors alone, never on how the
-products were divided nor on which run compared what.
+Links are directed, at most k from a sentence, with ties broken by id. The cosine of a link is computed from vectors on
+a grid so coarse that every sum of their products is exact in double precision, in any order. Products in single
+precision only choose the pairs worth computing exactly. Up to EXACT_PAIRS the result depends on ids, chunks and vectors
+alone, never on how the products were divided or which run compared which pairs.
 
-Above, equal vectors stand for one another, and each sentence is compared with those of the cells whose centres it is
-nearest to (an inverted file: Sivic and Zisserman, Video Google, 2003; Jegou et al., Product quantization for nearest
-neighbor search, 2011, section IV). Some links are not found, docs/measured/sentences.md says how many, and the time no
-longer grows with the square. Centres begin at sentences at even distances in the order given, so nothing depends on
-chance. Vectors are read as often as it takes, some at a time, so that memory stays bounded.
+Above EXACT_PAIRS one row stands for many equal ones, and each sentence is compared with those of the cells whose
+centres it is nearest to (an inverted file: Sivic and Zisserman, Video Google, 2003; Jegou et al., Product quantization
+for nearest neighbor search, 2011, section IV). Some links are not found; docs/measured/sentences.md says how many. The
+time then no longer grows with the square. Centres begin at sentences at even distances in the order given, so nothing
+depends on chance. Vectors are read several times, some at a time, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -25,35 +25,30 @@ from pipelines.ports import Progress, Vectors
 from pipelines.records import SentenceLink
 from pipelines.settings.base import SentenceSettings
 
-# ---------------------------------------------------------------- sentence cells
-#
-# How very many sentences are linked without comparing all pairs: equal vectors stand for one another, and each
-# sentence is compared with those of the cells whose centres it is nearest to (an inverted file: Sivic and Zisserman,
-# Video Google, 2003; Jegou et al., Product quantization for nearest neighbor search, 2011, section IV).
-#
-# Nothing here depends on chance: centres begin at sentences at even distances in the order given. Vectors are read as
-# often as it takes, some at a time, so that no more of them are held than one asks for.
+# ---------------------------------------------------------------- cells of near sentences
 
 
 CELL = 250
-"""Sentences in a cell, on average, and more where there are so many that finding the nearest cells would else cost
-more than comparing those in them."""
+"""Sentences in a cell, on average. Cells are larger if there are very many sentences: otherwise finding the nearest
+cells would cost more than comparing the sentences in them."""
 PROBES = 24
 """Cells that a sentence is compared with."""
 SAMPLE, ROUNDS = 32, 5
-"""Sentences for each centre, and times that it is moved to their mean (Lloyd's algorithm)."""
+"""Sentences sampled for each centre, and times that a centre is moved to their mean (Lloyd's algorithm)."""
 MANY = 8
-"""Of more equal vectors than this, some stand for all."""
+"""Equal vectors that are all compared; if there are more, a few stand for all."""
 _BLOCK = 1 << 11
 
 _Places = NDArray[np.int64]
 Read = Callable[[], Iterable[tuple[_Places, Vectors]]]
-"""All rows, some at a time and each once: their places, ascending, and the rows, shape (places, d), unit length."""
+"""Function that reads all rows once, some at a time: their places, ascending, and the rows, shape (places, d), unit
+length."""
 
 
 class Cells(NamedTuple):
-    """`nearest`: shape (n, probes), the cells that each row is compared with, its own first, -1 where it is left out;
-    `inside`: the places of the rows of each cell, ascending; `dimension` is that of the rows."""
+    """The cells of near rows. `nearest` has shape (n, probes): the cells that each row is compared with, its own first,
+    -1 if the row is left out. `inside` holds the places of the rows of each cell, ascending. `dimension` is the length
+    of a row."""
 
     nearest: NDArray[np.int32]
     inside: list[_Places]
@@ -61,8 +56,9 @@ class Cells(NamedTuple):
 
 
 class Equal(NamedTuple):
-    """`kept` are places of the rows that are compared. Of the others, `dropped`, the one at `like` has the same
-    targets, being of the same chunk; where that is -1, the `first` of its equals are, being of other chunks."""
+    """The places of rows that are compared, `kept`, and of rows that are not, `dropped`. For each dropped row `like` is
+    the place of an equal row of the same chunk, which has the same targets. If `like` is -1, the row's targets are
+    `first`, its first equals, which are all in other chunks."""
 
     kept: _Places
     dropped: _Places
@@ -71,14 +67,15 @@ class Equal(NamedTuple):
 
 
 def in_memory(rows: Vectors) -> Read:
-    """Of rows that are held."""
+    """Return a reader of rows that are held in memory."""
     return lambda: ((np.arange(at, min(at + _BLOCK, len(rows))), rows[at : at + _BLOCK])
                     for at in range(0, len(rows), _BLOCK))  # fmt: skip
 
 
 def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
-    """Which rows are enough for `most` targets of every sentence: of equal ones the first `most` of each of the first
-    `most` + 1 chunks. Whatever the chunk of a sentence, the first that are not of it are among these."""
+    """Return which rows are enough to find `most` targets of every sentence. From equal rows it keeps the first `most`
+    of each of the first `most` + 1 chunks. Whatever the chunk of a sentence, its first equals in other chunks are among
+    these."""
     kept = np.ones(len(chunks), dtype=bool)
     dropped: list[int] = []
     like: list[int] = []
@@ -101,11 +98,11 @@ def equal_rows(read: Read, chunks: _Places, most: int) -> Equal:
 
 
 def cells(read: Read, kept: _Places, count: int) -> Cells:
-    """Cells of the `kept` of `count` rows.
+    """Return the cells of the `kept` among `count` rows.
 
-    Time of comparing those in them is n x PROBES x CELL products, and about as many for the cells; above a million and
-    a half of rows 2 n x sqrt(n x PROBES). Memory is that of `nearest`, and SAMPLE rows a cell while their centres are
-    sought."""
+    Comparing the rows in the cells takes n x PROBES x CELL products, and finding the cells about as many again; above a
+    million and a half rows together 2 n x sqrt(n x PROBES). Memory is the size of `nearest`, plus SAMPLE rows a cell
+    while the centres are computed."""
     centres = _centres(read, kept)
     nearest = np.full((count, min(PROBES, len(centres))), -1, dtype=np.int32)
     among = np.zeros(count, dtype=bool)
@@ -118,7 +115,7 @@ def cells(read: Read, kept: _Places, count: int) -> Cells:
 
 
 def gathered(read: Read, wanted: _Places) -> Vectors:
-    """The rows at these places, in their order."""
+    """Return the rows at these places, in their order."""
     found: Vectors = np.zeros((0, 0), dtype=np.float32)
     order = np.argsort(wanted)
     ascending = wanted[order]
@@ -132,13 +129,13 @@ def gathered(read: Read, wanted: _Places) -> Vectors:
 
 
 def _by_cell(numbers: _Places, count: int) -> list[_Places]:
-    """The places of each number."""
+    """Return the places of each number."""
     order = np.argsort(numbers, kind="stable")
     return np.split(order, np.searchsorted(numbers[order], np.arange(1, count)))
 
 
 def _centres(read: Read, kept: _Places) -> Vectors:
-    """Shape (cells, d)."""
+    """Return the centres of the cells, shape (cells, d)."""
     count = -(-len(kept) // max(CELL, isqrt(len(kept) // PROBES)))
     sample = gathered(read, kept[np.linspace(0, len(kept) - 1, min(len(kept), SAMPLE * count)).astype(np.int64)])
     centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
@@ -151,7 +148,7 @@ def _centres(read: Read, kept: _Places) -> Vectors:
 
 
 def _nearest(rows: Vectors, centres: Vectors, most: int) -> _Places:
-    """Shape (n, most): the nearest centres by Euclid, the nearest first."""
+    """Return the nearest centres by Euclidean distance, the nearest first, shape (n, most)."""
     blocks = [_nearest_of(rows[at : at + _BLOCK], centres, most) for at in range(0, len(rows), _BLOCK)]
     return np.concatenate(blocks)
 
@@ -166,7 +163,7 @@ def _nearest_of(rows: Vectors, centres: Vectors, most: int) -> _Places:
 
 
 def _groups(read: Read, count: int) -> Iterator[_Places]:
-    """The places of equal rows, ascending, where there are more than MANY."""
+    """Yield the places of equal rows, ascending, for each group of more than MANY."""
     hashes: NDArray[np.uint64] = np.zeros(count, dtype=np.uint64)
     weights: NDArray[np.uint64] = hashes[:0]
     for places, rows in read():
@@ -185,7 +182,7 @@ def _groups(read: Read, count: int) -> Iterator[_Places]:
 
 
 def _same(read: Read, groups: list[_Places]) -> Iterator[_Places]:
-    """Of each group, whose rows have the same hash, those that are as its first."""
+    """Yield from each group, whose rows have the same hash, the rows that equal its first."""
     if not groups:
         return
     firsts = np.array([members[0] for members in groups])
@@ -202,17 +199,16 @@ def _same(read: Read, groups: list[_Places]) -> Iterator[_Places]:
 
 
 # ---------------------------------------------------------------- strongest links
-#
-# The strongest links of sentences, found block by block: cosines that do not depend on how products are divided.
 
 
 BLOCK = 1024
-"""Rows and columns of one product."""
+"""Rows and columns of one matrix product, to bound its memory."""
 DIGITS = 6
 NONE = -2.0
-"""The cosine of what is no link."""
+"""Value in place of a cosine if there is no link; below every cosine."""
 _GRID = np.float32(2**26)
-"""Products of numbers on this grid are multiples of 2^-52, so their sums below 2 are doubles."""
+"""Steps of the grid in 1. Products of numbers on it are multiples of 2^-52, so doubles hold their sums below 2
+exactly."""
 
 _Ranks = NDArray[np.int64]
 _Cosines = NDArray[np.float64]
@@ -230,7 +226,7 @@ class Block(NamedTuple):
 
 
 def on_grid(rows: Vectors) -> Vectors:
-    """The rows rounded in place; single precision holds what is on the grid."""
+    """Round rows to the grid in place and return them. Single precision holds numbers on the grid exactly."""
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     rows *= _GRID
     np.rint(rows, out=rows)
@@ -239,13 +235,13 @@ def on_grid(rows: Vectors) -> Vectors:
 
 
 def rounding_margin(dimension: int) -> float:
-    """What a sum of products in single precision may be off, where one of two rows is not on the grid yet, and the
-    rounding of cosines."""
+    """Return the largest error of a sum of products in single precision if one of the two rows is not on the grid yet,
+    plus the rounding of cosines."""
     return dimension * 2.0**-23 + 10.0**-DIGITS
 
 
 def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
-    """Of rows on the grid, shape (sources, targets), rounded; NONE below the floor."""
+    """Return the rounded cosines of rows on the grid, shape (sources, targets); NONE below the floor."""
     product: Any = sources.astype(np.float64) @ targets.astype(np.float64).T
     cosines: _Cosines = np.minimum(np.round(product, DIGITS), 1.0)
     cosines[cosines < floor] = NONE
@@ -253,7 +249,7 @@ def exact_cosines(sources: Vectors, targets: Vectors, floor: float) -> _Cosines:
 
 
 class Best:
-    """The strongest targets of each sentence so far. Sentences are told by rank, their place by id."""
+    """The strongest targets of each sentence so far. A sentence is named by its rank: its place in the order of ids."""
 
     def __init__(self, count: int, most: int, floor: float) -> None:
         self.most, self.floor = most, floor
@@ -263,8 +259,8 @@ class Best:
     def resume(
         self, names: Sequence[str], fresh: NDArray[np.bool_], links: Sequence[SentenceLink]
     ) -> NDArray[np.bool_]:
-        """Takes over what still holds. Returns which known sentences lost a target and may have another one
-        that was not among the strongest: those that had as many links as they may."""
+        """Take over the links that still hold. Return which known sentences lost a target and may have another one that
+        was not among the strongest: those that had the most links allowed."""
         rank_of = {name: rank for rank, name in enumerate(names) if not fresh[rank]}
         had, held = np.zeros(len(names), dtype=np.int64), np.zeros(len(names), dtype=np.int64)
         for link in links:
@@ -280,12 +276,12 @@ class Best:
         return lost
 
     def least(self, sources: _Ranks, first: int) -> _Cosines:
-        """The least cosine that could still change each source's targets, by sentences from rank `first` on."""
+        """Return the least cosine that could still change each source's targets, by sentences from rank `first` on."""
         weakest, target = self.cosines[sources, -1], self.targets[sources, -1]
         return np.where((weakest >= 1.0) & (target < first), np.inf, np.maximum(weakest, self.floor))
 
     def offer(self, sources: _Ranks, targets: _Ranks, cosines: _Cosines) -> None:
-        """Cosines of shape (sources, targets); targets ascend."""
+        """Keep the strongest targets of each source. `cosines` have shape (sources, targets), and `targets` ascend."""
         left, lines = cosines.copy(), np.arange(len(sources))
         found, chosen = [self.cosines[sources]], [self.targets[sources]]
         for _ in range(self.most):
@@ -299,7 +295,7 @@ class Best:
         self.targets[sources] = np.take_along_axis(target, best, axis=1)
 
     def stand_for(self, equal: Equal) -> None:
-        """Gives those that were left out the targets that their equals have, or their equals."""
+        """Give each row that was left out the targets of its equal, or its equals as targets."""
         has = equal.like >= 0
         self.cosines[equal.dropped[has]] = self.cosines[equal.like[has]]
         self.targets[equal.dropped[has]] = self.targets[equal.like[has]]
@@ -313,8 +309,8 @@ class Best:
         return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
 
     def compare(self, block: Block, other: Block, mutual: bool) -> None:
-        """Offers the sentences of `other`, whose ranks ascend, to those of `block`, and where `mutual` the other way
-        too."""
+        """Offer the sentences of `other`, whose ranks ascend, to those of `block`, and the other way too if
+        `mutual`."""
         similar = block.rows @ other.rows.T
         near = similar >= self._enough(block, other)[:, None]
         if mutual:
@@ -335,19 +331,17 @@ class Best:
         return np.asarray(self.least(sources.ranks, int(targets.ranks[0])) - margin, dtype=np.float32)
 
 
-# ---------------------------------------------------------------- near links
-#
-# The strongest links where all pairs would be too many to compare, with some of the vectors held at a time.
+# ---------------------------------------------------------------- links within near cells
 
 
 HELD = 1 << 27
-"""Bytes of vectors that others are compared with, held at a time."""
+"""Bytes of vectors to compare with that are held at a time, to bound memory."""
 ASKED = 1 << 14
-"""Sentences that are compared with these at a time: so many that a cell is asked by more than a few of them."""
+"""Sentences that are compared with these at a time: enough that more than a few of them are compared with each cell."""
 
 
 def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Progress | None = None) -> Best:
-    """The strongest targets of each sentence among those of the cells near it.
+    """Return the strongest targets of each sentence among those of the cells near it.
 
     Rows of `read` are on the grid, and their places are ranks of sentences by id; `chunks` are numbers of their chunks.
     The rows are read three to five times, and twice more for every HELD bytes of them."""
@@ -370,7 +364,7 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
 
 
 def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
-    """First cell of each group whose rows are held together, and the first that is not of it."""
+    """Yield the first cell of each group whose rows are held together, and the first cell after it."""
     most, first, rows = max(1, HELD // (4 * found.dimension)), 0, 0
     for cell, inside in enumerate(found.inside):
         if cell > first and rows + len(inside) > most:
@@ -381,7 +375,7 @@ def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
 
 
 def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[Block]:
-    """The cells of a group, each with its rows together."""
+    """Return the cells of a group, each with its rows together."""
     inside = found.inside[first:stop]
     rows, starts = gathered(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
     return [Block(own, chunks[own], rows[at : at + len(own)])
@@ -389,7 +383,7 @@ def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) ->
 
 
 def _merged(read: Read) -> Iterator[tuple[_Ranks, Vectors]]:
-    """All rows, so many at a time that they are worth a product with each cell."""
+    """Yield all rows, enough at a time to be worth a product with each cell."""
     held: list[tuple[_Ranks, Vectors]] = []
     for piece in read():
         held.append(piece)
@@ -405,7 +399,7 @@ def _joined(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
 
 
 def _ask(best: Best, asking: Block, nearest: NDArray[np.int32], targets: list[Block], first: int) -> None:
-    """Offers the rows of each cell to those that probe it."""
+    """Offer the rows of each cell to the rows that are compared with it."""
     lines, slots = np.nonzero((nearest >= first) & (nearest < first + len(targets)))
     own = nearest[lines, slots] - first
     order = np.argsort(own, kind="stable")
@@ -420,26 +414,19 @@ def _ask(best: Best, asking: Block, nearest: NDArray[np.int32], targets: list[Bl
 
 
 # ---------------------------------------------------------------- sentence links
-#
-# RELATED_TO: sparse nearest neighbours between sentences of different chunks.
-#
-# Directed, at most k from a sentence, ties by id. A link's cosine is that of the vectors on a grid so coarse that
-# every sum of their products is exact in double precision, in any order. Products in single precision only choose what
-# is worth that. Up to EXACT_PAIRS what is made depends on ids, chunks and vectors alone, never on how the products were
-# divided nor on which run compared what. Above, a sentence is compared with those near it (sentence_cells.py): some
-# links are not found, docs/measured/sentences.md says how many, and the time no longer grows with the square.
 
 
 VERSION = 3
 STEP = 0.05
-"""By so much the floor is lowered where no pair of sentences reaches it."""
+"""Cosine by which the floor is lowered if no pair of sentences reaches it."""
 EXACT_PAIRS = 1_000_000_000
-"""Sentences that are compared times all; above so many, only those near one another are compared, all anew."""
+"""Pairs of sentences to compare, up to which all are compared exactly. Above, the time would grow with the square: each
+sentence, known ones included, is compared only with those near it."""
 
 
 class Links(NamedTuple):
-    """`links` by source id, the strongest first; `compared` sentences were held against all others. `floor` is
-    the cosine that a link had to reach."""
+    """The links by source id, the strongest first. `compared` sentences were compared with all others. `floor` is the
+    cosine that a link had to reach."""
 
     links: list[SentenceLink]
     compared: int
@@ -447,13 +434,13 @@ class Links(NamedTuple):
 
 
 def floor_for(settings: SentenceSettings, embedder: str) -> float:
-    """The least cosine of a link between vectors of an embedder, by its name."""
+    """Return the least cosine of a link between vectors of an embedder, by its name."""
     floors = settings.fast_floors if settings.embedded == "fast" else settings.related_floors
     return floors.get(embedder, settings.related_floor)
 
 
 def lowered(floor: float) -> float:
-    """The floor where no pair of sentences reaches this one."""
+    """Return the floor to use if no pair of sentences reaches this one."""
     return round(floor - STEP, DIGITS)
 
 
@@ -467,15 +454,15 @@ def sentence_links(
     before: Sequence[SentenceLink] = (),
     known: Collection[str] = frozenset(),
 ) -> Links:
-    """The links over the floor; where there is none at all, those over a floor that is lower by STEP.
+    """Return the links over the floor; if there are no links, those over a floor that is lower by STEP.
 
-    Parameters as of `links_over`; `before` is what this function made last, over either floor."""
+    Parameters are those of `links_over`; `before` is the last result of this function, over either floor."""
     reaching = [link for link in before if link.similarity >= floor]
     found = links_over(floor, ids, chunk_ids, vectors, most, progress, reaching, known)
     if found.links:
         return found
     lower = lowered(floor)
-    # Beside links that reach the floor nobody looked for weaker ones.
+    # A run that found links over the floor did not look for weaker ones, so `before` is incomplete for the lower floor.
     if reaching:
         return links_over(lower, ids, chunk_ids, vectors, most, progress)
     return links_over(lower, ids, chunk_ids, vectors, most, progress, before, known)
@@ -491,13 +478,13 @@ def links_over(
     before: Sequence[SentenceLink] = (),
     known: Collection[str] = frozenset(),
 ) -> Links:
-    """Links with a cosine, rounded to six decimals, of at least `floor`; at most `most` from each sentence.
+    """Return links with a cosine, rounded to six decimals, of at least `floor`; at most `most` from each sentence.
 
-    vectors: shape (n, d), unit length; where the ids are in order, they are rounded in place. `before` are all links
-    that were made last, and `known` the ids whose chunk and vector were there then as they are now: these are compared
-    with the others only. Without them all are compared with all, or above EXACT_PAIRS with those near them. Memory
-    beside the vectors is a few BLOCK x BLOCK arrays, and a copy of them where the ids are not in order, or some are
-    known, or many are equal."""
+    `vectors` have shape (n, d) and unit length; if the ids are in order, they are rounded in place. `before` are all
+    links of the last run, and `known` are the ids whose chunk and vector have not changed since: these are compared
+    with the others only. If `known` is empty, all are compared with all, or above EXACT_PAIRS with those near them.
+    Memory beside the vectors is a few BLOCK x BLOCK arrays, and a copy of the vectors if the ids are not in order, or
+    some are known, or many are equal."""
     order = sorted(range(len(ids)), key=lambda item: ids[item])
     names = [ids[item] for item in order]
     best = Best(len(names), most, floor)
@@ -517,13 +504,14 @@ def links_over(
 
 
 def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
-    """The rows at these places; the array itself where they are all of it, in its order."""
+    """Return the rows at these places; the array itself if they are all of it, in its order."""
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
 def _all_pairs(all_of: Block, best: Best, fresh: int, lost: int, progress: Progress | None) -> int:
-    """Offers new sentences, which come first, to all, and all to those that lost a target, which come next, each pair
-    once; within each, and of the rest, by rank. Returns how many were held against all others."""
+    """Offer new sentences, which come first, to all, and all to those that lost a target, which come next, each pair
+    once. Within each of these, and among the rest, the order is by rank. Return how many were compared with all
+    others."""
     compared, count = fresh + lost, len(all_of.ranks)
     if not best.most:
         return 0
@@ -532,7 +520,7 @@ def _all_pairs(all_of: Block, best: Best, fresh: int, lost: int, progress: Progr
         if block.start >= compared:
             break
         for other in blocks[number:]:
-            # The rest have had those that lost a target among their candidates before.
+            # The other sentences were compared in an earlier run with those that lost a target.
             mutual = block is not other and (block.start < fresh or other.start < compared)
             best.compare(all_of.part(block), all_of.part(other), mutual)
         if progress:

@@ -1,8 +1,8 @@
-"""Chunks to the sentence skeleton: NEXT and PREVIOUS, and PART_OF as columns.
+"""Which sentences a document has, and which of them its noise rules drop.
 
-Sentences come from the own text alone, so what overlap repeats is not made twice. Table rows,
-captions, code and formulas are sentences of their own source, and so are those of the descriptions of
-figures; a formula is one sentence with the words that introduce it. Noise is left out by declared rules.
+Sentences come from a chunk's own text alone, so text that overlap repeats gives no second sentence. Table rows,
+captions, code, formulas and descriptions of figures have sources of their own; a formula is one sentence with the words
+that introduce it. Sentences hold their neighbours (NEXT and PREVIOUS) and their chunk (PART_OF) as columns.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ SOURCES = {
     "clause": "paragraph",
 }
 LONGEST_PARAGRAPH = 20_000
-"""Characters of a paragraph that every sentence of it carries; of a longer one, those that its chunk holds."""
+"""Characters of a paragraph that each of its sentences carries whole. A sentence of a longer one carries only its
+chunk's part."""
 _WHOLE = frozenset({"table-row", "caption", "formula", "code"})
 _WRITTEN_OUT = frozenset({"table-row", DESCRIPTION})
-"""Their text is not the body's: a stretch of it has the boxes of the whole."""
+"""Block types whose text is not the body's: a stretch of it has the boxes of the whole."""
 _INTRODUCING = frozenset({"paragraph", "list-item", "clause"})
 _COMPLETE = re.compile(r"[.!?…][\"'”’»)\]]*$")
 _FORM_LABEL = re.compile(
@@ -57,7 +58,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class NoiseRules:
-    """A sentence that breaks one of these is not made: too short, too few words, or a form label."""
+    """The rules by which a sentence is dropped: too short, too few words, too little confidence, or a form label."""
 
     min_characters: int
     min_words: int
@@ -65,7 +66,7 @@ class NoiseRules:
     form_labels: bool
 
     def broken(self, text: str, confidence: float) -> str | None:
-        """The name of the first rule that the text breaks, or None."""
+        """Return the name of the first rule that the text breaks, or None."""
         if len(text) < self.min_characters:
             return "min_characters"
         if len(_WORD.findall(text)) < self.min_words:
@@ -77,7 +78,7 @@ class NoiseRules:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """One unit's text as it stands in one chunk, or a formula's with the paragraph that introduces it."""
+    """One unit's text within one chunk, or a formula's together with the paragraph that introduces it."""
 
     chunk: Chunk
     unit: StructuralChunk
@@ -103,7 +104,7 @@ def sentences(
     split: SentenceSplitter,
     rules: NoiseRules,
 ) -> tuple[list[Sentence], list[FilteredSentence]]:
-    """Sentences of one document in reading order, and what the noise rules left out."""
+    """Return the sentences of one document in reading order, and those that the noise rules dropped."""
     pieces = _pieces(units, chunks)
     prose = [piece.text for piece in pieces if piece.unit.block_type not in _WHOLE]
     spans = iter(split(prose, document.language))
@@ -141,7 +142,7 @@ def _divided(pieces: Iterable[_Piece], spans: Iterator[Sequence[tuple[int, int]]
 
 
 def _introduced(found: Iterable[_Found]) -> list[_Found]:
-    """Formulas joined to the sentences that introduce them: those before them in their chunk that end with no stop."""
+    """Join each formula to the sentence that introduces it: the one before it in its chunk if it has no end mark."""
     joined: list[_Found] = []
     for piece, start, end in found:
         if piece.unit.block_type == "formula" and joined and _introduces(joined[-1], piece):
@@ -229,7 +230,7 @@ def _sentence(
 
 
 def linked(made: Sequence[Sentence]) -> list[Sentence]:
-    """The sentences with NEXT and PREVIOUS in reading order."""
+    """Return the sentences with NEXT and PREVIOUS in reading order."""
     ids = [None, *(sentence.sentence_id for sentence in made), None]
     return [
         replace(sentence, previous_id=ids[position], next_id=ids[position + 2])

@@ -1,11 +1,11 @@
-"""Elements to structural chunks: the smallest units that are never split.
+"""Which structural chunks a document has: the smallest units with a type, a header chain and a place of their own.
 
-A stack of headings gives every unit its header chain and its section; a table becomes one unit a
-row (table_rows.py). A chain stays short whatever the document: a heading
-as long as a paragraph is one, and of very deep chains the middle is left out.
+A stack of headings gives every unit its header chain and its section; a table becomes one unit a row (table_rows.py). A
+chain stays short in any document: a heading as long as a paragraph counts as a paragraph, and very deep chains lose
+their middle.
 
-Descriptions of figures are units of their own. They come after all others, so that those are the
-same with and without them; their spans say where they belong.
+Descriptions of figures are units of their own. They come after all others, so that the other units are the same with
+and without them; their spans say where they belong.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pipelines.tokens import count_tokens
 
 VERSION = 4
 CHAIN_ENDS = 8
-"""Of a deeper chain the first and the last so many headings are kept,"""
+"""Headings kept at the beginning, and at the end, of a deeper chain."""
 CHAIN_CHARACTERS = 2000
-"""of each end as many as have so many characters together."""
+"""Characters of the headings kept at each of these ends, since every unit repeats its chain."""
 GENERATED_BY = "generated_by"
 """Metadata of a unit whose text a model wrote: the model's name."""
 _OUTSIDE = frozenset({"page_header", "page_footer"})
@@ -46,14 +46,14 @@ _MEASURE = re.compile(
 
 
 def is_clause(text: str, limit: int) -> bool:
-    """A short dense statement with a number and a unit, date or limit, or in key: value form."""
+    """Say whether a text is a short dense statement with a digit: a measure, date or limit, or in key: value form."""
     if not any(character.isdigit() for character in text) or count_tokens(text) > limit:
         return False
     return bool(_MEASURE.search(text) or _KEY_VALUE.match(text))
 
 
 def _fitting(headings: Sequence[tuple[int, str]]) -> list[str]:
-    """The texts of the first headings that have CHAIN_CHARACTERS together, or of the first alone."""
+    """Return the texts of the first headings that have at most CHAIN_CHARACTERS together, or of the first alone."""
     lengths = accumulate(len(text) for _, text in headings)
     kept = takewhile(lambda total: total <= CHAIN_CHARACTERS, lengths)
     return [text for _, text in headings[: max(1, sum(1 for _ in kept))]]
@@ -61,7 +61,7 @@ def _fitting(headings: Sequence[tuple[int, str]]) -> list[str]:
 
 @dataclass
 class _Section:
-    """Where the walk stands: the stack of headings and the section under it."""
+    """The state of the walk through a document: the stack of headings and the section under it."""
 
     doc_id: str
     title: str | None
@@ -99,9 +99,9 @@ def structural_chunks(
     clause_tokens: int,
     descriptions: Sequence[FigureDescription] = (),
 ) -> list[StructuralChunk]:
-    """Structural chunks of one document in reading order, headings among them; then those of its figures.
+    """Return the structural chunks of one document in reading order, headings among them; then those of its figures.
 
-    A document of nothing but headings has them as paragraphs, so that none of its text is lost."""
+    A document that has only headings gets them as paragraphs, so that none of its text is lost."""
     body = [element for element in elements if element.kind not in _OUTSIDE]
     text = [element for element in body if element.kind != FIGURE]
     position = -1
@@ -132,7 +132,7 @@ def structural_chunks(
 
 
 def _figure(section: _Section, element: Element, said: FigureDescription | None) -> Iterable[StructuralChunk]:
-    """The description of a figure: its extractor's, which is text of the body, else a model's."""
+    """Yield the description of a figure: the extractor's, which is text of the body, else a model's."""
     own = {key: value for key, value in element.metadata.items() if key not in _OF_THE_PICTURE}
     element = replace(element, metadata=own)
     if element.text:
@@ -146,7 +146,8 @@ def _figure(section: _Section, element: Element, said: FigureDescription | None)
 
 
 def _is_heading(element: Element) -> bool:
-    """A longer one is a paragraph: it would stand in the chain of every unit below it."""
+    """Say whether an element is a heading. A longer one is a paragraph: it would be in the chain of every unit below
+    it."""
     return element.kind == "heading" and count_tokens(element.text) <= HEADING_TOKENS
 
 
@@ -157,8 +158,8 @@ def _block_type(element: Element, clause_tokens: int) -> str:
 
 
 def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int) -> tuple[str, ...]:
-    """The chain of a table's rows ends with its caption, which stands before it, else after it. Of a
-    long caption the beginning is enough here: it is a unit of its own too."""
+    """Return the chain of a table's rows: it ends with the caption before the table, else with the one after it. A long
+    caption is cut to its beginning, since it is a unit of its own too."""
     for neighbour in (position - 1, position + 1):
         if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
             return (*chain, begun(body[neighbour].text))

@@ -1,9 +1,9 @@
-"""Rows of a table as texts, `Head: value | Head: value`, and the heads that are said once for all rows.
+"""How the rows of a table read as texts, `Head: value | Head: value`, and which heads are said once for all rows.
 
-The text over the labels of the rows is often not their name, but says something of the figures: `(in millions)`,
-`Year ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk.
-Heads of columns that stand under a common one say it once a row, in the first of them:
-`Assets | December 31, 2018: 5 | 2017: 4`.
+The text over the labels of the rows is often not their name, but says something of the figures: `(in millions)`, `Year
+ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk. Heads of
+columns under a common head say the common one once a row, in the first of them: `Assets | December 31, 2018: 5 | 2017:
+4`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,19 @@ from pipelines.records import Cell, Element, Span
 from pipelines.tokens import TokenIndex
 
 # ---------------------------------------------------------------- table heads
-#
-# What the columns of a table are called in its rows, and how much of it each row says.
 
 
 HEADING_TOKENS = 128
-"""Of a longer head the first row has all, those below it the beginning."""
+"""Tokens of a head in full. The first row says all of a longer head, the rows below only its beginning."""
 HEADS_TOKENS, LEAST_TOKENS = 2048, 8
-"""So much of all heads together is repeated in each row, of each at least so much."""
+"""Tokens of all heads together that each row repeats, and the fewest of each head, since rows times heads have no
+bound."""
 REACHING_TOKENS = 512
-"""So much of all merged cells together is repeated in each row that they reach down into."""
+"""Tokens of all merged cells together that are repeated in each row that they reach down into."""
 MOST_REACHING = 100
-"""Merged cells that are repeated in one row."""
+"""Merged cells that are repeated in one row, since a file may have any number of them."""
 MOST_COLUMNS = 256
-"""That one head counts for, or one value stands under."""
+"""Columns that one head counts for, or that one value covers, at most, since a file may claim any span."""
 
 _WORDS = re.compile(r"\w+|[$€£¥₴%]")
 _ASIDE = re.compile(r"\(([^()]*)\)")
@@ -43,14 +42,14 @@ _OF_UNITS = frozenset((*_BEFORE_A_UNIT, "of", "us"))
 _PERIODS = frozenset(("year", "years", "month", "months", "quarter", "quarters", "week", "weeks", "period", "periods"))
 
 Head = tuple[str, ...]
-"""What stands over a column, from the top down."""
+"""The texts over a column, from the top down."""
 
 
 class Heads:
-    """What the columns are called for the rows from here on, and whether a row has said what stands over the labels."""
+    """The names of the columns for the rows from here on, and whether a row has said the text over the labels."""
 
     def __init__(self, rows: Iterable[Sequence[Cell]]) -> None:
-        """Of a table with these data rows."""
+        """Read from a table's data rows whether its first column holds labels."""
         self._labelled = _labelled(rows)
         self._headers: dict[int, Head] = {}
         self._names: dict[int, Head] = {}
@@ -61,13 +60,13 @@ class Heads:
 
     @property
     def over(self) -> str | None:
-        """What stands over the labels, where a row has said it already."""
+        """The text over the labels, if a row has said it already."""
         return begun(_joined(self._corner)) if self._corner and self._said else None
 
     def enter(self, above: Sequence[Cell], filled: Collection[int]) -> str | None:
-        """Below further header rows, above rows that have values in the columns filled; the same corner is not said
-        anew. Heads of columns without a value are said by the next row; they are given back where they would be most
-        of it."""
+        """Take over further header rows, which are above rows with values in the columns `filled`. A corner that was
+        said already is not said again. The next row says the heads of columns without a value. Return these heads
+        instead if they are longer than HEADING_TOKENS, since they would be most of that row."""
         self._headers, self._names = _under(self._headers, above)
         self._cut = set()
         before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
@@ -83,7 +82,8 @@ class Heads:
         return given
 
     def row(self, cells: Sequence[Cell], row: int) -> str:
-        """The first row says the corner, all of a long head, and the heads of columns without a value."""
+        """Return the text of a row. The first row also says the corner, all of a long head, and heads of columns
+        without a value."""
         text = " | ".join(filter(None, (row_text(cells, self._names, row), self._blank)))
         self._blank = ""
         if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
@@ -93,7 +93,7 @@ class Heads:
         return text
 
     def _shorten(self, columns: Collection[int]) -> None:
-        """These columns are called by the beginning of what was said in full."""
+        """Cut the long names of these columns to their beginning, since a row has said them in full."""
         most = min(HEADING_TOKENS, max(LEAST_TOKENS, HEADS_TOKENS // max(1, len(self._names))))
         long = {at for at in columns if sum(map(len, self._names.get(at, ()))) > most}
         self._cut |= long
@@ -102,10 +102,10 @@ class Heads:
 
 
 def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
-    """Cells with their heads; of those that reach down into this row from above the beginning."""
+    """Return cells with their heads. A cell that reaches down into this row from above is cut to its beginning."""
     said = [cell for cell in cells if cell.text.strip()]
     of = [_over(cell, heads) for cell in said]
-    # Else a head of one part could be read as under the one before it.
+    # Otherwise a head of one part could be read as under the one before it.
     shared = len({len(head) for head in of[1:]}) == 1
     most = REACHING_TOKENS // max(1, sum(row not in (None, cell.row) for cell in said))
     parts = []
@@ -118,13 +118,13 @@ def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None =
 
 
 def reach(cell: Cell) -> int:
-    """The columns that a cell stands in; a label stands in the first alone."""
+    """Return how many columns a cell covers; a label covers only the first."""
     return min(max(1, cell.column_span), MOST_COLUMNS) if cell.column else 1
 
 
 @lru_cache(maxsize=8 * MOST_COLUMNS)
 def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
-    """The first words of a text, at most so many tokens."""
+    """Return the first words of a text, at most `tokens` of it."""
     if len(text) <= tokens:
         return text
     starts = TokenIndex(text[: tokens * 20]).starts
@@ -135,21 +135,22 @@ def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
 
 
 def _labelled(rows: Iterable[Sequence[Cell]]) -> bool:
-    """Whether most cells of the first column have letters."""
+    """Say whether most cells of the first column have letters."""
     labels = [any(map(str.isalpha, cells[0].text)) for cells in rows if cells[0].column == 0]
     return 2 * sum(labels) > len(labels)
 
 
 def _corner(names: Mapping[int, Head]) -> Head:
-    """The parts of the first column's head that no other column has, where one of them says something of figures."""
+    """Return the parts of the first column's head that no other column has, if one of them says something of
+    figures."""
     others = {part for column, head in names.items() if column for part in head}
     own = tuple(part for part in names.get(0, ()) if part not in others)
     return own if others and any(map(_of_figures, own)) else ()
 
 
 def _of_figures(text: str) -> bool:
-    """Whether a head says a unit or a time, or is not at its end. All else may be what the labels are called, which
-    each row must say: a unit is one in parentheses, after `in`, or alone."""
+    """Say whether a head names a unit or a time, or is unfinished. Any other head may be the name of the labels, which
+    each row must say. A unit counts in parentheses, after `in`, or alone."""
     words = _WORDS.findall(text.casefold())
     return (
         text.rstrip().endswith(",")
@@ -167,7 +168,7 @@ def _without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
 
 
 def _under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
-    """The column headers below further header rows, and what to call the columns there."""
+    """Return the column headers below further header rows, and the names of the columns there."""
     *rest, last = above
     found = {**_kept(headers, rest), **_column_headers(rest)}
     across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
@@ -178,14 +179,15 @@ def _under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, H
 
 
 def _kept(headers: dict[int, Head], above: Sequence[Cell]) -> dict[int, Head]:
-    """Of the headers so far those that stay where others take their place: a unit or time over the labels."""
+    """Return the earlier headers that stay when others replace them: a unit or time over the labels. All stay if the
+    new header rows fill a single column."""
     if len({cell.column for cell in above}) < 2:
         return headers
     return {at: head for at, head in headers.items() if at == 0 and any(map(_of_figures, head))}
 
 
 def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
-    """For every column its header texts from the top down; spanning headers count for all."""
+    """Return for every column its header texts from the top down; spanning headers count for all their columns."""
     columns: dict[int, dict[str, None]] = {}
     last = max((cell.column for cell in cells), default=0)
     for cell in sorted(cells, key=lambda cell: (cell.row, cell.column)):
@@ -197,7 +199,7 @@ def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
 
 
 def _over(cell: Cell, heads: Mapping[int, Head]) -> Head:
-    """What a value stands under; under several heads, all of them."""
+    """Return the head of a value; if it covers several heads, all of them."""
     found = dict.fromkeys(heads.get(cell.column + at, ()) for at in range(reach(cell)))
     named = [head for head in found if head]
     return named[0] if len(named) == 1 else (begun(", ".join(map(_joined, named))),) if named else ()
@@ -205,7 +207,8 @@ def _over(cell: Cell, heads: Mapping[int, Head]) -> Head:
 
 @lru_cache(maxsize=4 * MOST_COLUMNS)
 def _joined(head: Head) -> str:
-    """A head that was only wrapped reads on; what stands under another is parted from it by a slash."""
+    """Return the parts of a head as one text. A part that was only wrapped goes on with a space; a part under another
+    follows a slash."""
     text = ""
     for part in head:
         between = " " if text.endswith(",") or part[:1].islower() else " / "
@@ -214,27 +217,20 @@ def _joined(head: Head) -> str:
 
 
 def _common(before: Head, head: Head) -> int:
-    """How many parts of as many are said already; never the last."""
+    """Return how many leading parts two heads of equal length share; the last part never counts."""
     return next((at for at in range(len(head) - 1) if before[at] != head[at]), max(0, len(head) - 1))
 
 
 # ---------------------------------------------------------------- table rows
-#
-# Rows of a table as texts, `Head: value | Head: value`, and what of its heads is said once for all of them.
-#
-# What stands over the labels of the rows is often not their name, but says something of the figures: `(in millions)`,
-# `Year ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk.
-# Heads of columns that stand under a common one say it once a row, in the first of them:
-# `Assets | December 31, 2018: 5 | 2017: 4`.
 
 
 MOST_HEADED = 1000
-"""Header rows of a table; more of them are rows."""
+"""Header rows that a table may have; further ones count as data rows."""
 
 
 class Row(NamedTuple):
-    """A data row. Header rows belong to the span of the first row after them. `corner` is what stands over its label
-    where its text does not say it, at most HEADING_TOKENS of it."""
+    """A data row. Header rows belong to the span of the first row after them. `corner` is the text over its label if
+    its own text does not say it, at most HEADING_TOKENS of it."""
 
     text: str
     span: Span
@@ -243,10 +239,11 @@ class Row(NamedTuple):
 
 
 def table_rows(element: Element) -> Iterable[Row]:
-    """A table of headers alone has them as rows. Header rows further down hold for the rows below them: a label across
-    the table joins the column headers, others take their place. A data row of one spanning cell is a heading within the
-    table and takes no column header, but where there are no other rows. Of long headers and merged cells the first row
-    has all, those below the beginning: rows times headers have no bound."""
+    """Yield the rows of a table as texts. A table of headers alone has them as rows. Header rows further down hold for
+    the rows below them: a label across the table joins the column headers, others replace them. A data row of one
+    spanning cell is a heading within the table and takes no column header, unless no other row under the same headers
+    has a value. The first row has long headers and merged cells in full, later rows only their beginning, since rows
+    times headers have no bound."""
     rows = _grid(element.cells)
     head_rows = dict.fromkeys([row for row, cells in rows.items() if all(cell.header for cell in cells)][:MOST_HEADED])
     head_rows = head_rows if len(head_rows) < len(rows) else {}
@@ -276,7 +273,7 @@ def table_rows(element: Element) -> Iterable[Row]:
 
 
 def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
-    """The cells of every row from left to right, those that reach down into it from above included."""
+    """Return the cells of every row from left to right, including those that reach down into it from above."""
     rows: dict[int, list[tuple[int, int, Cell]]] = {}
     for at, cell in enumerate(cells):
         rows.setdefault(cell.row, []).append((cell.column, at, cell))
@@ -295,8 +292,8 @@ def _across(cells: Sequence[Cell]) -> bool:
 
 
 def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
-    """For every data row the columns that have a value in it or in another between the same header rows; headings
-    within the table are none."""
+    """Return for every data row the columns that have a value in it or in another row between the same header rows.
+    Headings within the table do not count."""
     found: dict[int, set[int]] = {}
     columns: set[int] = set()
     for row, cells in rows.items():

@@ -1,9 +1,9 @@
 """Prompts: templates that a person can edit, the document text that goes into them, and an upper estimate of cost.
 
-A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the
-literal `{name}`; every other brace stands for itself. Placeholders are filled in one pass, so that braces in
-document text are never read as placeholders. Text of documents and askers stands between tags such as
-`<document>` and `</document>`, in the user text, and passes `as_data`, so that it cannot close its tag.
+A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the literal
+`{name}`; every other brace stays as it is. Placeholders are filled in one pass, so that braces in document text are
+never read as placeholders. Text of documents and users is put between tags such as `<document>` and `</document>`, in
+the user text, and passes `as_data`, so that it cannot close its tag.
 """
 
 from __future__ import annotations
@@ -22,20 +22,13 @@ if TYPE_CHECKING:
     from pipelines.settings.models import PriceSettings
 
 
-# ---------------------------------------------------------------- prompts
-#
-# Prompts: templates that a person can edit, and the document text that goes into them.
-#
-# A prompt file is a system text, a line `---`, and a user text. `{name}` is a placeholder, `{{name}}` the
-# literal `{name}`; every other brace stands for itself. Placeholders are filled in one pass, so that braces in
-# document text are never read as placeholders. Text of documents and askers stands between tags such as
-# `<document>` and `</document>`, in the user text, and passes `as_data`, so that it cannot close its tag.
+# ---------------------------------------------------------------- templates and keys
 
 
 DEFAULT_LANGUAGE = "en"
 
 Fields = Mapping[str, bool]
-"""Placeholders that a prompt may have; those that it must have are true."""
+"""Placeholders that a prompt may have; true marks those that it must have."""
 
 FIELDS: Mapping[str, Fields] = {
     "summary": {"title": False, "document": True, "characters": False},
@@ -53,7 +46,7 @@ FIELDS: Mapping[str, Fields] = {
 }  # fmt: skip
 
 IN_SYSTEM = frozenset({"characters", "count"})
-"""Placeholders that are numbers of ours. All others are data, and stand in the user text."""
+"""Placeholders whose values are our own numbers. All others are data, and must be in the user text."""
 
 TAGS = ("title", "headings", "document", "before", "chunk", "after", "caption", "question", "options", "passages",
         "passage")  # fmt: skip
@@ -80,9 +73,9 @@ class PromptTemplate:
     language: str = DEFAULT_LANGUAGE
 
     def render(self, **values: object) -> tuple[str, str]:
-        """(system, user) with every placeholder filled, in one pass.
+        """Return (system, user) with every placeholder filled, in one pass.
 
-        A value that the template has no place for is left out; one that it lacks is a KeyError."""
+        A value without a placeholder in the template is ignored. Raise KeyError if a placeholder has no value."""
 
         def filled(match: re.Match[str]) -> str:
             return f"{{{match.group(1)}}}" if match.group(1) else str(values[match.group(2)])
@@ -91,10 +84,10 @@ class PromptTemplate:
 
 
 def template_from(text: str, origin: str, fields: Fields) -> PromptTemplate:
-    """The template of a prompt file's text; `origin` names the file in errors.
+    """Return the template of a prompt file's text; `origin` names the file in errors.
 
-    Raises SettingsError for a missing divider, an empty user text, and a placeholder that is missing,
-    unknown, or in the system text although it is data."""
+    Raise SettingsError if the divider is missing, the user text is empty, or a placeholder is missing, unknown, or in
+    the system text although it is data."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     parts = _DIVIDER.split(text, maxsplit=1)
     if len(parts) != 2 or not parts[1].strip():
@@ -118,25 +111,27 @@ def _names(text: str) -> list[str]:
 
 
 def templates_of(name: str, texts: Mapping[str, str]) -> dict[str, PromptTemplate]:
-    """The templates of one prompt by language, from the texts of its files by language."""
+    """Return the templates of one prompt by language, from the texts of its files by language."""
     return {language: template_from(text, f"{name}.{language}.md", FIELDS[name]) for language, text in texts.items()}
 
 
 def in_language(templates: Mapping[str, PromptTemplate], language: str) -> PromptTemplate:
-    """The template of a language, which it then says; the English one where there is none."""
+    """Return the template of a language, or the English one if that language has none; its `language` says which it
+    is."""
     found = language if language in templates else DEFAULT_LANGUAGE
     return replace(templates[found], language=found)
 
 
 def as_data(text: str) -> str:
-    """The text with what reads as a tag of TAGS, or as a mark of a chat template (`<|im_end|>`, `[INST]`),
-    in round brackets instead. Nothing else changes."""
+    """Return the text with anything that reads as a tag of TAGS, or as a mark of a chat template (`<|im_end|>`,
+    `[INST]`), in round brackets instead. Nothing else changes."""
     text = _TAG.sub(lambda match: f"({match.group(1)}{')' if match.group(2) else ''}", text)
     return _CHAT_MARK.sub(lambda match: f"({next(filter(None, match.groups()))})", text)
 
 
 def prompt_key(model: str, temperature: float | None, prompt: Prompt) -> str:
-    """Under which a reply is kept: everything that shapes it, the endpoint's address aside."""
+    """Return the key under which a reply is cached: a hash of everything that shapes it, except the endpoint's
+    address."""
     warmth = None if temperature is None else float(temperature)
     pictures = prompt.image_names or tuple(
         hashlib.blake2b(image, digest_size=DIGEST_BYTES).hexdigest() for image in prompt.images
@@ -146,26 +141,24 @@ def prompt_key(model: str, temperature: float | None, prompt: Prompt) -> str:
     )
 
 
-# ---------------------------------------------------------------- pricing
-#
-# What prompts will cost, before they are sent: an upper estimate.
+# ---------------------------------------------------------------- upper estimate of cost
 
 
 PER_MESSAGE = 8
 """Tokens that a chat template puts around a message."""
 PER_PICTURE = 1600
-"""Tokens of a large picture where pictures are priced by tiles (85 + 8 x 170 in the GPT-4o family) or by area
-(1,600 at Anthropic). Some small models count a multiple of it."""
+"""Tokens of a large picture, if pictures are priced by tiles (85 + 8 x 170 in the GPT-4o family) or by area (1,600 at
+Anthropic). Some small models count a multiple of it."""
 
 _PIECE = re.compile(r"[A-Za-z]{1,4}|\S|\s{2,}|[^\S ]")
 _WIDE = re.compile("[\u0800-\U0010ffff]")
 
 
 def estimated_tokens(text: str) -> int:
-    """Four Latin letters of a word, any other sign and every stretch of white space but one space make one
-    token; a sign from U+0800 on makes two.
+    """Return an upper estimate of a text's tokens. Up to four Latin letters of a word, any other sign, and white space
+    other than a single space make one token each; a sign from U+0800 on makes two.
 
-    Estimated over counted, on 1.5 million characters of prose, filings, code and Ukrainian leaflets:
+    Ratios of estimated to counted tokens on 1.5 million characters of prose, filings, code and Ukrainian leaflets:
 
     ========= ========= ========= ========= ========= =========
     text      cl100k    o200k     XLM-R     MiniLM    SmolLM2
@@ -175,25 +168,25 @@ def estimated_tokens(text: str) -> int:
     Ukrainian 1.43-1.53 2.05-2.37 2.41-3.07 1.06-1.09 1.04-1.07
     ========= ========= ========= ========= ========= =========
 
-    The last two read Ukrainian nearly letter by letter, and set the measure for it. Only text without words
-    (enciphered, random identifiers) can have up to twice as many tokens as estimated."""
+    The last two tokenizers read Ukrainian nearly letter by letter, and set the measure for it. Only text without words
+    (encrypted text, random identifiers) can have up to twice as many tokens as estimated."""
     return len(_PIECE.findall(text)) + len(_WIDE.findall(text))
 
 
 def prompt_tokens(prompt: Prompt) -> int:
-    """Estimated tokens of both messages and the pictures of a prompt."""
+    """Estimate the tokens of both messages and the pictures of a prompt."""
     texts = sum(estimated_tokens(text) + PER_MESSAGE for text in (prompt.system, prompt.user))
     return texts + PER_PICTURE * len(prompt.images)
 
 
 def most_tokens(characters: int) -> int:
-    """The bound of a reply that should have at most so many characters: two tokens a character, as tokenizers
-    take that read Ukrainian byte by byte."""
+    """Return the token limit for a reply of at most `characters`: two tokens a character, since some tokenizers read
+    Ukrainian byte by byte."""
     return 2 * characters + 32
 
 
 def cost(price: PriceSettings | None, prompt_tokens: int, completion_tokens: int) -> float:
-    """In the currency of the prices; 0.0 where the model has no price."""
+    """Return the cost in the currency of the prices; 0.0 if the model has no price."""
     if price is None:
         return 0.0
     return (prompt_tokens * price.prompt + completion_tokens * price.completion) / 1_000_000

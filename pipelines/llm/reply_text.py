@@ -1,4 +1,4 @@
-"""Text that a language model wrote, before it is kept: cleaned, bounded, and judged."""
+"""How text that a language model wrote is cleaned, bounded and judged before it is kept."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Set
 
 from pipelines.ports import Reply
 
-# What a reader would not see: controls, format characters (zero-width, bidirectional, tags), surrogates and
-# noncharacters go by category; these go by name, as fillers and variation selectors count as letters or marks.
+# Invisible characters: controls, format characters (zero-width, bidirectional, tags), surrogates and noncharacters go
+# by category. Fillers and variation selectors count as letters or marks, so they go by name.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Cn"})
 _FILLERS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -38,7 +38,7 @@ _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|tr|td|th|h[1-6])(?:\s[^<>]*)?/?>",
 _TAG = re.compile(r"</?[a-z][\w:-]*(?:\s[^<>=]*=[^<>]*)?\s?/?>", re.IGNORECASE)
 
 _HALF_TAG = re.compile(r"</[a-z][\w:-]*", re.IGNORECASE)
-"""A model that repeats the marks of its prompt breaks some of them off."""
+"""An unfinished tag: a model that repeats the marks of its prompt breaks some of them off."""
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$", re.MULTILINE)
 _LINE_MARK = re.compile(
@@ -85,26 +85,26 @@ _REFUSAL = re.compile(rf"(?:(?:unfortunately|на жаль),? )?(?:{'|'.join(_RE
 _WORD = re.compile(r"\w")
 
 LONGEST = 20_000
-"""Characters of a reply that are looked at."""
+"""Characters of a reply that are read at most."""
 REPEATED_WORDS = 8
-"""In a row: a reply that has so many in common with its prompt's own text repeats it."""
+"""Words in a row: a reply that has this many in common with its prompt's own text repeats it."""
 
 
 def cleaned(text: str, characters: int) -> str:
-    """One line of plain words, at most `characters` long: cleaning it again changes nothing.
+    """Return one line of plain words, at most `characters` long; cleaning it again changes nothing.
 
-    Gone are thoughts (`<think>`), marks of chat templates and what follows them, code fences, labels such
-    as "Summary:", quotation marks around the whole, Markdown and HTML, addresses of links (their words
-    stay), and characters that are not seen. What is too long ends at a sentence, else at a word with `…`."""
+    Removed are thoughts (`<think>`), marks of chat templates and the text that follows them, code fences, labels such
+    as "Summary:", quotation marks around the whole, Markdown and HTML, addresses of links (their words stay), and
+    invisible characters. A text that is too long is cut at the end of a sentence, else at a word with `…`."""
     text = text[: max(LONGEST, characters)]
-    # One removal can lay bare another; every round shortens the text or leaves it, so this ends.
+    # One removal can expose another. Every round shortens the text or leaves it, so this ends.
     while (better := bounded(_round(text), characters)) != text:
         text = better
     return text
 
 
 def runs_of(*texts: str) -> frozenset[str]:
-    """All runs of REPEATED_WORDS words in a row, whatever stands between the words."""
+    """Return all runs of REPEATED_WORDS words in a row; signs between the words do not matter."""
     found: set[str] = set()
     for text in texts:
         words = re.findall(r"\w+", cleaned(text, LONGEST).casefold())
@@ -114,8 +114,8 @@ def runs_of(*texts: str) -> frozenset[str]:
 
 
 def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str | None:
-    """Why a reply cannot be kept as a text of about `characters`; None where it can, cleaned. `told` are
-    the runs (`runs_of`) of what the model is told to do, which is nothing that a document says."""
+    """Return why a reply cannot be kept as a text of about `characters`, or None if it can be, once cleaned. `told` are
+    the runs (`runs_of`) of the model's instructions, which no document contains."""
     if reply.finish == "length":
         return "the reply was cut short"
     if reply.finish == "content_filter":
@@ -133,7 +133,8 @@ def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str
 
 
 def bounded(text: str, characters: int) -> str:
-    """The text, or its beginning up to the end of a sentence in the second half of the room, else of a word."""
+    """Return the text, or its beginning up to the end of a sentence in the second half of `characters`, else of a
+    word."""
     if len(text) <= characters:
         return text
     ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, characters + 1)]
@@ -143,7 +144,7 @@ def bounded(text: str, characters: int) -> str:
 
 
 def clipped(text: str, characters: int) -> str:
-    """The text, or its beginning up to a word's end with an ellipsis."""
+    """Return the text, or its beginning up to a word's end with an ellipsis."""
     if len(text) <= characters:
         return text
     cut = text[: max(0, characters - 1)]
@@ -168,14 +169,15 @@ def _round(text: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """Without what is not seen; every line trimmed, with single spaces."""
+    """Return the text without invisible characters; every line is trimmed, with single spaces."""
     lines = _FILLERS.sub("", _LINE_END.sub("\n", text)).replace("\t", " ").split("\n")
     seen = ("".join(sign for sign in line if unicodedata.category(sign) not in _UNSEEN) for line in lines)
     return "\n".join(line for line in (" ".join(each.split()) for each in seen) if line)
 
 
 def _without_unshown(text: str) -> str:
-    """Without scripts, styles and comments that end; of a kind whose end is not found, no other is sought."""
+    """Return the text without scripts, styles and comments that are closed. Once a kind has no end, no other of it is
+    sought, so the work stays linear."""
     kept, at, endless = [], 0, set[str]()
     for opened in _UNSHOWN.finditer(text):
         kind = (opened[1] or "").lower()
@@ -190,12 +192,13 @@ def _without_unshown(text: str) -> str:
 
 
 def _without_links(text: str) -> str:
-    """What is left of `](` after the whole links are gone begins no link."""
+    """Return the text without links. Any `](` left after the whole links are gone is broken up, so that it begins no
+    link."""
     return _BARE.sub(_unlinked, _REFERENCE.sub("", _LINK.sub(r"\1", text))).replace("](", " (")
 
 
 def _unlinked(match: re.Match[str]) -> str:
-    """Brackets around an address go with it; punctuation after it stays."""
+    """Remove an address with the brackets around it, but keep punctuation after it."""
     opened, address, closed = match["open"] or "", match["address"], match["close"] or ""
     if opened and closed:
         return ""

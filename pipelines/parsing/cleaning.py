@@ -1,9 +1,9 @@
-"""Text cleaned once, before the first table: everything later may trust it.
+"""Which characters of a document's text are kept: it is cleaned once, on the way in, and all later code may trust it.
 
-Removed: NUL and other control characters, lone surrogates, noncharacters (U+FFFE and its like),
-byte order marks, soft hyphens. Changed: NFC, Latin ligatures written out, every kind of space one
-plain space. Kept: bidirectional controls, joiners, zero-width spaces, combining marks, private
-use characters. Databases refuse the removed ones; the kept ones carry meaning.
+Removed: NUL and other control characters, lone surrogates, noncharacters (U+FFFE and its like), byte order marks, soft
+hyphens; databases refuse these. Changed: text becomes NFC, Latin ligatures are written out, and every kind of space
+becomes one plain space. Kept, since they carry meaning: bidirectional controls, joiners, zero-width spaces, combining
+marks, private use characters.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ def _characters(text: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """One line: whitespace of any kind, line ends included, is one space; ends are trimmed."""
+    """Return one line: whitespace of any kind, line ends included, becomes one space; ends are trimmed."""
     return " ".join(_characters(text).split())
 
 
 def clean_code(text: str) -> str:
-    """Lines and indentation kept; line ends become newlines, trailing spaces go."""
+    """Return a text with its lines and indentation; line ends become newlines, trailing spaces are removed."""
     text = _ODD_SPACE.sub(" ", _LINE_BREAK.sub("\n", _characters(text)))
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def clean_metadata(values: dict[str, str]) -> dict[str, str]:
-    """Keys and values cleaned to one line each; empty ones are dropped."""
+    """Return keys and values cleaned to one line each; empty ones are dropped."""
     pairs = ((clean_text(str(key)), clean_text(str(value))) for key, value in values.items())
     return {key: value for key, value in pairs if key and value}
 
@@ -67,6 +67,6 @@ def ends_with_space(text: str) -> bool:
 
 
 def composes(left: str, right: str) -> bool:
-    """Whether the first character of `right` belongs to the last of `left`, so that the two
-    cannot be cleaned apart: a combining mark, a jamo."""
+    """Say whether the first character of `right` belongs to the last of `left` (a combining mark, a jamo), so that the
+    two cannot be cleaned apart."""
     return bool(left and right) and not unicodedata.is_normalized("NFC", left[-1] + right[0])

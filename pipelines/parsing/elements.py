@@ -1,7 +1,7 @@
 """The body of a document, built from parsed blocks, with a map from every part of it to the source.
 
 The body is the texts of the elements in reading order, two newlines apart (one between list items that follow each
-other). Runs are cleaned one by one and then joined, so a place of the body is exact whatever cleaning removed. Running
+other). Runs are cleaned one by one and then joined, so a place in the body is exact whatever cleaning removed. Running
 headers and footers are elements outside the body; a figure is an empty place in it, unless its extractor gave it a
 text. An ordered list marker is part of the text, since people cite it; a bullet is not. The title and the language of
 the document are chosen here too.
@@ -27,9 +27,7 @@ from pipelines.parsing.dates import iso_date
 from pipelines.parsing.line_text import stops_of
 from pipelines.records import Block, BlockCell, Box, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument, Run
 
-# ---------------------------------------------------------------- languages
-#
-# The language of a document: what its file declares, else what its text looks like.
+# ---------------------------------------------------------------- language declared by the file
 
 
 _CODES = (
@@ -45,16 +43,14 @@ _FORMER = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro"}
 
 
 def declared_language(declared: str) -> str | None:
-    """ISO 639-1 code of a declared language, without its script, region and case; None where it is no such code, or
-    where several are declared."""
+    """Return the ISO 639-1 code of a declared language, without its script, region and case; None if it is no such
+    code, or if several languages are declared."""
     tags = {tag.lower() for tag in re.split(r"[,;\s]+", declared) if tag}
     codes = {_FORMER.get(code, code) for code in (re.split("[-_]", tag, maxsplit=1)[0] for tag in tags)}
     return codes.pop() if len(codes) == 1 and codes <= ISO_639_1 else None
 
 
-# ---------------------------------------------------------------- titles
-#
-# Choosing what a document is called.
+# ---------------------------------------------------------------- title
 
 
 LONGEST_TITLE = 300
@@ -82,7 +78,7 @@ def _folded(text: str) -> str:
 
 
 def is_junk_title(title: str, uri: str) -> bool:
-    """Whether a title property says nothing: a placeholder, or the name of some file."""
+    """Say whether a title property is useless: a placeholder, or the name of some file."""
     bare = _PROGRAM.sub("", title)
     if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare):
         return True
@@ -101,8 +97,8 @@ def _from_headings(elements: Sequence[Element]) -> str | None:
 
 
 def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
-    """Title, and whether it is only the file's name: the listing's title, the file's own title
-    unless it says nothing, the first heading of level 1, the first heading of page 1, the name."""
+    """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
+    title unless it is useless, the first heading of level 1, the first heading of page 1, the name."""
     listed = clean_text(doc.title or "")
     if listed:
         return listed[:LONGEST_TITLE], False
@@ -114,16 +110,12 @@ def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -
     return file_stem(doc.uri)[:LONGEST_TITLE], True
 
 
-# ---------------------------------------------------------------- body text
-#
-# Runs and cells to text, with the place of every stretch of it.
-#
-# Runs are cleaned one by one and then joined, so that a place is exact whatever cleaning removed.
+# ---------------------------------------------------------------- body text and its places
 
 
 @dataclass(slots=True)
 class Piece:
-    """A cleaned run and what stands between it and the one before."""
+    """A cleaned run, and the gap between it and the run before."""
 
     text: str
     gap: str
@@ -131,7 +123,7 @@ class Piece:
 
 
 def _merged(first: Run, second: Run) -> Run:
-    """Two runs that cannot be cleaned apart, as one; its box covers both where they share a page."""
+    """Merge two runs that cannot be cleaned apart; the box covers both if they share a page."""
     box: Box | None = first.box or second.box
     if first.box and second.box and first.box.page == second.box.page:
         a, b = first.box, second.box
@@ -159,8 +151,8 @@ def _inseparable(runs: Sequence[Run]) -> list[Run]:
 
 
 def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
-    """Cleaned runs that hold text. Runs that are joined stand together unless a space ends the
-    one or begins the other."""
+    """Return the cleaned runs that hold text. Joined runs have no gap between them unless a space ends the one or
+    begins the other."""
     clean, between = (clean_code, "\n") if code else (clean_text, " ")
     pieces: list[Piece] = []
     gap = ""
@@ -182,7 +174,7 @@ def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
 
 
 def lay(pieces: Sequence[Piece], start: int) -> tuple[str, list[Place]]:
-    """Text of the pieces, and their places when it begins at `start`."""
+    """Return the text of the pieces, and their places if it begins at `start`."""
     parts: list[str] = []
     places: list[Place] = []
     at = start
@@ -206,7 +198,8 @@ def _rows(cells: Iterable[BlockCell]) -> list[list[BlockCell]]:
 
 
 def _add_places(places: list[Place], found: Sequence[Place]) -> None:
-    """Cells of one row that say only their row's range share one place: sheets have millions."""
+    """Add places. Cells of one row that have only their row's range as a place share one, since sheets have
+    millions."""
     for place in found:
         last = places[-1] if places else None
         if last is not None and place.locator and _only_located(last) and _only_located(place, last.locator):
@@ -221,8 +214,8 @@ def _only_located(place: Place, locator: str | None = None) -> bool:
 
 
 def lay_table(block: Block, start: int) -> tuple[str, list[Place], list[Cell]]:
-    """Cells of a row a tab apart, rows a newline; a merged cell stands once, in its first row
-    and column. Rows without text take no line."""
+    """Return a table's text, places and cells: cells of a row a tab apart, rows a newline. A merged cell is written
+    once, in its first row and column. Rows without text get no line."""
     lines: list[str] = []
     places: list[Place] = []
     cells: list[Cell] = []
@@ -245,15 +238,7 @@ def lay_table(block: Block, start: int) -> tuple[str, list[Place], list[Cell]]:
     return "\n".join(lines), places, cells
 
 
-# ---------------------------------------------------------------- elements
-#
-# Parsed blocks to elements: the body, and a map from every part of it to the source.
-#
-# The body is the texts of the elements in reading order, two newlines apart (one between list
-# items that follow each other). Runs are cleaned one by one and then joined, so a place of the
-# body is exact whatever cleaning removed. Running headers and footers are elements outside the
-# body; a figure is an empty place in it, unless its extractor gave it a text. An ordered list marker
-# is part of the text, since people cite it; a bullet is not.
+# ---------------------------------------------------------------- elements of a document
 
 
 STAGE_VERSION = 9
@@ -279,15 +264,15 @@ OUTSIDE_BODY = frozenset(("page_header", "page_footer"))
 LANGUAGE_SAMPLE = 6000
 LETTERS_TO_DETECT = 40
 MOST_PAGES = 10_000_000
-"""A larger number in a locator is that of no page."""
+"""Pages that a document may have; a larger number in a locator is not a page."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
-"""Language of a text as an ISO 639-1 code; empty where it is not asked."""
+"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is not to detect any."""
 
 
 def page_of(place: Place) -> int | None:
-    """Page of a place: of its box, or of a locator such as `page 3` or `slide 3`."""
+    """Return the page of a place: the page of its box, or the number in a locator such as `page 3` or `slide 3`."""
     if place.box is not None:
         return place.box.page
     match = _NUMBERED_PLACE.match(place.locator or "")
@@ -371,7 +356,8 @@ def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Eleme
 
 
 def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
-    """As the file declares it, with a warning where the text looks like another; else as the text looks."""
+    """Return the language that the file declares, with a warning if the text looks like another; else the detected
+    one."""
     code = declared_language(declared)
     if code and sum(map(str.isalpha, body[:LANGUAGE_SAMPLE])) < LETTERS_TO_DETECT:
         return code, ()
@@ -386,7 +372,7 @@ def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str,
 
 
 def _effective_date(declared: str) -> tuple[str | None, tuple[str, ...]]:
-    """ISO date of the file, else None; with a warning where it is no date."""
+    """Return the file's date in ISO form, or None, with a warning if it could not be read as a date."""
     if not declared:
         return None, ()
     found = iso_date(declared)
@@ -399,12 +385,11 @@ def _groups(declared: str) -> tuple[str, ...] | None:
 
 
 def build_elements(doc: RawDocument, parsed: ParsedFile, detect: Detect) -> tuple[ParsedDocument, list[Element]]:
-    """The document and its elements in reading order.
+    """Return the document and its elements in reading order.
 
-    But for the title, which heads the header chain, nothing of the side-car enters here: editing it
-    must not parse the file again (pipelines/indexing/indexed_documents.py lays it over).
-    Raises DocumentError: `empty` (no bytes), `no_text` (a PDF without a text layer), `empty_parse`
-    (no text outside running headers and footers)."""
+    Nothing of the side-car enters here except the title, which heads the header chain: editing a side-car must not
+    parse the file again (pipelines/indexing/indexed_documents.py applies it later). Raise DocumentError: `empty` (no
+    bytes), `no_text` (a PDF without a text layer), `empty_parse` (no text outside running headers and footers)."""
     body = _Body(doc.doc_id, parsed.origin)
     for block in parsed.blocks:
         if block.kind not in KINDS:

@@ -1,4 +1,4 @@
-"""The formats that are read, as data: endings of files, media types, who reads them, what is kept and what it needs."""
+"""The file formats that are read, as data: endings, media types, the reader of each, and what it keeps and needs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _NAMED = "; reader="
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`own` formats have a reader here, others are read by unstructured, which reads those of the endings `either` too.
-    `begins` is what such a file begins with, where all do."""
+    """One file format. An `own` format has a reader here; others are read by unstructured, which can also read files of
+    the endings `either`. `begins` is the first bytes of such a file, if all have the same."""
 
     endings: tuple[str, ...]
     media_type: str
@@ -88,23 +88,25 @@ OF_TYPE = {found.media_type: found for found in FORMATS}
 
 
 def read_by(media_type: str, reader: str) -> str:
-    """The media type of a document, which says so where another reader than its format's is to read it: that makes it
-    another document to all that is made of it."""
+    """Return the media type of a document, with the reader's name added if it is not the format's own reader. The
+    changed media type makes it another document for every later stage."""
     return f"{media_type}{_NAMED}{reader}" if reader == UNSTRUCTURED and OF_TYPE[media_type].own else media_type
 
 
 def type_and_reader(media_type: str) -> tuple[str, str]:
-    """The way back."""
+    """Split a media type from `read_by` into the plain media type and its reader."""
     plain, _, reader = media_type.partition(_NAMED)
     return plain, reader or AUTO
 
 
 TRIED_AGAIN = frozenset({"corrupt", "empty_parse"})
-"""Codes with which a reader of ours may end where another finds more. Never one of a limit, or of a password."""
+"""Error codes of our own readers after which another reader may find more. A code of a limit or of a password must not
+be here."""
 
 
 def second_reading(media_type: str, ending: str, code: str) -> str | None:
-    """The media type by which a document is read again, whose own reader ended with this code; None where it is not."""
+    """Return the media type by which a document is read again after its own reader ended with this code, or None if it
+    is not read again."""
     found = OF_TYPE.get(media_type)
     if found is None or ending not in found.either or code not in TRIED_AGAIN:
         return None

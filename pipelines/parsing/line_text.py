@@ -5,8 +5,8 @@ which. `Placed` characters are put into reading order by the inverse of rule L2 
 (UAX 9, section 3.4) for text whose direction is known: letters from the right, with runs of left-to-right words turned
 back.
 
-A parser reads the edges of the characters around every place where a sentence may end (the gaps of a page). A line's
-text, cleaned since, has the same places in the same order.
+A parser reads the edges of the characters around every place where a sentence may end (the gaps of a page). The cleaned
+text of a line has the same places in the same order.
 """
 
 from __future__ import annotations
@@ -19,13 +19,7 @@ from unicodedata import bidirectional, combining
 
 from pipelines.records import Box, Stop
 
-# ---------------------------------------------------------------- bidi
-#
-# Lines set from right to left, put into reading order by where their letters stand.
-#
-# Files hold such lines in the order of writing, of drawing or word by word in either; their boxes say
-# which. The inverse of rule L2 of the Unicode bidirectional algorithm (UAX 9, section 3.4) for text
-# whose direction is known: letters from the right, with runs of left-to-right words turned back.
+# ---------------------------------------------------------------- reading order
 
 
 RIGHT = frozenset(("R", "AL"))
@@ -35,7 +29,7 @@ _FROM_RIGHT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A character and the ends of its box on the line."""
+    """A character, and the ends of its box on the line in points."""
 
     text: str
     x0: float
@@ -43,7 +37,7 @@ class Placed:
 
 
 def is_right_to_left(text: str) -> bool:
-    """Whether enough of the letters are of scripts written from the right."""
+    """Say whether enough of the letters belong to scripts written from the right."""
     if _FROM_RIGHT.search(text) is None:
         return False
     letters = [char for char in text if char.isalpha()]
@@ -51,7 +45,7 @@ def is_right_to_left(text: str) -> bool:
 
 
 def _in_clusters(line: Sequence[Placed]) -> list[list[Placed]]:
-    """Characters with the marks that stand over them."""
+    """Group each character with its combining marks."""
     clusters: list[list[Placed]] = []
     for char in line:
         if clusters and combining(char.text[0]):
@@ -62,17 +56,17 @@ def _in_clusters(line: Sequence[Placed]) -> list[list[Placed]]:
 
 
 def _turns_back(cluster: Sequence[Placed]) -> bool:
-    """Whether a cluster belongs to a run from the left: Latin letters, digits."""
+    """Say whether a cluster belongs to a run from the left: Latin letters, digits."""
     return bidirectional(cluster[0].text[0]) in ("L", "EN", "AN")
 
 
 def _joins(char: str) -> bool:
-    """Whether a mark between two digits or Latin letters belongs to their run: `1,981`, `3.2`, `a-b`."""
+    """Say whether a mark between two digits or Latin letters belongs to their run: `1,981`, `3.2`, `a-b`."""
     return bidirectional(char) in ("CS", "ES", "ET", "ON")
 
 
 def _word(word: Sequence[Placed]) -> tuple[str, bool]:
-    """A word in reading order, and whether all of it runs from the left."""
+    """Return a word in reading order, and whether all of it runs from the left."""
     ordered = sorted(_in_clusters(_unreversed(word)), key=lambda cluster: -(cluster[0].x0 + cluster[0].x1))
     back = [_turns_back(cluster) for cluster in ordered]
     for at in range(1, len(ordered) - 1):
@@ -86,17 +80,17 @@ def _word(word: Sequence[Placed]) -> tuple[str, bool]:
 
 
 def _unreversed(word: Sequence[Placed]) -> Sequence[Placed]:
-    """The word from its other end where it is held as drawn, so that letters of one box (ligatures) and
-    marks come in the order of writing."""
+    """Reverse a word that is held in the order of drawing, so that letters of one box (ligatures) and marks come in the
+    order of writing."""
     from_right = [c for c in word if bidirectional(c.text[0]) in RIGHT]
     drawn = len(from_right) > 1 and from_right[0].x0 < from_right[-1].x0
     return word[::-1] if drawn else word
 
 
 def logical(line: Sequence[Placed]) -> str:
-    """The text of a line set from right to left, in reading order.
+    """Return the text of a line set from right to left, in reading order.
 
-    `line` holds the characters of one line in any order of words; spaces part words."""
+    `line` holds the characters of one line in any order of words; spaces separate words."""
     words: list[list[Placed]] = [[]]
     for char in line:
         if char.text.isspace():
@@ -112,35 +106,31 @@ def logical(line: Sequence[Placed]) -> str:
     return " ".join(parts)
 
 
-# ---------------------------------------------------------------- line stops
-#
-# Where within a line a sentence may end, and where that stands on the page.
-#
-# A parser reads the edges of the characters around every such place (the gaps of a page); a line's text,
-# cleaned since, has the same places in the same order.
+# ---------------------------------------------------------------- stops
 
 
 _MARKS = ".!?…।॥؟۔։።。！？｡"
 _END = re.compile(
-    # Marks, closing quotes and the like, references to notes; only some marks and quotes need no space after them.
+    # End marks, closing quotes and brackets, references to notes. Only some marks and quotes need no space after them.
     rf"[{_MARKS}](?<![{_MARKS}]{{2}})[{_MARKS}]*+[^\w\s\[]{{0,4}}+(?:\[[\w ,–-]{{1,24}}\])*+[²³¹⁰⁴-⁹]*+(?: »)?"
     r"(?:[^\S\r\n]++|(?<=[。！？｡\"'”’)\]」』）】]))(?=\S)"
 )
 FITS = 0.06
-"""A gap farther than this share of the line from where its place in the text should be is another's."""
+"""Share of the line's characters. A gap farther than this from its expected place in the text belongs to another
+place."""
 
 
 def ends_in(text: str) -> Iterator[tuple[int, int]]:
-    """For every place in the text's lines where a sentence may end and another begin: the offsets of the
-    last character before it and of the first one after."""
+    """Yield, for every place in the text's lines where a sentence may end and another begin, the offsets of the last
+    character before it and of the first one after."""
     for found in _END.finditer(text):
         yield found.start() + len(found.group().rstrip()) - 1, found.end()
 
 
 def stops_of(text: str, box: Box, gaps: Sequence[tuple[float, float]]) -> tuple[Stop, ...]:
-    """The stops of a line with this cleaned text. A gap that may belong to another place is left out.
+    """Return the stops of a line with this cleaned text. A gap that may belong to another place is left out.
 
-    A line set from right to left begins at its right edge, and says so by a stop at 0."""
+    A line set from right to left begins at its right edge; a stop at 0 marks it."""
     if is_right_to_left(text):
         return (Stop(0, box.x1, box.x1),)
     places = [after for _, after in ends_in(text)] if gaps else []

@@ -1,7 +1,7 @@
-"""A document as Markdown (CommonMark with pipe tables), for a person to read.
+"""How a document reads as Markdown (CommonMark with pipe tables), for a person.
 
-Every word of every element is in it; running headers and footers and page numbers are comments, and
-so are figures without a text.
+Every word of every element is in it. Running headers and footers and page numbers are comments, and so are figures
+without a text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pipelines.records import Cell, Element
 
 DEEPEST_HEADING = 6
 MOST_COLUMNS = 1000
-"""Of a wider table those columns are left out in which no cell begins."""
+"""Columns of a table that are written in full. A wider table loses the columns in which no cell begins."""
 _SPECIAL = re.compile(r"[\\`*\[\]<~|]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 _OPENS_BLOCK = re.compile(r"(?:#{1,6}(?=\s|$)|[>+=]|-(?=[\s-]|$))")
 _NUMBERED = re.compile(r"(\d{1,9})([.)])(?=\s|$)")
@@ -23,14 +23,14 @@ _CHECKED = {"☐": "[ ]", "☑": "[x]", "☒": "[x]", "✓": "[x]", "✔": "[x]"
 
 
 def escaped(text: str) -> str:
-    """Text of one line so that Markdown shows it as it is, also where it begins a line."""
+    """Escape one line of text so that Markdown shows it unchanged, also at the beginning of a line."""
     text = _SPECIAL.sub(lambda found: "\\" + found.group(), text)
     text = _NUMBERED.sub(r"\1\\\2", text, count=1) if _NUMBERED.match(text) else text
     return "\\" + text if _OPENS_BLOCK.match(text) else text
 
 
 def _comment(text: str) -> str:
-    """An HTML comment; two hyphens could end it."""
+    """Return an HTML comment. Hyphens in a row are set apart, since two could end it."""
     return f"<!-- {re.sub('-(?=-)', '- ', text)} -->"
 
 
@@ -60,7 +60,7 @@ def _figure(element: Element) -> str:
 
 
 def _header_rows(cells: Iterable[Cell]) -> int:
-    """How many leading rows are header cells throughout."""
+    """Count the leading rows that hold only header cells."""
     body = [cell.row for cell in cells if cell.text and not cell.header]
     if body:
         return min(body)
@@ -68,8 +68,8 @@ def _header_rows(cells: Iterable[Cell]) -> int:
 
 
 def _grid(cells: Sequence[Cell], headers: int) -> dict[int, dict[int, str]]:
-    """Row to column to text. A merged header stands over each of its columns; a merged cell of the
-    body once, where it begins."""
+    """Return the texts by row and column. A merged header is repeated over each of its columns; a merged cell of the
+    body is written once, where it begins."""
     grid: dict[int, dict[int, str]] = {}
     for cell in cells:
         text = escaped(cell.text)
@@ -86,7 +86,8 @@ def _row(texts: Iterable[str]) -> str:
 
 
 def _table(element: Element) -> str:
-    """Markdown has one header row: the header rows of a column stand in it, one under the other."""
+    """Return a table. Markdown has one header row, so the header rows of a column are put into it, one under the
+    other."""
     headers = _header_rows(element.cells)
     grid = _grid(element.cells, headers)
     width = max((cell.column + cell.column_span for cell in element.cells), default=0)
@@ -103,20 +104,21 @@ def _table(element: Element) -> str:
 
 
 class _Lists:
-    """How far list items are indented: under the text of the item they belong to."""
+    """The indentation of list items: each is under the text of the item it belongs to."""
 
     def __init__(self) -> None:
         self._open: list[tuple[int, int]] = []
 
     def indent(self, level: int | None) -> int:
-        """Indentation of the next block: of an item of that level, or of what ends all lists."""
+        """Return the indentation of the next block: an item of that level, or a block that ends all lists if there is
+        no level."""
         while self._open and (level is None or self._open[-1][0] >= level):
             self._open.pop()
         return self.inside
 
     @property
     def inside(self) -> int:
-        """Indentation of what belongs to the item that is open."""
+        """The indentation of blocks that belong to the open item."""
         return self._open[-1][1] if self._open else 0
 
     def item(self, element: Element) -> str:
@@ -130,7 +132,7 @@ class _Lists:
             mark, text = "-", element.text
         self._open.append((level, indent + len(mark) + 1))
         box = _CHECKED.get(element.marker or "")
-        # Right under a line of text, only a list that begins with 1 is taken for one.
+        # Directly under a line of text, Markdown takes a list as such only if it is a bullet list or begins with 1.
         apart = "\n" if deeper and mark[:-1] not in ("", "1") else ""
         return f"{apart}{' ' * indent}{mark} {box + ' ' if box else ''}{escaped(text)}"
 
@@ -157,8 +159,8 @@ def _block(element: Element) -> str:
 
 
 def markdown_of(elements: Iterable[Element]) -> str:
-    """Elements in reading order as Markdown, with `<!-- page N -->` where one begins on a later page
-    than all before it."""
+    """Return elements in reading order as Markdown, with `<!-- page N -->` before an element that begins on a later
+    page than all before it."""
     parts: list[str] = []
     lists, last, page = _Lists(), "", 0
     for element in elements:

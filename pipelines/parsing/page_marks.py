@@ -1,4 +1,4 @@
-"""Elements as marks on their pages: which regions a person should see coloured."""
+"""Which regions of a page are coloured for a person to see its elements."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pipelines.records import Box, Element
 
 LINE_GAP = 1.0
-"""Lines nearer than this share of a line's height are of one region."""
+"""Share of a line's height; lines nearer than this belong to one region."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What one element has on one page. Of a table, `cells` and `headers` are boxes of its cells."""
+    """The marks of one element on one page. For a table, `cells` and `headers` are the boxes of its cells."""
 
     kind: str
     label: str
@@ -24,7 +24,7 @@ class Mark:
 
 
 def union(boxes: Sequence[Box]) -> Box:
-    """The box around boxes of one page."""
+    """Return the box around boxes of one page."""
     return Box(
         boxes[0].page,
         min(box.x0 for box in boxes),
@@ -35,14 +35,15 @@ def union(boxes: Sequence[Box]) -> Box:
 
 
 def _near(region: Box, box: Box) -> bool:
-    """Whether a line goes on where a region of its page ends: below it, or beside it on its line."""
+    """Say whether a line continues a region of its page: below its end, or beside it on its line."""
     line = min(box.y1 - box.y0, box.x1 - box.x0) * LINE_GAP
     apart = max(box.y0 - region.y1, region.y0 - box.y1), max(box.x0 - region.x1, region.x0 - box.x1)
     return max(apart) <= line
 
 
 def regions_of(boxes: Iterable[Box]) -> list[Box]:
-    """Boxes of lines in reading order as few regions: a column that goes on elsewhere is another one."""
+    """Merge boxes of lines in reading order into few regions. A column that continues elsewhere is a region of its
+    own."""
     regions: list[Box] = []
     for box in boxes:
         if regions and regions[-1].page == box.page and _near(regions[-1], box):
@@ -53,7 +54,7 @@ def regions_of(boxes: Iterable[Box]) -> list[Box]:
 
 
 def _cells_by_page(element: Element, header: bool) -> dict[int, list[Box]]:
-    """The boxes of a table's cells: one for each page that a cell stands on."""
+    """Return the boxes of a table's cells by page: one for each page that a cell is on."""
     found: dict[int, list[Box]] = {}
     starts = [place.start for place in element.places]
     for cell in element.cells:
@@ -67,7 +68,7 @@ def _cells_by_page(element: Element, header: bool) -> dict[int, list[Box]]:
 
 
 def label_of(element: Element) -> str:
-    """Kind, and the level of a heading or of a nested list item."""
+    """Return the kind of an element, and the level of a heading or of a nested list item."""
     shown = element.level is not None and (element.kind == "heading" or element.level > 1)
     return element.kind.replace("_", " ") + (f" {element.level}" if shown else "")
 
@@ -85,7 +86,7 @@ def _marks(element: Element) -> dict[int, Mark]:
 
 
 def marks_of(elements: Iterable[Element]) -> dict[int, list[Mark]]:
-    """The marks of every page, in reading order; their labels begin with the element's index."""
+    """Return the marks of every page, in reading order; their labels begin with the element's index."""
     pages: dict[int, list[Mark]] = {}
     for element in elements:
         for page, mark in _marks(element).items():

@@ -1,7 +1,7 @@
-"""Pictures of documents as blocks of kind `figure`: which are figures, and where they stand.
+"""Which pictures of a document are figures, and between which blocks each is placed.
 
-A figure has no text of its own: its block says where it is and what tells it from other pictures,
-the hash of its bytes as the file has them.
+A figure has no text of its own. Its block holds its place and the hash of its bytes as the file has them, which tells
+it from other pictures.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from pipelines.records import Block, Box, Place, Run
 
 FIGURE = "figure"
 IMAGE, IMAGE_HASH, ALT = "image", "image_hash", "alt"
-"""Metadata of a figure: the part of the package that holds it, the hash of its bytes, and what its
-author says it shows."""
+"""Metadata of a figure: the part of the package that holds it, the hash of its bytes, and the author's description."""
 LEAST_SIDE = 60.0
 """Points; a picture that is shown smaller is an icon or a rule."""
 MOST_SHARE = 0.8
-"""Of the area of its page: a larger picture is its background, or the page is a scan."""
+"""Share of the area of its page; a larger picture is its background, or the page is a scan."""
 MOST_LETTERS = 300
-"""Text over a picture; with more, it is the ground of that text."""
+"""Characters of text over a picture; with more, the picture is the background of that text."""
 REPEATED = 0.5
 """Share of the pages; a picture on more of them is a logo."""
 _TOUCHING = 1.5
@@ -39,7 +38,7 @@ def figure(
 
 
 def shown_large(*sides: float | None) -> bool:
-    """Whether a picture of these sides in points may be a figure; a side that is not known may be long."""
+    """Say whether a picture of these sides in points may be a figure; an unknown side may be long."""
     return all(side is None or side >= LEAST_SIDE for side in sides)
 
 
@@ -47,7 +46,7 @@ def shown_large(*sides: float | None) -> bool:
 
 
 def figures_of(page: PdfPage) -> list[Block]:
-    """The pictures of a page that are figures. What is drawn in strips or tiles is one."""
+    """Return the pictures of a page that are figures. A picture drawn in strips or tiles is one figure."""
     regions: list[tuple[Box, list[str]]] = []
     for picture in page.pictures:
         box = picture.box
@@ -84,8 +83,8 @@ def _letters(items: Iterable[PdfItem], box: Box) -> int:
 
 
 def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -> list[Block]:
-    """The blocks of a page with its figures, or what else was put onto it, among them: each before what stands under
-    it, else after what stands above it."""
+    """Return the blocks of a page with its figures, or other blocks put onto the page, among them: each before the
+    first block under it, else after the last block of its column."""
     placed = list(blocks)
     for found in sorted(figures, key=lambda block: _place(block, page) or (0.0,) * 4):
         x0, y0, x1, y1 = _place(found, page) or (0.0,) * 4
@@ -99,7 +98,7 @@ def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -
 
 
 def _place(block: Block, page: int) -> tuple[float, float, float, float] | None:
-    """Left, upper, right and lower edge of what a block has on a page."""
+    """Return the left, upper, right and lower edge of a block's runs on a page, or None if it has no box there."""
     runs = (*block.runs, *(run for cell in block.cells for run in cell.runs))
     boxes = [run.box for run in runs if run.box is not None and run.box.page == page]
     if not boxes:
@@ -112,7 +111,7 @@ def _place(block: Block, page: int) -> tuple[float, float, float, float] | None:
 
 
 def without_repeated(blocks: Sequence[Block], pages: int) -> tuple[Block, ...]:
-    """Without the pictures that stand on most pages, or slides."""
+    """Return the blocks without pictures that are on most pages or slides."""
     seen: dict[str, set[int]] = defaultdict(set)
     for block in blocks:
         page = _page(block)

@@ -1,9 +1,9 @@
-"""An answer and its places: claims, quoted from passages or written by a model, each borne out by its citations.
+"""Which claims an answer makes and which places support each: sentences quoted, or written by a model and checked.
 
-No language model is needed: the answer is then the best supported sentences, verbatim. With one, its reply is taken
-apart into claims. A claim stays when the passages it cites hold enough of its content words, every number in it, and
-every name that the question has not. A claim that cites nothing stays with the one passage that bears it out, if
-there is one. Nothing is said without a place, and where nothing remains the question is declined.
+No language model is needed: the answer is then the best supported sentences, verbatim. If there is a model, its reply
+is split into claims. A claim stays if the passages it cites hold enough of its content words, every number in it, and
+every name that is not in the question. A claim that cites nothing stays with the one passage that supports it, if there
+is one. Nothing is said without a place, and if nothing remains the question is declined.
 """
 
 from __future__ import annotations
@@ -35,27 +35,21 @@ from pipelines.query.tools import numbers_of, uncut
 from pipelines.records import DESCRIPTION
 from pipelines.terms import terms_of
 
-# ---------------------------------------------------------------- answer
-#
-# What is answered, and from where: claims, each with the places that bear it out.
-#
-# Without a language model the answer is the best supported sentences, verbatim. With one, its reply is taken
-# apart into claims (claims.py), and only those stay that the passages they cite bear out. Whoever
-# answers, nothing is said without a place, and where nothing remains the question is declined.
+# ---------------------------------------------------------------- answers
 
 
 MOST_SENTENCES = 3
 MOST_MARKED = 3
 LEAST_COSINE = 0.01
 NEAR_BEST = 0.75
-"""How well a further sentence must answer, as a part of how well the best one does."""
+"""Share of the best sentence's score that a further sentence must reach to be quoted too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A place in the context: the sentence word for word, with its page. `name` is the document's;
-    `generated` where a language model wrote the sentence, as it does the description of a figure; `stripped` where
-    links, tags or other active text were taken out of the quote."""
+    """A place in the context: the sentence word for word, with its page. `name` is the document's. `generated` is true
+    if a language model wrote the sentence, as in the description of a figure; `stripped` is true if links, tags or
+    other active text were taken out of the quote."""
 
     name: str
     source: str
@@ -74,7 +68,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something said, without the mark it ends with, and the places that bear it out."""
+    """A statement, without the mark it ends with, and the places that support it."""
 
     text: str
     citations: tuple[Citation, ...]
@@ -88,8 +82,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`claims` is empty where the question is declined. `model` wrote them, if anything did; `notes` say
-    what was left out, and why. `marked` are sentences that give orders to a model: quotations, and no evidence."""
+    """An answer; `claims` is empty if the question is declined. `model` is the language model that wrote them, if any;
+    `notes` say what was left out, and why. `marked` are sentences that give orders to a model: they are quoted, but
+    never evidence."""
 
     claims: tuple[Claim, ...] = ()
     option: str | None = None
@@ -107,7 +102,7 @@ class Answer:
 
     @property
     def citations(self) -> list[Citation]:
-        """Each place once."""
+        """The places of all claims, each once."""
         return list(dict.fromkeys(citation for claim in self.claims for citation in claim.citations))
 
 
@@ -120,16 +115,17 @@ def citation_of(evidence: Evidence) -> Citation:
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
-    """The sentence that supports most; of equals the first, in reading order."""
+    """Return the sentence that supports most; on a tie the first in reading order."""
     return max(evidence, key=lambda item: (item.support(wanted), share(wanted, item.terms)))
 
 
 def extracted(
     question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float, alike: Sequence[float] = ()
 ) -> Answer:
-    """The sentences that answer the question best, by their words and their cosine, best first and word for word.
+    """Return the sentences that answer the question best, by their words and their cosine, best first and word for
+    word.
 
-    Declined where the support of the question is under `least`; `alike` as of `support`."""
+    Decline if the support of the question is under `least`; `alike` is passed to `support`."""
     wanted, evidence = weigh(set(terms_of(question))), evidence_of(context)
     if (refused := _refused(wanted, evidence, alike, least)) is not None:
         return refused
@@ -139,8 +135,8 @@ def extracted(
 
 
 def answering(supports: Sequence[float], cosines: Sequence[float | None]) -> list[float]:
-    """How well each sentence answers a question: its support times its cosine, so that of sentences with the same words
-    the one that means what was asked comes first. One without a cosine has the mean of the others'."""
+    """Return how well each sentence answers a question: its support times its cosine, so that among sentences with the
+    same words the one closest in meaning comes first. A sentence without a cosine gets the mean of the others."""
     known = [max(near, LEAST_COSINE) for near in cosines if near is not None]
     mean = sum(known) / len(known) if known else 1.0
     factors = [mean if near is None else max(near, LEAST_COSINE) for near in cosines]
@@ -168,8 +164,8 @@ def chosen(
     least: float,
     alike: Sequence[float] = (),
 ) -> Answer:
-    """The option whose own words stand beside the question's in the best sentence; declined where two are
-    equal or none is found, and where the question has not support enough."""
+    """Return the option whose own words occur with the question's in the best sentence. Decline if two options are
+    equal or none is found, or if the question has too little support."""
     asked, evidence = set(terms_of(question)), evidence_of(context)
     wanted = weigh(asked)
     if (refused := _refused(wanted, evidence, alike, least)) is not None:
@@ -192,8 +188,8 @@ def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
-    """The JSON of `ask`; `option` only where there were options, null where none was chosen; `marked` only where there
-    is something, and `active_text_removed` only where it is true."""
+    """Return the JSON of `ask`. `option` is present only if there were options, and null if none was chosen; `marked`
+    only if there are marked sentences; `active_text_removed` only if it is true."""
     return {
         "query": question,
         "answer": answer.text,
@@ -215,19 +211,14 @@ def _citation_json(item: Citation) -> dict[str, Any]:
 
 
 def marked_of(question: str, context: Sequence[ContextPassage]) -> tuple[Citation, ...]:
-    """What gives orders to a model, where it speaks of what was asked; a quotation for people, and no evidence."""
+    """Return the sentences that give orders to a model and share words with the question, quoted for people, not
+    evidence."""
     asked = content_terms(question)
     found = [item for item in orders_in(context) if asked & item.terms]
     return tuple(citation_of(item) for item in found[:MOST_MARKED])
 
 
-# ---------------------------------------------------------------- claims
-#
-# A language model's reply, taken apart and checked against the context it was given.
-#
-# A claim stays when the passages it cites hold enough of its content words, every number in it, and every
-# name that the question has not. A claim that cites nothing stays with the one passage that bears it out,
-# if there is one.
+# ---------------------------------------------------------------- claims of a reply
 
 
 NOT_ANSWERED = "NOT ANSWERED"
@@ -260,11 +251,11 @@ class Said:
     end: str = "."
 
 
-# ---------------------------------------------------------------- prompts
+# ---------------------------------------------------------------- text for prompts
 
 
 def passages_shown(context: Sequence[ContextPassage]) -> str:
-    """The passages as a prompt gives them, numbered; none of their own lines can pass for a number."""
+    """Return the passages as a prompt shows them, numbered; none of their own lines can pass for a number."""
     parts = []
     for passage in context:
         headings = " › ".join(passage.chunks[0].header_chain)
@@ -277,11 +268,11 @@ def options_shown(options: Mapping[str, str]) -> str:
     return "\n".join(f"{letter}: {as_data(text)}" for letter, text in options.items())
 
 
-# ---------------------------------------------------------------- replies
+# ---------------------------------------------------------------- reading replies
 
 
 def said_in(reply: str) -> list[Said]:
-    """Claims in order: a sentence, or a part of one, up to the numbers that it cites."""
+    """Return claims in order: each a sentence, or a part of one, up to the numbers that it cites."""
     text = cleaned(reply, LONGEST_ANSWER)
     found: list[Said] = []
     parts = _CITED.split(text)
@@ -297,21 +288,21 @@ def said_in(reply: str) -> list[Said]:
 
 
 def declines(reply: str) -> bool:
-    """Whether a reply, or its first line, is NOT_ANSWERED, or it begins by saying so in other words."""
+    """Say whether a reply, or its first line, is NOT_ANSWERED, or begins by saying so in other words."""
     first = next(filter(str.strip, _THOUGHT_END.split(reply)[-1].splitlines()), "")
     return any(_DECLINED.fullmatch(cleaned(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
 
 
 def _finds_nothing(reply: str) -> bool:
-    """Whether the first sentence refuses, cites nothing, and speaks of what the model was given: another refusal
-    says nothing of the passages."""
+    """Say whether the first sentence refuses, cites nothing, and mentions the material that the model was given. Any
+    other refusal says nothing about the passages."""
     first = next(iter(said_in(reply)), Said("", ()))
     refused = unusable(Reply(first.text), LONGEST_ANSWER) is not None
     return refused and not first.numbers and _GIVEN.search(first.text) is not None
 
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:
-    """The one option that a reply names by its letter; None where it names none, or several."""
+    """Return the one option that a reply names by its letter, or None if it names none or several."""
     text = cleaned(reply, LONGEST_ANSWER)
     found: list[str] = re.findall(r"\b\w\b", text)
     words = [word if word in options else word.translate(_LOOK_ALIKES) for word in found]
@@ -325,11 +316,11 @@ def _problem(reply: Reply) -> str | None:
     return None if declines(reply.text) else unusable(reply, LONGEST_ANSWER)
 
 
-# ---------------------------------------------------------------- checking
+# ---------------------------------------------------------------- checking claims
 
 
 class Checker:
-    """Claims against one context and question."""
+    """A check of claims against one context and question."""
 
     def __init__(self, question: str, context: Sequence[ContextPassage], weigh: Weigh) -> None:
         self._weigh = weigh
@@ -342,7 +333,7 @@ class Checker:
             self._of.setdefault(item.passage.number, []).append(item)
 
     def checked(self, said: Said) -> Claim | str:
-        """The claim with its places, or why it is dropped."""
+        """Return the claim with its places, or why it is dropped."""
         shown = f"{said.text[:80]!r} was dropped: "
         if gives_orders(said.text):
             return shown + "it repeats an order found in a document"
@@ -361,8 +352,8 @@ class Checker:
         return Claim(inert(said.text), tuple(citation_of(item) for item in places[1]), said.end)
 
     def _places(self, terms: set[str], exact: set[str], numbers: Sequence[int]) -> tuple[float, list[Evidence]]:
-        """How far the numbered passages bear out the terms, and a sentence of each that does; not at all
-        where they lack one of the exact terms."""
+        """Return how far the numbered passages support the terms, and a sentence of each that does; 0.0 and none if
+        they lack one of the exact terms."""
         wanted = self._weigh(terms) or self._asked
         cited = [self._of[number] for number in numbers if number in self._of]
         held = {term for first, *_ in cited for term in first.about | first.around}  # the same of a passage's sentences
@@ -373,17 +364,17 @@ class Checker:
         return support, [item for item in best if share(wanted, item.terms) and self._relevant(item, terms)]
 
     def _relevant(self, item: Evidence, terms: set[str]) -> bool:
-        """Whether the question is spoken of at all: by the claim, its sentence or the headings above."""
+        """Say whether the claim, its sentence or the headings above share a word with the question."""
         return not self._asked or any(term in self._asked for term in terms | item.terms | item.about)
 
 
-# ---------------------------------------------------------------- asking
+# ---------------------------------------------------------------- asking the model
 
 
 def _asked(
     model: LanguageModel, template: PromptTemplate, tokens: int, problem: ReplyCheck, **values: str
 ) -> Reply | str:
-    """The model's reply, or why there is none."""
+    """Return the model's reply, or why there is no reply."""
     system, user = template.render(**values)
     (reply,) = model.replies([Prompt(system, user, tokens)], problem)
     if isinstance(reply, NoReply):
@@ -398,7 +389,7 @@ def written(
     template: PromptTemplate,
     weigh: Weigh,
 ) -> Answer | str:
-    """The model's answer with what was dropped of it in `notes`; a text says why it gave none."""
+    """Return the model's answer, with dropped claims in `notes`, or a text that says why it gave none."""
     values = {"question": as_data(question), "passages": passages_shown(context)}
     reply = _asked(model, template, ANSWER_TOKENS, _problem, **values)
     if isinstance(reply, str):
@@ -419,7 +410,7 @@ def picked(
     template: PromptTemplate,
     weigh: Weigh,
 ) -> Answer | str:
-    """As `written`, for a question with options: the letter that the model gives."""
+    """Return the option that the model names by its letter, as an answer, or a text that says why it gave none."""
 
     def problem(reply: Reply) -> str | None:
         why = _problem(uncut(reply))

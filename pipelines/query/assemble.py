@@ -1,8 +1,7 @@
-"""From hits to what an answer may draw on: a few passages, in reading order, within a budget.
+"""The context an answer may draw on: a few passages, in reading order, within a token budget.
 
-Documents stand in the order of their best hit, passages of one document as they are read, and chunks
-that follow each other, or paragraphs of one chunk, as one passage. Nothing but text: no scores, ids or
-marks of ours.
+Documents are in the order of their best hit. The passages of one document are in reading order. Chunks that follow
+each other, or paragraphs of one chunk, become one passage. The context is text only: it has no scores, ids or marks.
 """
 
 from __future__ import annotations
@@ -24,9 +23,11 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What can be quoted: a sentence or table row of a chunk, with its own page; `lead` stands above it and must be
-    read with it. `sentence_id` is "" where it is a whole passage. `cosine` is to the question, None where that has no
-    vector, and for code. `stripped` tells that links and what else a viewer would act on were taken out."""
+    """A quotable sentence or table row of a chunk, with its own page.
+
+    `lead` is the text above it that must be read with it. `sentence_id` is "" if this is a whole passage. `cosine` is
+    the similarity to the question, None if the question has no vector, and for code. `stripped` says that links and
+    other active content were taken out."""
 
     chunk_id: str
     text: str
@@ -38,15 +39,16 @@ class Sentence:
 
     @property
     def led(self) -> str:
-        """As the first row of a table is written."""
+        """Return the sentence after its lead, in the form in which the first row of a table is written."""
         return f"{self.lead}: {self.text}" if self.lead else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPassage:
-    """One numbered passage of the context: chunks of one document that follow each other, or paragraphs of one
-    chunk. `name` is the document's as a citation gives it, `text` the first one's overlap, every one's own text
-    and what leads it, and `sentences` those that stand whole in it."""
+    """A numbered passage of the context: chunks of one document that follow each other, or paragraphs of one chunk.
+
+    `name` is the document's name in a citation. `text` has the overlap of the first chunk, the own text of every
+    chunk, and their leads. `sentences` are those that the text contains whole."""
 
     number: int
     chunks: tuple[Passage, ...]
@@ -56,25 +58,25 @@ class ContextPassage:
 
     @property
     def label(self) -> str:
-        """Document and pages."""
+        """Return the document's name with its pages."""
         pages = [page for item in self.chunks for page in (item.page_start, item.page_end) if page is not None]
         return place(self.name, min(pages, default=None), max(pages, default=None))
 
     @property
     def about(self) -> str:
-        """What the text says by where it stands: its document's title and the headings above it."""
+        """Return the context that the text takes from its place: its document's title and the headings above it."""
         return "\n".join([self.chunks[0].title, *self.chunks[0].header_chain])
 
 
 def place(name: str, first: int | None, last: int | None = None) -> str:
-    """`Handbook, p. 3` or `Handbook, pp. 3–4`; the name alone where there are no pages."""
+    """Return `Handbook, p. 3` or `Handbook, pp. 3–4`, or the name alone if there are no pages."""
     if first is None:
         return name
     return f"{name}, p. {first}" if last in (first, None) else f"{name}, pp. {first}–{last}"
 
 
 def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, str]:
-    """Names of documents by id, as they are shown: the title, or the path where there is none or others have it."""
+    """Return the shown names of documents by id: the title, or the path if the title is empty or not unique."""
     titles = {item.doc_id: " ".join(inert(item.title).split()) for item in passages if item.title not in shared}
     here = Counter(titles.values())
     own = {doc_id: title for doc_id, title in titles.items() if title and here[title] == 1}
@@ -82,8 +84,8 @@ def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, st
 
 
 def _joined(chunks: Sequence[Passage]) -> str:
-    """Texts in order. Of chunks only the first brings its overlap: what the others repeat stands there already. What
-    leads a paragraph is brought once."""
+    """Return the texts in order. Only the first chunk brings its overlap, since the text already has what the others
+    repeat. A paragraph's lead is brought once."""
     said = [chunks[0].overlap, chunks[0].text]
     for item in chunks[1:]:
         if item.reached and not any(item.overlap in text for text in said):
@@ -93,7 +95,7 @@ def _joined(chunks: Sequence[Passage]) -> str:
 
 
 def _cut(text: str, tokens: int) -> str:
-    """The longest beginning within the budget that ends with a sentence or line, of words at the least."""
+    """Return the longest beginning within the budget that ends with a sentence or line, or else with a word."""
     room = beginning(text, tokens)
     ends = takewhile(room.__ge__, (match.start() for match in _SENTENCE_END.finditer(text)))
     words = takewhile(room.__ge__, (match.end() for match in _WORD.finditer(text)))
@@ -101,8 +103,8 @@ def _cut(text: str, tokens: int) -> str:
 
 
 def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
-    """Chunks of one document that follow each other, and paragraphs of one chunk. What lies between a
-    paragraph and one of another chunk is not known."""
+    """Return runs: chunks of one document that follow each other, and paragraphs of one chunk. A paragraph and one of
+    another chunk are never joined, since the text between them is not known."""
     ordered = sorted(passages, key=lambda item: (item.index, item.spans))
     runs = [ordered[:1]]
     for before, item in pairwise(ordered):
@@ -115,7 +117,7 @@ def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
 
 
 def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage], list[str]]:
-    """The first hits that fit, and what is said of those that do not. The first is cut if it must be."""
+    """Return the first hits that fit, and notes on the hits that do not. The first hit is cut if it is too long."""
     kept: list[Passage] = []
     left, notes = tokens, []
     for hit in hits[:most]:
@@ -141,9 +143,11 @@ def assemble(
     tokens: int,
     shared: Collection[str] = (),
 ) -> tuple[list[ContextPassage], list[str]]:
-    """(passages numbered from 1, notes on what did not fit). `sentences` are by chunk id; those of the
-    chunk before serve where its end is repeated. A chunk without any can be quoted whole. `shared` are titles that
-    several documents have, and so name none."""
+    """Return (passages numbered from 1, notes on what did not fit).
+
+    `sentences` are by chunk id. The sentences of the chunk before are used if its end is repeated. A chunk without
+    sentences can be quoted whole. `shared` are titles that several documents have, which therefore identify no
+    document."""
     kept, notes = _within(hits, most, tokens)
     names = _names(kept, shared)
     documents: dict[str, list[Passage]] = {}
@@ -170,7 +174,7 @@ def _quotable(run: Sequence[Passage], text: str, sentences: Mapping[str, Sequenc
 
 
 def _standing(sentences: Iterable[Sentence], text: str) -> list[Sentence]:
-    """Those that stand in the text. They come as they are read, so each is looked for from the last one on first."""
+    """Return the sentences that the text contains. They come in reading order, so the search starts after the last."""
     found, at = [], 0
     for item in sentences:
         here = text.find(item.text, at)

@@ -1,6 +1,6 @@
-"""Rerankers by name, run in sequence: each takes the candidates as the one before left them.
+"""The rerankers by name, and how they run in sequence: each takes the candidates in the order the last one gave.
 
-- cross-encoder: question and passage are read together; the score, in [0, 1], decides.
+- cross-encoder: a model reads question and passage together; its score, in [0, 1], decides.
 - evidence = (1 - w) similarity + w document, w = query.evidence_weight: many good passages speak for a document.
 - listwise: a language model orders the candidates (Sun et al., Is ChatGPT good at search?, 2023). More than WINDOW are
   ordered in windows that slide from the last candidate to the first, by STEP, so that a good passage can rise all the
@@ -8,7 +8,7 @@
 - logprob: a language model says, of each passage alone, if it answers the question.
 - weighted = 0.50 similarity + 0.20 recency + 0.20 hierarchy + 0.10 adjacency. Each factor lies in [0, 1] and is
   reported as `weighted.FACTOR`. A factor without data is left out for that passage and the other weights
-  (`query.weighted`) are divided by their sum, so that silence is no penalty.
+  (`query.weighted`) are divided by their sum, so that a missing factor is no penalty.
 
 docs/reference/reranking.md gives every formula and works an example through.
 """
@@ -31,15 +31,13 @@ from pipelines.query.tools import Tools, ask, numbers_of, prompted
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import QuerySettings
 
-# ---------------------------------------------------------------- context
-#
-# What rerankers share: what they may know, and how they leave their scores.
+# ---------------------------------------------------------------- shared context and score reporting
 
 
 @dataclass(frozen=True, slots=True)
 class RerankContext:
-    """What a reranker may know beside the candidates. `newest_date` gives the generation's, ISO;
-    `notes` collects what fell back to something simpler, for people."""
+    """The inputs of a reranker beside the candidates. `newest_date` returns the generation's newest date, ISO.
+    `notes` collects what fell back to something simpler, for people to read."""
 
     question: str
     settings: QuerySettings
@@ -49,7 +47,7 @@ class RerankContext:
 
 
 Reranker = Callable[[Sequence[Scored], RerankContext], list[Scored]]
-"""All candidates in a new order, each with the reranker's score; none is lost."""
+"""A function that returns all candidates in a new order, each with the reranker's score; none is lost."""
 
 
 def reordered(
@@ -58,8 +56,8 @@ def reordered(
     scores: Sequence[float],
     factors: Sequence[Mapping[str, float]] | None = None,
 ) -> list[Scored]:
-    """Candidates by new scores, ties in the incoming order; the score is reported under the
-    reranker's name, its factors as NAME.FACTOR."""
+    """Return candidates by new scores, ties in the incoming order. The score is reported under the reranker's name,
+    its factors as NAME.FACTOR."""
     parts = factors or [{}] * len(candidates)
     rescored = [
         replace(item, score=score, scores={
@@ -72,18 +70,15 @@ def reordered(
 
 
 def full_text(passage: Passage) -> str:
-    """A passage as a model that judges it reads it: the headings above it, then its own text."""
+    """Return a passage as a model that judges it reads it: the headings above it, then its own text."""
     headings = dict.fromkeys([passage.title, *passage.header_chain])
     return "\n".join([" › ".join(heading for heading in headings if heading), passage.text]).strip()
 
 
 # ---------------------------------------------------------------- cross encoder
-#
-# Question and passage read together by a cross-encoder; its score, in [0, 1], decides.
-
 
 LONGEST_CROSS_ENCODED_PASSAGE = 100_000
-"""Characters of a passage that are taken apart into tokens, of which models read the first few hundred or thousand."""
+"""Characters of a passage that are tokenized, since models read only the first few hundred or thousand tokens."""
 
 
 def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
@@ -92,24 +87,20 @@ def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[
 
 
 # ---------------------------------------------------------------- evidence
-#
-# A document's score, blended into each of its passages: many good passages speak for a document.
-#
-# evidence = (1 - w) similarity + w document,  w = query.evidence_weight
-
 
 BEST = 3
 
 
 def document_score(similarities: Sequence[float]) -> float:
-    """The mean of the three best similarities of a document's candidates. A place without a
-    candidate counts 0, the similarity of the last candidate, which a passage that is none cannot
-    exceed; a document with a single good passage would else beat one with three."""
+    """Return the mean of the three best similarities of a document's candidates.
+
+    A missing candidate counts 0, which is the similarity of the last candidate and so the most that a passage outside
+    the candidates can have. Otherwise a document with a single good passage would beat one with three."""
     return sum(sorted(similarities, reverse=True)[:BEST]) / BEST
 
 
 def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Candidates by the blended score, in [0, 1]; reports `evidence.similarity` and `evidence.document`."""
+    """Return candidates by the blended score, in [0, 1], and report `evidence.similarity` and `evidence.document`."""
     similarities = stretched([item.score for item in candidates])
     of_document: dict[str, list[float]] = {}
     for item, similarity in zip(candidates, similarities, strict=True):
@@ -124,16 +115,10 @@ def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Score
 
 
 # ---------------------------------------------------------------- listwise
-#
-# A language model orders the candidates (Sun et al., Is ChatGPT good at search?, 2023).
-#
-# More than WINDOW of them are ordered in windows that slide from the last candidate to the first, by
-# STEP, so that a good passage can rise all the way.
-
 
 WINDOW, STEP = 20, 10
 LONGEST_LISTED_PASSAGE = 1_500
-"""Characters of a passage that are read: the window must fit a model's context."""
+"""Characters of a passage that are read, since the whole window must fit a model's context."""
 TOKENS_A_NUMBER = 8
 
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
@@ -142,16 +127,16 @@ _LIST_MARK = re.compile(r"^[^\S\n]*+(?:\d++[.)]|[-*])\s++(?=\[?\d)", re.MULTILIN
 
 
 def _valid(numbers: str, count: int) -> list[int]:
-    """Places from 0, each once, that the numbers in a text name."""
+    """Return the places, from 0 and each once, that the numbers in a text name."""
     return list(dict.fromkeys(number - 1 for number in numbers_of(numbers) if 0 < number <= count))
 
 
 def permutation(reply: str, count: int) -> list[int] | None:
-    """All places from 0 to count - 1 as the reply orders them; None where it names none.
+    """Return all places from 0 to count - 1 as the reply orders them, or None if it names no place.
 
     The run of numbers that names most (`[2] > [1] > [3]`, `2, 1, 3`, one a line, numbered or not) is
-    the order; without a run, the numbers in brackets as they come. A number named twice counts
-    once, places not named follow in the order they had."""
+    the order. If there is no run, it is the numbers in brackets as they come. A number named twice counts
+    once. Places not named follow in the order they had."""
     text = _LIST_MARK.sub("", reply)
     runs = [_valid(run, count) for run in _RUN.findall(text)]
     named = max(runs, key=len, default=[])
@@ -166,7 +151,7 @@ def _shown(candidates: Sequence[Scored]) -> str:
 
 
 def _ordered(window: Sequence[Scored], context: RerankContext) -> list[Scored] | None:
-    """The candidates of a window as the model orders them; None, and a note, where it does not."""
+    """Return the candidates of a window as the model orders them; add a note and return None if it gives no order."""
     count = len(window)
     system, user = prompted(context.tools, "listwise", context.question, passages=_shown(window), count=count)
 
@@ -184,8 +169,8 @@ def _ordered(window: Sequence[Scored], context: RerankContext) -> list[Scored] |
 
 
 def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Candidates in the model's order; the score falls evenly with the place, from 1 for the first.
-    Where the model gives no order, the incoming one stays."""
+    """Return candidates in the model's order, or in the incoming one if the model gives none. The score falls evenly
+    with the place, from 1 for the first."""
     order, count = list(candidates), len(candidates)
     start, answered = max(0, count - WINDOW), count == 1
     while count > 1:
@@ -201,21 +186,19 @@ def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Score
 
 # ---------------------------------------------------------------- logprob
 #
-# A language model says, of each passage alone, whether it answers the question.
-#
-# logprob = sigmoid(log P(yes) - log P(no)), from the probabilities of the reply's first token. One
-# token writes a word in several ways (`Yes`, ` yes`, `Так`), or only begins it (`Та`): all of them count.
+# logprob = sigmoid(log P(yes) - log P(no)), from the probabilities of the reply's first token. A token
+# may write a word in several ways (`Yes`, ` yes`, `Так`), or only begin it (`Та`): all of them count.
 
 
 YES, NO = ("yes", "так"), ("no", "ні")
 TOP_LOGPROBS = 20
 LONGEST_JUDGED_PASSAGE = 6_000
-"""Characters of a passage that are read."""
+"""Characters of a passage that are read, to bound the length of a prompt."""
 UNKNOWN = 0.5
 _LEAST_REST = 1e-9
-"""What is left beside the alternatives told: theirs are rounded, and may add up to 1 or more."""
+"""The least probability assumed for the unreported tokens. Reported ones are rounded and may add up to 1 or more."""
 _AROUND = " \t\n\"'«»“”*_.,:;!▁Ġ"
-"""Not part of a word: marks around it, and those with which tokenizers write a space before it."""
+"""Characters that are not part of a word: punctuation, and the marks with which tokenizers write a space before it."""
 
 
 def _says(token: str, words: Sequence[str]) -> bool:
@@ -224,16 +207,16 @@ def _says(token: str, words: Sequence[str]) -> bool:
 
 
 def _total(logprobs: Sequence[float]) -> float:
-    """The logarithm of the sum of probabilities."""
+    """Return the logarithm of the sum of probabilities."""
     most = max(logprobs)
     return most + math.log(sum(math.exp(value - most) for value in logprobs))
 
 
 def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
-    """sigmoid(log P(yes) - log P(no)); None where neither is among the alternatives.
+    """Return sigmoid(log P(yes) - log P(no)), or None if neither word is among the alternatives.
 
-    One that is missing is at most as probable as the least of those told, and as all that is not told
-    together; it is taken for the lower of the two."""
+    A missing word is at most as probable as the least reported alternative, and as all unreported ones together. It
+    is given the lower of the two."""
     rest = 1.0 - sum(math.exp(min(value, 0.0)) for _, value in logprobs)
     least = min(math.log(max(rest, _LEAST_REST)), *(value for _, value in logprobs))
     yes = [value for token, value in logprobs if _says(token, YES)]
@@ -245,13 +228,13 @@ def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
 
 
 def _any(reply: Reply) -> str | None:
-    """Only the probabilities are read; an endpoint that tells none is an error of the call."""
+    """Accept any reply: only the probabilities are read, and an endpoint that reports none is an error of the call."""
     return None
 
 
 def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Candidates by the model's answer. One that it answers neither yes nor no is in the middle, and
-    noted. Raises ModelError `no_logprobs` where the endpoint tells no probabilities."""
+    """Return candidates by the model's answer. A passage that it answers neither yes nor no gets the middle score and
+    a note. Raise ModelError `no_logprobs` if the endpoint reports no probabilities."""
     model = context.tools.model("rerank")
     prompts = []
     for item in candidates:
@@ -268,15 +251,6 @@ def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored
 
 
 # ---------------------------------------------------------------- weighted
-#
-# What a passage is beside its text: how new, under which heading, and with which neighbours.
-#
-# weighted = 0.50 similarity + 0.20 recency + 0.20 hierarchy + 0.10 adjacency
-#
-# Each factor lies in [0, 1] and is reported as `weighted.FACTOR`. A factor without data is left out
-# for that passage and the other weights (`query.weighted`) are divided by their sum, so that silence
-# is no penalty.
-
 
 IMPORTANT_SECTIONS = (
     r"definitions?|terms and definitions|glossary",
@@ -286,7 +260,7 @@ IMPORTANT_SECTIONS = (
     r"огляд|вступ|мета|загальні (?:положення|відомості)|сфера застосування|резюме|анотація",
     r"правила|вимоги|порядок|показання|протипоказання|спосіб застосування(?: та дози)?|склад",
 )
-"""Section names that weigh high; a heading's number and colon do not count."""
+"""Patterns of section names that weigh high; a heading's number and colon do not count."""
 
 UNIMPORTANT_SECTIONS = (
     r"(?:table of )?contents|index|references|bibliography|acknowledge?ments|(?:revision|change|version) history",
@@ -295,7 +269,7 @@ UNIMPORTANT_SECTIONS = (
 
 IMPORTANT, ORDINARY, UNIMPORTANT = 1.0, 0.6, 0.2
 DEPTH_FACTOR = 0.9
-"""Importance kept at each level below the first."""
+"""Share of the importance kept at each level below the first."""
 
 _NUMBERING = re.compile(
     r"^\s*+(?:(?:section|part|chapter|article|розділ|частина|глава|стаття)\s++)?"
@@ -312,8 +286,10 @@ def _date(value: str | None) -> date | None:
 
 
 def recency_factors(passages: Sequence[Passage], newest: str | None, half_life_days: float) -> list[float | None]:
-    """0 for a version older than another candidate's of the same family; else
-    0.5 ** (age / half-life), the age counted to the newest date in the generation; None undated."""
+    """Return each passage's recency, None if it is undated.
+
+    A passage older than another candidate of its family gets 0. Any other gets 0.5 ** (age / half-life), with the age
+    counted to the newest date in the generation."""
     latest = _date(newest)
     dates = [_date(passage.effective_date) for passage in passages]
     of_family: dict[str, date] = {}
@@ -341,8 +317,8 @@ def _section_name(heading: str) -> str:
 
 
 def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """The settings' own patterns are searched for anywhere in a heading's beginning, the shipped ones must be
-    the whole name, or one of several that it joins ("Purpose and scope")."""
+    """Return whether a section name matches. The settings' own patterns may match anywhere in a heading's beginning.
+    The shipped ones must be the whole name, or one of several that it joins ("Purpose and scope")."""
     named = any(_pattern(shipped).fullmatch(part) for part in (name, *_JOINED.split(name)))
     return named or bool(own and _pattern(own).search(name[:LONGEST]))
 
@@ -350,8 +326,8 @@ def _is_one(name: str, shipped: tuple[str, ...], own: tuple[str, ...]) -> bool:
 def hierarchy_factor(
     header_chain: Sequence[str], important: tuple[str, ...] = (), unimportant: tuple[str, ...] = ()
 ) -> float | None:
-    """Importance of the best-named heading of the chain, times 0.9 for each level below the first;
-    `important` and `unimportant` are patterns beside the shipped ones. None without headings."""
+    """Return the importance of the best-named heading of the chain, times 0.9 for each level below the first, or None
+    without headings. `important` and `unimportant` are patterns beside the shipped ones."""
     if not header_chain:
         return None
     names = [_section_name(heading) for heading in header_chain]
@@ -365,7 +341,7 @@ def hierarchy_factor(
 
 
 def adjacency_factor(passage: Passage, present: frozenset[str]) -> float | None:
-    """Share of the passage's neighbours that are candidates too; None where it has none."""
+    """Return the share of the passage's neighbours that are candidates too, or None if it has no neighbours."""
     neighbours = [item for item in (passage.previous_id, passage.next_id) if item is not None]
     if not neighbours:
         return None
@@ -373,13 +349,13 @@ def adjacency_factor(passage: Passage, present: frozenset[str]) -> float | None:
 
 
 def combined(factors: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The mean of the factors that are there, by weight; 0 where their weights are."""
+    """Return the weighted mean of the given factors, or 0 if their weights are 0."""
     total = sum(weights[name] for name in factors)
     return sum(weights[name] * value for name, value in factors.items()) / total if total else 0.0
 
 
 def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    """Candidates by the weighted score, in [0, 1]; every factor is reported.
+    """Return candidates by the weighted score, in [0, 1], with every factor reported.
 
     Similarity is the incoming score stretched to [0, 1] among the candidates. Raw cosines would not
     do: a model's lie in a narrow band (0.75 to 0.90 for multilingual-e5), so that the other factors
@@ -404,11 +380,7 @@ def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Score
     return reordered("weighted", candidates, [combined(factors, weights) for factors in known], known)
 
 
-# ---------------------------------------------------------------- rerank
-#
-# Rerankers by name, run in sequence: each takes the candidates as the one before left them.
-#
-# docs/reference/reranking.md gives every formula and works an example through.
+# ---------------------------------------------------------------- rerankers by name
 
 
 def unchanged(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
@@ -433,7 +405,7 @@ def asks_model(names: Sequence[str]) -> bool:
 
 
 def reranked(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
-    """Candidates after the named rerankers, in sequence; where there are none, nothing is asked."""
+    """Return candidates after the named rerankers, in sequence. No reranker is asked if there are no candidates."""
     result = list(candidates)
     for name in names if result else ():
         result = RERANKERS[name](result, context)

@@ -1,13 +1,13 @@
-"""What a query returns: hits, and their JSON.
+"""The records of a query's results, and their JSON.
 
-What one chunk is on its way, a record for each: a `Candidate` (pipelines/ports.py) is the chunk's id with its score in
-one ranking; `Scored` is its passage with what every stage said of it, in the order of the last; a `Hit` is that at its
-rank, with the twins that were left out for it. `Found` is what a strategy gives, candidates and whether there are more;
-`Retrieved` (pipelines/query/retrieve.py) what a question is given, the hits and what fell back on the way.
+A chunk has one record for each stage. A `Candidate` (pipelines/ports.py) is the chunk's id with its score in one
+ranking. `Scored` is its passage with the scores of every stage, in the order of the last. A `Hit` is the passage at its
+rank, with the duplicates that were left out for it. `Found` is a strategy's result: candidates, and whether there are
+more. `Retrieved` (pipelines/query/retrieve.py) is a question's result: the hits, and notes on what fell back.
 
-`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), what is measured beside these
+`scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), the measures taken beside these
 (pipelines/query/routes.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
-stage that did not see the hit has no key. `score` is the last stage's.
+stage that did not see the hit has no key. `score` is the last stage's score.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pipelines.records import BY_MODEL, DESCRIPTION
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage at its rank, 1-based. `duplicates` are better-ranked passages' twins left out
-    of the list: the same text elsewhere, so that no place is lost. `ranks` as of Scored."""
+    """A passage at its rank, 1-based. `duplicates` are passages left out of the list because they have the same text
+    elsewhere, kept here so that no place is lost. `ranks` are like those of Scored."""
 
     rank: int
     score: float
@@ -36,7 +36,7 @@ class Hit:
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A passage on its way through the stages. `ranks` are its places in each, 1-based, by the names of
-    `scores`; factors have none."""
+    `scores`; factors have no rank."""
 
     passage: Passage
     score: float
@@ -46,8 +46,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best candidates of a strategy; `dry` where there are no more. `alike` is the cosine of the nearest sentence
-    of each that was measured."""
+    """The best candidates of a strategy. `dry` says that there are no more. `alike` is the cosine of the nearest
+    sentence of each candidate that was measured."""
 
     candidates: list[Scored]
     dry: bool
@@ -65,13 +65,13 @@ def _twin_json(passage: Passage) -> dict[str, Any]:
 
 
 def generated_parts(passage: Passage) -> list[str]:
-    """Which parts of a passage a language model wrote: its text (the description of a figure), its context."""
+    """Return the parts of a passage that a language model wrote: its text (a figure's description), its context."""
     by_model = {"text": DESCRIPTION in passage.block_types, "context": passage.context_method in BY_MODEL}
     return [name for name, written in by_model.items() if written and getattr(passage, name)]
 
 
 def _paragraph_json(reached: Reached) -> dict[str, Any]:
-    """How the sentence route came to a paragraph."""
+    """Return how the sentence route came to a paragraph."""
     return {
         "id": reached.paragraph_id,
         "edge": reached.edge,
@@ -82,7 +82,7 @@ def _paragraph_json(reached: Reached) -> dict[str, Any]:
 
 
 def hit_json(hit: Hit) -> dict[str, Any]:
-    """One element of `hits` in the JSON of `query`."""
+    """Return one element of `hits` in the JSON of `query`."""
     passage = hit.passage
     return {
         "rank": hit.rank,
@@ -109,7 +109,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
 
 
 def query_json(question: str, generation: int, hits: list[Hit], seconds: float) -> dict[str, Any]:
-    """The JSON of `query`."""
+    """Return the JSON of `query`."""
     return {
         "query": question,
         "generation": generation,

@@ -1,19 +1,19 @@
 """The way from a question to ranked hits: routes, fusion, rerankers, and each passage only once.
 
-A strategy is data: the routes it asks, fused when there are several. The sentence route alone finds paragraphs and not
+A strategy is data: the routes it asks, fused if there are several. The sentence route alone finds paragraphs and not
 chunks. Every stage leaves its score on the hit.
 
-Going down the ranking, a candidate is a duplicate of a better one when its own text, compared without regard to space
+Going down the ranking, a candidate is a duplicate of a better one if its own text, compared without regard to space
 and case,
 
-- equals the better one's own text, in whatever document;
-- stands whole, word for word, inside the overlap and own text that the better one shows;
-- stands just before the better one in the document and at least SHARED of it is the text that overlap repeats.
+- equals the better one's own text, in any document;
+- is contained whole, word for word, in the overlap and own text that the better one shows;
+- directly precedes the better one in the document, and the better one's overlap repeats at least SHARED of it.
 
-A short text takes its meaning from its heading (the same table row stands under two plans), so it is a duplicate only
-under an equal heading. A candidate that says more than a better one, but says that again, is no duplicate, yet takes
-none of the TOP places, which an answer is made of, beside it: it comes right after them. It is one that holds the
-better one's text whole, or a neighbour of it where the one's overlap is the end of the other.
+A short text takes its meaning from its heading (the same table row appears under two plans), so it is a duplicate only
+under an equal heading. A candidate that repeats a better one and adds something is no duplicate. It cannot share the
+TOP places, which an answer is made of, with the better one: it comes right after them. Such a candidate holds the
+better one's text whole, or is its neighbour and the overlap of one is the end of the other.
 """
 
 from __future__ import annotations
@@ -44,32 +44,14 @@ from pipelines.query.sentence_route import SentenceRoute
 from pipelines.query.tools import Tools
 from pipelines.settings.query import QuerySettings
 
-# ---------------------------------------------------------------- deduplicate
-#
-# The same passage counts once.
-#
-# Going down the ranking, a candidate is a duplicate of a better one when its own text, compared
-# without regard to space and case,
-#
-# - equals the better one's own text, in whatever document;
-# - stands whole, word for word, inside what the better one shows (its overlap and own text);
-# - stands just before the better one in the document and at least SHARED of it is the text that
-# overlap repeats.
-#
-# A short text takes its meaning from its heading (the same table row stands under two plans), so it
-# is a duplicate only under an equal heading.
-#
-# A candidate that says more than a better one, but says that again, is no duplicate, yet takes none
-# of the TOP places, which an answer is made of, beside it: it comes right after them. It is one that
-# holds the better one's text whole, or a neighbour of it where the one's overlap is the end of the other.
-
+# ---------------------------------------------------------------- deduplication
 
 TOP = 3
-"""Places that no two candidates take of which one says the other again. Over all places that rule
-would cost more than it brings: what is new in the second is often what was asked for (docs/reference/retrieval.md)."""
+"""Number of first places in which no candidate repeats another. Over all places that rule
+would cost more than it brings: the new part of a repeat is often the answer (docs/reference/retrieval.md)."""
 SHARED = 0.8
 SHORT = 80
-"""Characters under which a text is judged with its heading."""
+"""Characters under which a text is compared together with its heading."""
 
 
 def _plain(text: str) -> str:
@@ -89,31 +71,31 @@ class _Shown:
         self.previous_id = passage.previous_id
 
     def repeats(self, other: _Shown) -> bool:
-        """True when `other` adds nothing a reader of this one has not seen."""
+        """Return whether `other` adds nothing that a reader of this one has not seen."""
         return self._holds(other) or (self._overlaps(other) and len(self.overlap) >= SHARED * len(other.own))
 
     def shares(self, other: _Shown) -> bool:
-        """True when `other`, though it adds something, also says again what this one does."""
+        """Return whether `other` repeats this one, though it may add something."""
         return other._holds(self) or other._overlaps(self) or self._overlaps(other)
 
     def _holds(self, other: _Shown) -> bool:
         return f" {other.own} " in self.words and (len(other.own) >= SHORT or other.heading == self.heading)
 
     def _overlaps(self, other: _Shown) -> bool:
-        """True when `other` stands just before this one, whose overlap repeats the end of it: the link
-        says that it may, the shared text that it does."""
+        """Return whether one's overlap repeats the end of `other`, which directly precedes it. The link says that it
+        may, the shared text says that it does."""
         adjacent = self.previous_id == other.chunk_id or other.next_id == self.chunk_id
         return bool(adjacent and self.overlap and other.own.endswith(self.overlap))
 
 
 def _earlier(twin: Passage, kept: Passage) -> bool:
-    """True where the twin is the same text under the same headings, earlier in the document."""
+    """Return whether the twin is the same text under the same headings, earlier in the document."""
     same = (twin.doc_id, twin.header_chain, _plain(twin.text)) == (kept.doc_id, kept.header_chain, _plain(kept.text))
     return same and twin.index < kept.index
 
 
 Place = tuple[Scored, tuple[Passage, ...]]
-"""A candidate with the duplicates it stands for."""
+"""A candidate with the duplicates that were left out for it."""
 
 
 @dataclass(slots=True)
@@ -126,20 +108,20 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Distinct:
-    """The candidates that remain, in order; the first `clear` of them say nothing again."""
+    """The candidates that remain, in order; the first `clear` of them repeat nothing."""
 
     kept: list[Place]
     clear: int
 
     def suffice(self, k: int) -> bool:
-        """Whether more candidates would not change what takes the TOP places, nor fill the first k."""
+        """Return whether there are k candidates and the TOP places would stay the same if more came."""
         return len(self.kept) >= k and self.clear >= min(k, TOP)
 
 
 def distinct(ranked: Sequence[Scored]) -> Distinct:
-    """The candidates that remain, in order.
+    """Return the candidates that remain, in order.
 
-    Of twins that differ in nothing but their place in one document, the first place is kept: which
+    If twins differ only in their place in one document, the first place is kept: which
     of them scores a little more is chance."""
     entries: list[_Entry] = []
     for item in ranked:
@@ -159,30 +141,25 @@ def distinct(ranked: Sequence[Scored]) -> Distinct:
     return Distinct([(entry.item, tuple(entry.twins)) for entry in placed], len(top))
 
 
-# ---------------------------------------------------------------- retrieve
-#
-# From a question to ranked hits: routes, fusion, rerankers, deduplication.
-#
-# A strategy is data: the routes it asks, fused when there are several. The sentence route alone finds
-# paragraphs and not chunks. Every stage leaves its score on the hit.
-
+# ---------------------------------------------------------------- retrieval
 
 __all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve"]
 
 MOST_CANDIDATES = 10_000
 MEASURED_DEPTH = 3
-"""Of what several routes found, so many times the candidates are measured."""
+"""Multiple of the wanted candidates that are measured, from the fusion of several routes."""
 SENTENCE = "sentence"
 _HALF_A_PAIR = re.compile(r"[\ud800-\udfff]")
-"""What bytes of a command line that are no UTF-8, and escapes of JSON, may leave in a text. No database takes it."""
+"""Half of a surrogate pair, which no database takes. Bytes of a command line that are not UTF-8 leave it in a text,
+and so may escapes of JSON."""
 LONGEST_QUESTION = 10_000
-"""Characters, the words of options among them."""
+"""Characters of a question, the words of options included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """`notes` say what fell back to something simpler, and why; `searched` as of Asked, `alike` as of Found; `vector`
-    is the question's, where the strategy asked for it."""
+    """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is like Asked's,
+    `alike` like Found's. `vector` is the question's, if the strategy asked for it."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
@@ -193,12 +170,12 @@ class Retrieved:
 
 
 Find = Callable[[int], Found]
-"""The best so many candidates of a strategy."""
+"""A function that returns a strategy's best candidates; its argument is their number."""
 
 
 def require_question(text: str, k: int, words: str | None = None) -> None:
-    """Raises UsageError for what cannot be meant, before a database or model is asked for; `words` are those that
-    are searched for where there are more of them than the question's."""
+    """Raise UsageError for an invalid question or k, before a database or model is asked. `words` are the words
+    searched for, if there are more of them than the question's."""
     if not text.strip():
         raise UsageError("the question is empty")
     if (length := max(len(text), len(words or ""))) > LONGEST_QUESTION:
@@ -218,14 +195,15 @@ def _named(kind: str, name: str, known: Collection[str]) -> None:
 
 
 class _Seen:
-    """By chunk id the scores of everything that saw it, and its places in every ranking."""
+    """The scores of each chunk from every route and measure, and its places in every ranking, by chunk id."""
 
     def __init__(self) -> None:
         self.scores: dict[str, dict[str, float]] = {}
         self.ranks: dict[str, dict[str, int]] = {}
 
     def by(self, name: str, ranked: Sequence[tuple[str, float]], from_all: bool = True) -> None:
-        """Without `from_all` the places are none of the ranking, which was made of more than these."""
+        """Add a ranking's scores. Pass `from_all` false if the ranking has more chunks than these, so their places in
+        it are not known."""
         for rank, (chunk_id, score) in enumerate(ranked, start=1):
             self.scores.setdefault(chunk_id, {})[name] = score
             if from_all:
@@ -237,7 +215,7 @@ def _pairs(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
 
 
 class _Measured:
-    """What is known of chunks by every route and measure; each chunk is measured once."""
+    """The scores of chunks by every route and measure; each chunk is measured once."""
 
     def __init__(self, measures: Mapping[str, Scores], weights: Weights, first: int) -> None:
         self._measures, self._weights, self._first = measures, weights, first
@@ -246,12 +224,12 @@ class _Measured:
         self._known: set[str] = set()
 
     def of(self, name: str) -> tuple[float, ...]:
-        """What was measured so; nothing where that was not asked for."""
+        """Return the values of a measure, or nothing if it was not asked for."""
         return tuple(self._values.get(name, {}).values())
 
     def summed(self, found: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
-        """These chunks by the weighted sum of their standard scores. What is standard is told by the first chunks that
-        were ever asked for, so that to ask for more puts none of these in another order."""
+        """Return these chunks by the weighted sum of their standard scores. The first chunks ever asked for set the
+        standard, so that asking for more changes the order of no earlier chunk."""
         fresh = [chunk_id for chunk_id in found if chunk_id not in self._known]
         self._known.update(fresh)
         self._among = self._among or dict.fromkeys(fresh[: self._first])
@@ -264,11 +242,11 @@ class _Measured:
 
 
 def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, least: int) -> Find:
-    """The rankings of a strategy as one; what the asker's groups hide is left out here too.
+    """Return the search for a strategy, which merges its rankings. It leaves out what the user's groups hide.
 
-    Of several, the best by reciprocal rank, `least` at the least, are measured: each by the score of every route,
-    whether that found it or not, and by what is asked only of those found. Their standard scores are then summed by
-    weight."""
+    If there are several rankings, the best by reciprocal rank, `least` or more, are measured: each by the score of
+    every route, even of one that did not find it, and by measures that are taken only of found chunks. Their
+    standard scores are then summed by weight."""
     searches = searches_of(strategy, asked, settings.rewrites)
     weights = settings.fusion_weights.model_dump()
     by_score = len(searches) > 1 and not strategy.rewritten and settings.fusion == "weighted-score"
@@ -312,12 +290,12 @@ def retrieve(
     rerank: Sequence[str] | None = None,
     filters: Filters | None = None,
 ) -> Retrieved:
-    """The best k distinct passages, fewer only where no more exist.
+    """Return the best k distinct passages, fewer only if no more exist.
 
     `strategy` and `rerank` default to the settings'. The first `settings.candidates` (or k, if
-    more) are reranked; when duplicates leave fewer than k, twice as many, until there are enough
-    or the routes run dry. Raises UsageError for an unknown name, an empty or too long question or k of 0;
-    ModelError where a language model or cross-encoder does not serve; SettingsError where none is set."""
+    more) are reranked. If duplicates leave fewer than k, twice as many are, until there are enough
+    or the routes run dry. Raise UsageError for an unknown name, an empty or too long question or k of 0,
+    ModelError if a language model or cross-encoder does not serve, SettingsError if none is set."""
     asked = Asked(Question(question) if isinstance(question, str) else question, index, tools, filters or Filters())
     require_question(asked.question.text, k, asked.question.lexical)
     strategy = settings.strategy if strategy is None else strategy
@@ -334,7 +312,7 @@ def retrieve(
     while True:
         found = find(depth)
         last = found.dry or depth >= MOST_CANDIDATES
-        # Rerankers may be dear: they see only as many candidates as hold k distinct ones.
+        # Rerankers may be expensive: they see only as many candidates as hold k distinct ones.
         if last or distinct(found.candidates).suffice(k):
             ranked = distinct(reranked(found.candidates, rerank, context))
             if last or ranked.suffice(k):

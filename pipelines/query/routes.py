@@ -1,10 +1,10 @@
-"""Routes: the ways to find candidate chunks, the strategies that combine them, and the fusion into one ranking.
+"""The ways to find candidate chunks (routes), the strategies that combine them, and the fusion into one ranking.
 
-A route names the rankings it offers and makes them when asked; it can also score chunks that another route found. A new
+A route names the rankings it offers and makes them when asked. It can also score chunks that another route found. A new
 one is a function here, an entry of ROUTES, and a row of STRATEGIES. A measure is asked only of chunks that routes have
 found, since it would be too expensive for all: it is a function here, an entry of MEASURES, a weight in
-pipelines/settings/query.py, and its name in a row of STRATEGIES. The worth of each, and weights chosen on other sets,
-are printed by benchmarks/fusion.py. Ties are broken by chunk id. The sentence route, which finds paragraphs and not
+pipelines/settings/query.py, and its name in a row of STRATEGIES. benchmarks/fusion.py prints the gain of each, and
+weights chosen on other sets. Ties are broken by chunk id. The sentence route, which finds paragraphs and not
 chunks, is no ranking and has a module of its own.
 """
 
@@ -23,10 +23,9 @@ from pipelines.ports import Candidate, DocumentTerms, Filters, NoReply, Prompt, 
 from pipelines.query.tools import Tools, ask, prompted, uncut
 from pipelines.terms import terms_of
 
-# ---------------------------------------------------------------- fuse
+# ---------------------------------------------------------------- fusion
 #
-# One ranking out of several, by reciprocal rank or by weighted standard scores: (chunk id, fused score), best first,
-# ties by chunk id.
+# Every function returns one ranking of (chunk id, fused score), best first, ties by chunk id.
 
 
 Rankings = Mapping[str, Sequence[Candidate]]
@@ -34,16 +33,16 @@ Weights = Mapping[str, float]
 
 RANK_CONSTANT = 60
 LEAST_DEVIATION = 0.005
-"""As a part of the greatest value."""
+"""The least standard deviation assumed, as a share of the greatest absolute value. See `standardised`."""
 
 
 def ordered(scores: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Items by falling score, ties by id."""
+    """Return items by falling score, ties by id."""
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
 
 def reciprocal_rank(rankings: Rankings) -> list[tuple[str, float]]:
-    """Sum of 1 / (60 + rank) over rankings, best first, rank from 1 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+    """Sum 1 / (60 + rank) over rankings, best first, rank from 1 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
     scores: dict[str, float] = {}
     for candidates in rankings.values():
         for rank, candidate in enumerate(candidates, start=1):
@@ -52,7 +51,7 @@ def reciprocal_rank(rankings: Rankings) -> list[tuple[str, float]]:
 
 
 def stretched(scores: Sequence[float]) -> list[float]:
-    """Scores moved and scaled to [0, 1]; all 1 where they do not differ."""
+    """Return scores moved and scaled to [0, 1], or all 1 if they do not differ."""
     if not scores:
         return []
     low = min(scores)
@@ -61,13 +60,13 @@ def stretched(scores: Sequence[float]) -> list[float]:
 
 
 def standardised(values: Mapping[str, float], among: Collection[str]) -> dict[str, float]:
-    """How many standard deviations each value is above the mean of those `among`; all 0 where these do not differ."""
+    """Return each value's standard deviations above the mean of those `among`, or all 0 if these do not differ."""
     own = [values[item] for item in among if item in values]
     if not own:
         return {}
     mean = math.fsum(own) / len(own)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in own) / len(own))
-    # Of a few that hardly differ the least difference would count for as much as any; of many it never binds.
+    # If a few values hardly differ, tiny differences would count fully. With many values the floor never applies.
     deviation = max(deviation, LEAST_DEVIATION * max(map(abs, own)))
     return {item: (value - mean) / deviation if deviation else 0.0 for item, value in values.items()}
 
@@ -75,8 +74,10 @@ def standardised(values: Mapping[str, float], among: Collection[str]) -> dict[st
 def weighted_sum(
     measured: Mapping[str, Mapping[str, float]], weights: Weights, among: Collection[str]
 ) -> list[tuple[str, float]]:
-    """Mean, by weight, of the standard scores of {measure: {item: value}}: unlike scores stretched from the least to
-    the greatest, they keep how far the best stands above the others. An item without a value is as the mean."""
+    """Return the mean, by weight, of the standard scores of {measure: {item: value}}.
+
+    Unlike scores stretched from the least to the greatest, standard scores keep how far the best is above the others.
+    An item without a value counts like the mean."""
     total = sum(weights[name] for name in measured)
     scores: dict[str, float] = {}
     for name, values in measured.items():
@@ -86,36 +87,30 @@ def weighted_sum(
 
 
 # ---------------------------------------------------------------- routes
-#
-# Routes: the ways to find candidates. A route names the rankings it offers and makes them when asked; it can also
-# score chunks that another route found.
-#
-# A new one is a function here, an entry of ROUTES, and a row of STRATEGIES in strategies.py. The sentence
-# route, which finds paragraphs and not chunks, is no ranking and has a module of its own.
 
 
 FUSED_DEPTH = 5
-"""Routes that are fused are asked for this many times the candidates."""
+"""Multiple of the wanted candidates that each of several fused routes is asked for."""
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What each route searches for. `lexical` may hold more than `text`, as options do."""
+    """The texts that the routes search for. `lexical` may hold more than `text`: the words of options."""
 
     text: str
     lexical: str | None = None
 
     @property
     def terms(self) -> list[str]:
-        """Each once: a word that a question says twice is not twice as telling."""
+        """Return each term once, since a word that a question repeats is not twice as telling."""
         return list(dict.fromkeys(terms_of(self.text if self.lexical is None else self.lexical)))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One query. `notes` collects what fell back to something simpler, for people; `searched` the texts that
-    were searched for beside the question, by the names of their rankings or wordings."""
+    """The state of one query. `notes` collects what fell back to something simpler, for people to read. `searched` has
+    the texts that were searched for beside the question, by the names of their rankings or wordings."""
 
     question: Question
     index: SearchIndex
@@ -126,29 +121,29 @@ class Asked:
 
     @cached_property
     def vector(self) -> list[float]:
-        """Of the question alone."""
+        """Return the vector of the question alone, without the words of options."""
         vector: list[float] = self.tools.embed_queries([self.question.text])[0].tolist()
         return vector
 
 
 Scores = Callable[[Sequence[str]], Mapping[str, float]]
-"""What chunks of these ids score; one without a score is left out."""
+"""A function from chunk ids to scores; a chunk without a score is left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A ranking still to be made: `best` takes how many candidates and gives them best first."""
+    """A ranking that is made on demand: `best` takes the number of candidates and returns them best first."""
 
     best: Callable[[int], list[Candidate]]
     scores: Scores
 
 
 Searches = dict[str, Search]
-"""By the ranking's name, which is its route's, or begins with it where there are several wordings; it is the key of the
-score on a hit, and of the weight."""
+"""The searches by the ranking's name, which is the key of the score on a hit, and of the weight. The name is the
+route's, or begins with it if there are several wordings."""
 
 Route = Callable[[Sequence[Question], Asked], Searches]
-"""A route is given the wordings of the question, its own one first."""
+"""A function that takes the wordings of the question, the user's own first, and returns its searches."""
 
 
 def _named(route: str, wordings: int) -> list[str]:
@@ -170,14 +165,14 @@ def _by_terms(asked: Asked, terms: Sequence[str]) -> Search:
         return asked.index.lexical(terms, depth, asked.filters)
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
-        # A chunk that has none of the words is as far from the question as one can be.
+        # A chunk with no word of the question is as far from it as a chunk can be.
         return {**dict.fromkeys(chunk_ids, 0.0), **asked.index.lexical_scores(chunk_ids, terms, asked.filters)}
 
     return Search(best, scores)
 
 
 def dense(wordings: Sequence[Question], asked: Asked) -> Searches:
-    """Chunks nearest to each wording's vector."""
+    """Search for the chunks nearest to each wording's vector."""
     others = [wording.text for wording in wordings[1:]]
     vectors = [asked.vector, *(asked.tools.embed_queries(others).tolist() if others else ())]
     names = _named("dense", len(wordings))
@@ -185,7 +180,7 @@ def dense(wordings: Sequence[Question], asked: Asked) -> Searches:
 
 
 def lexical(wordings: Sequence[Question], asked: Asked) -> Searches:
-    """Chunks that share terms with each wording."""
+    """Search for the chunks that share terms with each wording."""
     names = _named("lexical", len(wordings))
     return {name: _by_terms(asked, wording.terms) for name, wording in zip(names, wordings, strict=True)}
 
@@ -195,9 +190,9 @@ def _no_passage(reply: Reply) -> str | None:
 
 
 def hyde(wordings: Sequence[Question], asked: Asked) -> Searches:
-    """Chunks nearest to a passage that a language model writes as an answer, embedded as passages
-    are (Gao, Ma, Lin and Callan, Precise zero-shot dense retrieval, 2022). Where its replies cannot
-    be used, the question's own vector is searched with, and noted."""
+    """Search for the chunks nearest to a passage that a language model writes as an answer, embedded like passages
+    (Gao, Ma, Lin and Callan, Precise zero-shot dense retrieval, 2022). If its replies cannot be used, search with the
+    question's own vector and add a note."""
     text = asked.question.text
     system, user = prompted(asked.tools, "hyde", text)
     model = asked.tools.model("hyde")
@@ -214,11 +209,6 @@ ROUTES: Mapping[str, Route] = {"dense": dense, "lexical": lexical, "hyde": hyde}
 
 
 # ---------------------------------------------------------------- measures
-#
-# What is asked of chunks only once routes have found them: it would be too dear to ask of all.
-#
-# A measure is a function here, an entry of MEASURES, a weight in pipelines/settings/query.py, and its name in a row of
-# STRATEGIES. What each is worth, and weights chosen on other sets, is printed by benchmarks/fusion.py.
 
 
 HALF = 0.2
@@ -226,9 +216,10 @@ HALF = 0.2
 
 
 def nearest_sentence(asked: Asked) -> Scores:
-    """The cosine of a chunk's nearest sentence: a chunk of several hundred tokens is near to no single question, the
-    sentence that answers it is (as the greatest similarity of passages stands for a document in Dai and Callan, Deeper
-    text understanding for IR, SIGIR 2019, section 3)."""
+    """Measure the cosine of a chunk's nearest sentence.
+
+    A chunk of several hundred tokens is near to no single question, but the sentence that answers it is (Dai and
+    Callan, Deeper text understanding for IR, SIGIR 2019, section 3, score a document by its best passage likewise)."""
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         return asked.index.sentence_similarities(chunk_ids, asked.vector, asked.filters)
@@ -237,8 +228,8 @@ def nearest_sentence(asked: Asked) -> Scores:
 
 
 def document(asked: Asked) -> Scores:
-    """How much a chunk's document says of the question's words, as `document_score` has it: by their idf among the
-    documents of the chunks that are asked for first."""
+    """Measure how much a chunk's document says of the question's words, with `document_score`. The words weigh their
+    idf among the documents of the chunks that are asked for first."""
     terms, first = asked.question.terms, list[Mapping[str, float]]()
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
@@ -252,8 +243,9 @@ def document(asked: Asked) -> Scores:
 
 
 def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]:
-    """How much a document says of each of these terms that it says at all, in [0, 1]: by the mean weight over its
-    chunks, m / (m + HALF), and in full where the term stands in the path or name, without the ending."""
+    """Return how much a document says of each of these terms, in [0, 1], without the terms it lacks. A term counts
+    m / (m + HALF) for its mean weight m over the document's chunks, or 1 if it is in the path or name, without the
+    ending."""
     path = PurePosixPath(document.uri)
     means = {term: document.weights.get(term, 0.0) / document.chunks for term in terms}
     named = set(terms_of(f"{path.parent} {path.stem}")).intersection(terms)
@@ -261,14 +253,14 @@ def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]
 
 
 def idf_among(documents: Collection[Collection[str]], terms: Collection[str]) -> dict[str, float]:
-    """The idf of each term *among these documents*: what all of them say tells none from the others, though few chunks
-    of each may say it, as with the name of who files a report."""
+    """Return the idf of each term *among these documents*. A term of every document distinguishes none of them, even
+    if few chunks of each have it, like the name of the person who files a report."""
     counts = Counter(term for said in documents for term in said)
     return {term: math.log1p((len(documents) - counts[term] + 0.5) / (counts[term] + 0.5)) for term in terms}
 
 
 def document_score(said: Mapping[str, float], idf: Mapping[str, float]) -> float:
-    """The share of the terms, by their idf, that a document says, in [0, 1]."""
+    """Return the share of the terms, by their idf, that a document says, in [0, 1]."""
     total = math.fsum(idf.values())
     return math.fsum(idf[term] * much for term, much in said.items()) / total if total else 0.0
 
@@ -277,20 +269,19 @@ MEASURES: Mapping[str, Callable[[Asked], Scores]] = {"nearest_sentence": nearest
 
 
 # ---------------------------------------------------------------- strategies
-#
-# Strategies as data: the routes that are asked, and whether for the question alone.
 
 
 REWRITE_TOKENS = 60
-"""Most tokens of one other wording."""
+"""Tokens that one other wording may take at most."""
 LONGEST_WORDING = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """`routes` by name, and the `measures` by which the best that several routes found are ordered. `rewritten`:
-    every route is asked for other wordings of the question too, and the rankings are fused by reciprocal rank, since
-    scores of different wordings do not compare."""
+    """The routes of a strategy by name, and the `measures` that order the best candidates of several routes.
+
+    `rewritten` says that every route is also asked for other wordings of the question. The rankings are then fused by
+    reciprocal rank, since scores of different wordings do not compare."""
 
     routes: tuple[str, ...]
     measures: tuple[str, ...] = ()
@@ -304,8 +295,8 @@ STRATEGIES: Mapping[str, Strategy] = {
     "lexical": Strategy(("lexical",)),
     "hybrid": Strategy(("dense", "lexical"), MEASURED),
     "hyde": Strategy(("hyde",)),
-    # The question's own vector stays: it holds the search where the written passage goes astray, as
-    # it may in documents that the model has never seen.
+    # The question's own vector stays: it keeps the search on course if the written passage is wrong, as
+    # it may be for documents that the model has never seen.
     "hyde+hybrid": Strategy(("hyde", "dense", "lexical"), MEASURED),
     "multi-query": Strategy(("dense",), rewritten=True),
     "multi-query+hybrid": Strategy(("dense", "lexical"), rewritten=True),
@@ -322,9 +313,9 @@ _MARK = re.compile(r"^\s*(?:[-*•–—]|\(?\d{1,2}[.):]|[a-zа-яіїєґ][.)]
 
 
 def wordings_of(reply: str, question: str, most: int) -> list[str]:
-    """Other wordings out of a model's reply, one a line, numbered or not, at most `most`.
+    """Return other wordings out of a model's reply, one a line, numbered or not, at most `most`.
 
-    A line that announces the list, repeats, or says the question again is none."""
+    A line that announces the list, repeats another, or says the question again is left out."""
     known, found = {question.strip().casefold()}, []
     for line in reply.splitlines():
         wording = " ".join(_MARK.sub("", line).strip(" \t*_\"'«»“”`").split())
@@ -337,8 +328,8 @@ def wordings_of(reply: str, question: str, most: int) -> list[str]:
 
 
 def _rewritten(asked: Asked, count: int) -> list[Question]:
-    """The question, and other wordings of it that a language model gives; the question alone, and a
-    note, where its replies cannot be used."""
+    """Return the question and other wordings of it that a language model gives. If its replies cannot be used, return
+    the question alone and add a note."""
     text = asked.question.text
 
     def no_wordings(reply: Reply) -> str | None:
@@ -358,7 +349,7 @@ def _rewritten(asked: Asked, count: int) -> list[Question]:
 
 
 def searches_of(strategy: Strategy, asked: Asked, rewrites: int) -> Searches:
-    """The rankings of a strategy; asks the language model where the strategy has one."""
+    """Return the rankings of a strategy; ask the language model if the strategy has one."""
     wordings = _rewritten(asked, rewrites) if strategy.rewritten else [asked.question]
     searches: Searches = {}
     for route in strategy.routes:

@@ -1,15 +1,15 @@
 """The strategy `sentence`: it finds the nearest sentences and shows the paragraphs around them.
 
-Three stages. Anchors: of the sentences nearest to the question, and those of the chunks that share most of its words,
-the best few. Expansion: the paragraphs that the anchors stand in, then those of the sentences before and after them,
-then those that they are RELATED_TO. Selection: all paragraphs that were reached are scored by one measure; further near
-sentences bring theirs, so that no place stays empty.
+It has three stages. Anchors are the best few among the sentences nearest to the question and the sentences of the
+chunks that share most of its words. Expansion reaches the paragraphs of the anchors, then those of the sentences before
+and after them, then those that they are RELATED_TO. Selection scores all paragraphs that were reached by one measure.
+Further near sentences bring their paragraphs, so that no place stays empty.
 
 score = density + keywords - crowding, in hundredths: density is at most 100.
 
-- density: half of the nearness of the paragraph's best sentence and half of the mean of all of its sentences, those
-  that were not found counting nothing. The nearness of a sentence is its cosine and its chunk's BM25, each stretched to
-  [0, 1] and joined; a repeat of a sentence that is nearer counts nothing;
+- density: half of the nearness of the paragraph's best sentence and half of the mean of all of its sentences. Sentences
+  that were not found count 0. The nearness of a sentence is its cosine and its chunk's BM25, each stretched to
+  [0, 1] and joined; a repeat of a nearer sentence counts 0;
 - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the paragraph, its
   title and the headings above it hold;
 - crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it.
@@ -31,33 +31,21 @@ from pipelines.query.support import Weights, share, weights_of
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 from pipelines.terms import terms_of
 
-# ---------------------------------------------------------------- sentence selection
-#
-# The third stage of the sentence route: what was reached, scored and chosen paragraph by paragraph.
-#
-# score = density + keywords - crowding, in hundredths: density is at most 100.
-#
-# - density: half of the nearness of the paragraph's best sentence and half of the mean of all of its
-# sentences, those that were not found counting nothing. The nearness of a sentence is its cosine and its
-# chunk's BM25, each stretched to [0, 1] and joined; a repeat of a sentence that
-# is nearer counts nothing;
-# - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the
-# paragraph, its title and the headings above it hold;
-# - crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it.
+# ---------------------------------------------------------------- selection
 
 
 BEST_SHARE = 0.5
-"""Of density, the share of the best sentence; the rest is the mean's."""
+"""The share of the best sentence in the density; the mean has the rest."""
 ALL = 100.0
 BEGINNING = 3
-"""Letters that words of one term have in common, but for a handful such as `dying`, which is `die`."""
+"""Letters that all words of one term have in common, except a handful such as `dying`, whose term is `die`."""
 _WORD = re.compile(r"\w+")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A sentence and its nearness, in [0, 1], with the share that the terms of its chunk have in it."""
+    """A sentence with its nearness, in [0, 1], and the share that its chunk's terms have in it."""
 
     sentence: FoundSentence
     score: float
@@ -66,8 +54,8 @@ class Near:
 
 @dataclass(slots=True)
 class Place:
-    """A paragraph that was reached. `edge` as of Reached, empty where nothing but its own sentences led here;
-    `near` are its sentences, best first, and `anchors` those that were expanded."""
+    """A paragraph that was reached. `edge` is like the one in Reached, and empty if only its own sentences led here.
+    `near` are its sentences, best first, and `anchors` are the expanded ones."""
 
     key: ParagraphKey
     near: list[Near] = field(default_factory=list)
@@ -86,13 +74,13 @@ def plain(text: str) -> str:
 
 
 def ordered(sentences: Iterable[Near]) -> list[Near]:
-    """By falling nearness, ties by id."""
+    """Return the sentences by falling nearness, ties by id."""
     return sorted(sentences, key=lambda near: (-near.score, near.sentence.sentence_id))
 
 
 def distinct(ranked: Iterable[Near]) -> Iterator[Near]:
-    """Without those that say nothing but what a better one says, as boilerplate does: the same text, or one
-    that stands whole in it."""
+    """Yield the sentences without those that only repeat a better one, as boilerplate does: the same text, or text
+    that a better one contains whole."""
     said: list[str] = []
     for near in ranked:
         text = f" {plain(near.sentence.text)} "
@@ -104,8 +92,8 @@ def distinct(ranked: Iterable[Near]) -> Iterator[Near]:
 class Overlap:
     """The share of a question's content words, by weight, that a text holds.
 
-    To stem all words of all paragraphs would cost more than the search. A word of plain letters that begins
-    otherwise than all of these is passed over."""
+    Stemming all words of all paragraphs would cost more than the search. A word of plain letters is therefore skipped
+    if it begins unlike all words of the question."""
 
     def __init__(self, question: str, wanted: Weights) -> None:
         own = {word for word in _WORD.findall(question.casefold()) if wanted.keys() & set(terms_of(word))}
@@ -118,8 +106,8 @@ class Overlap:
 
 
 def scored(place: Place, passage: Passage, sentences: int, overlap: Overlap, keywords: float) -> Scored:
-    """The paragraph with its score and every factor of it; `sentences` is how many it has. Beside the factors it
-    reports the cosine of its nearest sentence, and its chunk's share of the question's words."""
+    """Return the paragraph with its score and every factor of it. `sentences` is the number of its sentences. The
+    cosine of its nearest sentence, and its chunk's share of the question's words, are reported too."""
     best = place.near[0]
     mean = sum(near.score for near in place.near) / max(sentences, len(place.near))
     text = "\n".join([passage.title, *passage.header_chain, passage.text])
@@ -133,7 +121,7 @@ def scored(place: Place, passage: Passage, sentences: int, overlap: Overlap, key
 
 
 def crowded(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[ParagraphKey, float]:
-    """What each score loses to better ones of its chunk, in the order of what remains; ties by key."""
+    """Return the loss of each score to better ones of its chunk, in the order of the reduced scores, ties by key."""
     better: Counter[str] = Counter()
     taken = {}
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
@@ -148,7 +136,7 @@ def lessened(item: Scored, less: float) -> Scored:
 
 
 def capped(items: Iterable[T], document: Callable[[T], str], most: int) -> list[T]:
-    """In order, but what is beyond `most` of one document comes after all others."""
+    """Return the items in order, except that those beyond `most` of one document come after all others."""
     seen: Counter[str] = Counter()
     first: list[T] = []
     rest: list[T] = []
@@ -158,34 +146,27 @@ def capped(items: Iterable[T], document: Callable[[T], str], most: int) -> list[
     return [*first, *rest]
 
 
-# ---------------------------------------------------------------- sentence route
-#
-# The strategy `sentence`: the nearest sentences are found, what stands around them is shown.
-#
-# Three stages. Anchors: of the sentences nearest to the question, and those of the chunks that share most of its
-# words, the best few. Expansion: the paragraphs that the anchors stand in, then those of the sentences before and
-# after them, then those that they are RELATED_TO. Selection (sentence_selection.py): all paragraphs that were
-# reached are scored by one measure; further near sentences bring theirs, so that no place stays empty.
+# ---------------------------------------------------------------- anchors and expansion
 
 
 SOURCES = frozenset({"paragraph", "table_row", "list_item", "figure_caption", "figure_description", "equation", "code"})
 SENTENCES = 5
-"""So many times the candidates are the nearest sentences that are ranked. Beside them stand those of the chunks
-that share most of the question's words, half as many chunks as candidates."""
+"""Multiple of the wanted candidates: the number of nearest sentences that are ranked. The sentences of the chunks that
+share most of the question's words are added, from half as many chunks as candidates."""
 LEAD_IN = 0.5
-"""What counts of a sentence that ends with a colon or question mark: it is near to a question, and what it announces
-answers it."""
+"""Factor on the score of a sentence that ends with a colon or question mark. Such a sentence is near to a question,
+but the text after it has the answer."""
 BY_TERMS = 10
-"""So many times the candidates are looked up by terms: half of a candidate's worth of them bring their sentences, and
-all of them tell the share of the question's words."""
+"""Multiple of the wanted candidates: the number of chunks that are looked up by terms. All of them tell the share of
+the question's words. The first ones, half as many as candidates, also bring their sentences."""
 WORDS = 1.25
-"""What the words of a sentence's chunk weigh, against 1 of its own cosine."""
+"""Weight of the words of a sentence's chunk, against 1 for the sentence's own cosine."""
 EDGES = ("anchor", "next", "previous", "related")
-"""By priority: a paragraph that several edges lead to was reached by the first of them."""
+"""The edges by priority: if several edges lead to a paragraph, the first of them counts."""
 
 
 class SentenceRoute:
-    """One question's way through the sentences. Called with how many candidates are wanted."""
+    """The search for one question through the sentences. Call it with the number of candidates wanted."""
 
     def __init__(self, asked: Asked, settings: QuerySettings) -> None:
         self._asked, self._index, self._filters = asked, asked.index, asked.filters
@@ -196,7 +177,7 @@ class SentenceRoute:
         self._overlap = Overlap(words, weights_of(self._terms, *asked.index.frequencies(self._terms)))
 
     def __call__(self, depth: int) -> Found:
-        """The best `depth` paragraphs; `dry` where there are no more."""
+        """Return the best `depth` paragraphs, with `dry` if there are no more."""
         wide, least = depth * SENTENCES, self._settings.least_confidence
         nearest = self._index.sentences(self._vector, wide, self._filters, least)
         by_terms = self._index.lexical(self._terms, depth * BY_TERMS, self._filters)
@@ -218,7 +199,7 @@ class SentenceRoute:
         return Found(self._selected(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
 
     def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
-        """Each once, without those of which the kind of source is not known, or the page where there are pages."""
+        """Return each sentence once, without those of an unknown kind of source, or of no known page in a paged one."""
         found = {sentence.sentence_id: sentence for sentence in sentences}
         kept = [
             sentence
@@ -230,7 +211,7 @@ class SentenceRoute:
         return kept
 
     def _selected(self, places: Sequence[Place]) -> list[Scored]:
-        """The paragraphs by their scores; at most so many of one document while others are to be had."""
+        """Return the paragraphs by their scores, at most `per_document` of one document while others are left."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
         keywords = self._settings.keywords
         found = {
@@ -245,8 +226,8 @@ class SentenceRoute:
 
 
 class _Nearness:
-    """How near a sentence is, in [0, 1]: its cosine, stretched between the nearest ones, and its chunk's share of
-    the question's words."""
+    """The nearness of sentences, in [0, 1]: the cosine, stretched between the nearest ones, joined with the chunk's
+    share of the question's words."""
 
     def __init__(self, nearest: Sequence[FoundSentence], lexical: Mapping[str, float]) -> None:
         scores = [sentence.score for sentence in nearest]
@@ -254,7 +235,7 @@ class _Nearness:
         self._lexical = lexical
 
     def of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
-        """Best first. A sentence that says just what a better one says counts nothing."""
+        """Return the sentences best first. A sentence with the same text as a better one counts 0."""
         said: set[str] = set()
         result = []
         for near in ordered(map(self._one, sentences)):
@@ -272,7 +253,7 @@ class _Nearness:
 
 
 def _places(near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[ReachedSentence]) -> list[Place]:
-    """Every paragraph that has a near sentence, in the order of its best one."""
+    """Return every paragraph that has a near sentence, in the order of its best one."""
     places: dict[ParagraphKey, Place] = {}
     for item in near:
         places.setdefault(item.sentence.place, Place(item.sentence.place)).near.append(item)
@@ -289,7 +270,7 @@ def _places(near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[Rea
 
 
 def _chosen(places: Sequence[Place], depth: int, settings: SentenceRouteSettings) -> list[Place]:
-    """Those that an edge led to, and of all the `depth` that promise most by their best sentences."""
+    """Return the paragraphs that an edge led to, and the `depth` paragraphs with the best sentences."""
     known = {place.key: place for place in places}
     best = crowded({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
     first = capped(best, lambda key: known[key].doc_id, settings.per_document)[:depth]
@@ -297,7 +278,7 @@ def _chosen(places: Sequence[Place], depth: int, settings: SentenceRouteSettings
 
 
 def _passage(place: Place, paragraph: Paragraph) -> Passage:
-    """The paragraph with how it was reached; where no edge led to it, its nearest sentence did."""
+    """Return the paragraph with how it was reached. If no edge led to it, its nearest sentence did."""
     own = place.anchors or ([] if place.edge else place.near[:1])
     anchors = tuple(
         Anchor(

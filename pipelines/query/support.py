@@ -1,8 +1,8 @@
-"""How far a text bears out what is asked or claimed: the share of its content words that it holds.
+"""The measure of how far a text supports a question or claim: the share of its content words that the text holds.
 
-A word weighs its idf in the generation, so that a rare word that is missing counts for more than a
-common one; words that only ask or join weigh nothing. Its scale is the same for every embedder, which a
-cosine's is not: one threshold serves all.
+A word weighs its idf in the generation, so that a missing rare word counts for more than a missing
+common one. Words that only ask or join weigh nothing. The scale is the same for every embedder, unlike
+a cosine's, so one threshold serves all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipelines.terms import terms_of
 
 Weights = Mapping[str, float]
 Weigh = Callable[[Collection[str]], Weights]
-"""Terms to their weights; terms without weight may be missing."""
+"""A function from terms to their weights; terms without weight may be missing."""
 
 _FUNCTION_WORDS = frozenset(
     terms_of(
@@ -32,14 +32,14 @@ _FUNCTION_WORDS = frozenset(
     )
 )
 _REST = 0.5
-"""Of a word's weight where the passage has it, but neither the sentence nor the headings above."""
+"""Share of a word's weight that counts if the passage has it, but neither the sentence nor the headings above."""
 WORDS_ENOUGH = 0.8
-"""Such a share of the question's words is enough, as is one with the rarest of them: where all passages say nearly the
-same, no sentence stands out."""
+"""Share of the question's words that is enough support alone. The rarest of its words is enough too: if all passages
+say nearly the same, no sentence stands out."""
 LEAST_OUT, FULLY_OUT = 0.2, 0.5
-"""What is left where no sentence stands out, and the slope: nothing is lost from .4 of the way on."""
+"""The factor that remains if no sentence stands out, and the slope: from .4 of the way on, nothing is lost."""
 MOST_ORDERS = 100
-"""Sentences of a passage that are looked for in all of its text, to take them out."""
+"""Sentences of a passage that are looked for in all of its text, to take them out. More would take too long."""
 _MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
 _MODEL = rf"(?:assistant|{_MACHINE})"
 _ORDERS = re.compile(
@@ -56,32 +56,32 @@ _ORDERS = re.compile(
 
 
 def content_terms(text: str) -> set[str]:
-    """The terms of a text but for words that only ask or join."""
+    """Return the terms of a text, except words that only ask or join."""
     return {term for term in terms_of(text) if term not in _FUNCTION_WORDS}
 
 
 def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int) -> dict[str, float]:
-    """The idf of each content term; `documents` says in how many of `total` chunks a term stands."""
+    """Return the idf of each content term. `documents` gives the number of the `total` chunks that have a term."""
     counts = {term: documents.get(term, 0) for term in terms if term not in _FUNCTION_WORDS}
     return {term: math.log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for term, count in counts.items()}
 
 
 def share(wanted: Weights, *found: Collection[str]) -> float:
-    """The part of the wanted weight that any of the collections has, in [0, 1]; 0 where nothing is wanted."""
+    """Return the part of the wanted weight that any of the collections has, in [0, 1], or 0 if nothing is wanted."""
     total = sum(wanted.values())
     held = (weight for term, weight in wanted.items() if any(term in each for each in found))
     return sum(held) / total if total else 0.0
 
 
 def gives_orders(text: str) -> bool:
-    """Whether a sentence speaks to a language model rather than to a reader: it is evidence of nothing."""
+    """Return whether a sentence addresses a language model and not a reader. Such a sentence is evidence of nothing."""
     return _ORDERS.search(folded(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A sentence of a passage with its terms, those of the headings above it, and those of the whole passage but for
-    what gives orders in it."""
+    """A sentence of a passage with its terms, the terms of the headings above it, and the terms of the whole passage.
+    Sentences that give orders to a model are left out of the last."""
 
     passage: ContextPassage
     sentence: Sentence
@@ -90,13 +90,13 @@ class Evidence:
     around: frozenset[str]
 
     def support(self, wanted: Weights) -> float:
-        """In [0, 1]: words of the sentence and its headings count whole, those around it by half."""
+        """Return the support in [0, 1]: words of the sentence and its headings count whole, those around it half."""
         near = share(wanted, self.terms, self.about)
         return near + _REST * (share(wanted, self.terms, self.about, self.around) - near)
 
 
 def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
-    """Every sentence of the context that gives orders to a model, as its words alone."""
+    """Return every sentence of the context that gives orders to a model, with its own terms only."""
     nothing: frozenset[str] = frozenset()
     return [
         Evidence(passage, inert_sentence(item), frozenset(terms_of(item.led)), nothing, nothing)
@@ -107,7 +107,7 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 
 def inert_sentence(sentence: Sentence) -> Sentence:
-    """Its words after those that lead it, without what a viewer would act on; a line of nothing else has none."""
+    """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
     text = inert(sentence.led)
     if text != sentence.led:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
@@ -115,7 +115,7 @@ def inert_sentence(sentence: Sentence) -> Sentence:
 
 
 def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
-    """Every sentence of the context that may be quoted, in reading order."""
+    """Return every sentence of the context that may be quoted, in reading order."""
     found = []
     for passage in context:
         ordering = [item for item in passage.sentences if gives_orders(item.led)]
@@ -130,7 +130,7 @@ def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 
 def _without(text: str, orders: Collection[str], sentences: Sequence[Sentence]) -> str:
-    """The text without what gives orders in it; where that is much, what stands beside the sentences goes too."""
+    """Return the text without the orders in it. If there are more than MOST_ORDERS, return only the sentences."""
     if len(orders) > MOST_ORDERS:
         return "\n".join(item.text for item in sentences)
     for order in orders:
@@ -139,12 +139,12 @@ def _without(text: str, orders: Collection[str], sentences: Sequence[Sentence]) 
 
 
 def support(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float]) -> float:
-    """How far passages bear out a question, in [0, 1]: the share of its words that the best of them holds; where that
-    one lacks the rarest of them, times how far the nearest sentence stands out.
+    """Return how far passages support a question, in [0, 1]: the share of its words that the best of them holds.
 
-    `alike` are cosines, of the nearest sentence of every candidate; equal ones are of equal sentences. Those of a model
-    that finds everything alike are far up, so that what counts is how much of the way from the others' mean to 1 the
-    greatest has gone."""
+    If the best one lacks the rarest words and holds less than WORDS_ENOUGH, the share is multiplied by how far the
+    nearest sentence stands out. `alike` are cosines, of the nearest sentence of every candidate; equal ones are of
+    equal sentences. A model that finds everything alike gives high cosines only. The factor therefore depends on
+    how much of the way from the others' mean to 1 the greatest has gone."""
     best = max(evidence, key=lambda item: share(wanted, item.about, item.around), default=None)
     if best is None:
         return 0.0
@@ -157,7 +157,7 @@ def support(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float
 
 
 def standing_out(alike: Sequence[float]) -> float:
-    """In [LEAST_OUT, 1]."""
+    """Return the factor for the nearest sentence, in [LEAST_OUT, 1]."""
     near = sorted(set(alike))
     if len(near) < 2:
         return 1.0
@@ -167,5 +167,5 @@ def standing_out(alike: Sequence[float]) -> float:
 
 
 def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:
-    """The most of the wanted weight that one passage holds, headings included."""
+    """Return the most of the wanted weight that one passage holds, headings included."""
     return max((share(wanted, item.about, item.around) for item in evidence), default=0.0)

@@ -1,4 +1,4 @@
-"""What a query may ask of the outside, and how it asks a language model.
+"""The outside services that a query may use, and the way it asks a language model.
 
 Every tool is a function, called only by a strategy or reranker that needs it: a plain query loads
 no cross-encoder and needs no endpoint.
@@ -21,9 +21,9 @@ _LATIN = re.compile(r"[a-z]", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """`embed_queries` and `embed_passages` give unit vectors, one a text. `model` gives the language
-    model of a role and raises SettingsError where none is set; `prompts` the prompt of a name in a
-    language; `cross_encoder` the one of the settings, loaded once."""
+    """The functions that reach models. `embed_queries` and `embed_passages` return unit vectors, one a text. `model`
+    returns the language model of a role and raises SettingsError if none is set. `prompts` returns the prompt of a
+    name in a language. `cross_encoder` returns the one of the settings, loaded once."""
 
     embed_queries: Callable[[Sequence[str]], Vectors]
     embed_passages: Callable[[Sequence[str]], Vectors]
@@ -33,21 +33,21 @@ class Tools:
 
 
 def language_of(question: str) -> str:
-    """`uk` where at least a third of the letters are Cyrillic (names are often Latin), else `en`: the
-    languages that prompts are written in."""
+    """Return the language of the prompts to use: `uk` if at least a third of the letters are Cyrillic (names are often
+    Latin), else `en`."""
     cyrillic, latin = len(_CYRILLIC.findall(question)), len(_LATIN.findall(question))
     return "uk" if cyrillic and 2 * cyrillic >= latin else "en"
 
 
 def prompted(tools: Tools, name: str, question: str, **values: object) -> tuple[str, str]:
-    """(system, user) of a prompt in the question's language; what documents say comes as data already."""
+    """Return (system, user) of a prompt in the question's language; values from documents are escaped already."""
     return tools.prompts(name, language_of(question)).render(question=as_data(question), **values)
 
 
 def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[Reply | NoReply]:
-    """A reply to each prompt, in order; NoReply only where the model answered and none could be used.
+    """Return a reply to each prompt, in order; NoReply only if the model answered and no answer could be used.
 
-    Raises ModelError with the code of the first NoReply of another kind: an endpoint that does not
+    Raise ModelError with the code of the first NoReply of another kind: an endpoint that does not
     answer, or refuses, will do so for the next prompt too."""
     replies = []
     for reply in model.replies(prompts, unusable):
@@ -58,11 +58,11 @@ def ask(model: LanguageModel, prompts: Sequence[Prompt], unusable: ReplyCheck) -
 
 
 def uncut(reply: Reply) -> Reply:
-    """The reply as if it had come to its end: what is only searched with may stop in the middle."""
+    """Return the reply as if it were complete, for text that is only searched with and may stop in the middle."""
     return replace(reply, finish="stop") if reply.finish == "length" else reply
 
 
 def numbers_of(reply: str) -> list[int]:
-    """The whole numbers in a reply, which are places in what it was given; longer ones are cut to ten digits, since
-    they name none."""
+    """Return the whole numbers in a reply, which are places in the prompt's list. Longer ones are cut to ten digits,
+    since they name no place."""
     return [int(number[:10]) for number in _NUMBER.findall(reply)]

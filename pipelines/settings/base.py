@@ -1,6 +1,6 @@
 """Every setting, with its default, range and meaning. Unknown keys are refused.
 
-The models are frozen; reading the file and the environment is done in resources/settings_file.py.
+The models are frozen. resources/settings_file.py reads the file and the environment.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from pipelines.settings.section import Section, explained
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import AccessSettings, Readers, SourceSettings
 
-# ---------------------------------------------------------------- tables
-#
-# Where tables and raw files of many machines stand: the address of an object store.
+# ---------------------------------------------------------------- address of the shared tables
 
 
 STORES = ("s3", "gs", "az", "file")
@@ -32,7 +30,7 @@ _FORMS = "write s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or
 
 
 def checked_address(address: str) -> str:
-    """The address without a slash at its end. Raises ValueError, which repeats no secret: an address is shown."""
+    """Return the address without a slash at its end. Raise ValueError without the address, which may hold a secret."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -54,11 +52,7 @@ def checked_address(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-# ---------------------------------------------------------------- base
-#
-# Every setting, with its default, range and meaning. Unknown keys are refused.
-#
-# The models are frozen; reading the file and the environment is done in resources/settings_file.py.
+# ---------------------------------------------------------------- sections
 
 
 MOST_RELATED = 2
@@ -271,43 +265,43 @@ class Settings(Section):
 
     @property
     def shards_per_bucket(self) -> int:
-        """Of settings that leave it open, the number of a state that holds little: an opened state has settings that
-        say it."""
+        """Return the shards of a bucket. For `auto` it is 1, the number of a state with few documents. The settings of
+        an opened state always have a number."""
         return 1 if self.shards == "auto" else self.shards
 
     @property
     def shard_count(self) -> int:
-        """The shards of all buckets."""
+        """Return the number of shards of all buckets."""
         return self.buckets * self.shards_per_bucket
 
     def shards_of(self, buckets: Iterable[int]) -> list[int]:
-        """The shards of some buckets, in order."""
+        """Return the shards of some buckets, in order."""
         own = self.shards_per_bucket
         return [shard for bucket in sorted(set(buckets)) for shard in range(bucket * own, (bucket + 1) * own)]
 
     def buckets_of(self, shards: Iterable[int]) -> list[int]:
-        """The buckets that some shards are of, in order."""
+        """Return the buckets that hold some shards, in order."""
         return sorted({shard // self.shards_per_bucket for shard in shards})
 
     @property
     def bought(self) -> tuple[str, ...]:
-        """The roles that indexing asks a language model for."""
+        """Return the roles for which indexing asks a language model."""
         figures = ("figure",) if self.llm.roles.figure else ()
         return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
 
 
 LARGEST = 2**31 - 1
-"""The largest number that any setting takes. Kernels, databases and JSON fail in words of their own on some beyond it,
-and on what is no number at all."""
+"""The largest number that any setting takes. Kernels, databases and JSON fail with unclear messages on some numbers
+beyond it, and on NaN."""
 _SHAPING = ("buckets", "shards", "chunking", "sentences", "enrichment", "embedder")
 _PARSING = ("ocr", "ocr_languages", "ocr_seconds")
 
 
 def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
-    """These settings, with all that shapes an index as it was recorded for a generation; where that asks
-    the same language models, they are asked where these settings say.
+    """Return these settings with everything that shapes an index replaced by the values recorded for a generation.
 
-    Raises SettingsError where the record has settings that this version does not know."""
+    The language models are asked at the addresses of these settings if the record names the same models. Raise
+    SettingsError if the record has settings that this version does not know."""
     values = settings.model_dump()
     values.update({"shards": 1, **{name: recorded[name] for name in _SHAPING if name != "shards" or name in recorded}})
     if _models(recorded) != _models(values):
@@ -321,7 +315,7 @@ def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
 
 
 def _models(values: Mapping[str, Any]) -> Any:
-    """What recorded settings of language models say that shapes a reply."""
+    """Return the part of recorded language model settings that shapes a reply."""
     llm = values.get("llm")
     if not llm:
         return None
@@ -331,9 +325,9 @@ def _models(values: Mapping[str, Any]) -> Any:
 
 
 def _numbers(values: Any, place: str = "") -> Iterator[tuple[str, int | float]]:
-    """Yield every number among nested values, with the key that it stands at.
+    """Yield every number among nested values, with its key.
 
-    Not those of `fields`, which an endpoint is sent as they are: a seed may be any number."""
+    The numbers in `fields` are left out, since an endpoint gets them unchanged: a seed may be any number."""
     if isinstance(values, int | float) and not isinstance(values, bool):
         yield place, values
     elif isinstance(values, Mapping):
@@ -346,15 +340,15 @@ def _numbers(values: Any, place: str = "") -> Iterator[tuple[str, int | float]]:
 
 
 def settings_from(values: Any, origin: str = "settings") -> Settings:
-    """Settings from plain values.
+    """Return settings from plain values.
 
-    Raises SettingsError naming `origin`, every wrong key, and the nearest valid name."""
+    Raise SettingsError naming `origin`, every wrong key, and the nearest valid name."""
     if values is None:
         values = {}
     if not isinstance(values, dict):
         raise SettingsError(f"{origin}: expected a mapping of settings, found {type(values).__name__}")
     for place, number in _numbers(values):
-        if not -LARGEST <= number <= LARGEST:  # nor for nan
+        if not -LARGEST <= number <= LARGEST:  # NaN fails this test too
             shown = number if abs(number) < 1e30 or isinstance(number, float) else "a far larger one"
             raise SettingsError(
                 f"{origin}: setting {place!r}: expected a number between {-LARGEST:,} and {LARGEST:,}; found {shown}"

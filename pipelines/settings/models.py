@@ -14,9 +14,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, model_validator
 from pipelines.errors import SettingsError
 from pipelines.settings.section import Section
 
-# ---------------------------------------------------------------- endpoint keys
-#
-# Which key may go to which endpoint.
+# ---------------------------------------------------------------- keys of endpoints
 
 
 PROVIDER_KEY = "OPENAI_API_KEY"
@@ -24,8 +22,8 @@ _PROVIDER = "api.openai.com"
 
 
 def key_variable(address: str, given: str | None) -> str:
-    """The environment variable of an endpoint's key: the one given for it, else that of OpenAI for OpenAI's own
-    address; empty where there is none."""
+    """Return the environment variable of an endpoint's key: the given one, else OpenAI's for OpenAI's own address,
+    or "" for any other address."""
     if given is not None:
         return given
     parts = urlsplit(address)
@@ -35,8 +33,10 @@ def key_variable(address: str, given: str | None) -> str:
 def recorded_variable(
     recorded: str | None, address: str | None, now: str | None, now_address: str | None
 ) -> str | None:
-    """The variable that a record names for an address. Earlier versions recorded that of OpenAI where none was given:
-    it counts only where the settings of `now` name it for the same address."""
+    """Return the variable that a record names for an address.
+
+    Earlier versions recorded OpenAI's variable if none was given. The name therefore counts only if the settings
+    of `now` give it for the same address."""
     if recorded != PROVIDER_KEY or (now == PROVIDER_KEY and address == now_address):
         return recorded
     return None
@@ -47,7 +47,7 @@ def _usual_port(port: int | None) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is of this machine, told from its name alone."""
+    """Return whether an address is of this machine, judged by its name alone."""
     host = urlsplit(address).hostname or ""
     if host == "localhost":
         return True
@@ -58,7 +58,7 @@ def is_loopback(address: str) -> bool:
 
 
 def require_private(address: str, key: str, setting: str) -> None:
-    """Raises SettingsError where a key (or the name of its variable) would go over a network in the clear."""
+    """Raise SettingsError if a key (or the name of its variable) would go over a network unencrypted."""
     if key and urlsplit(address).scheme != "https" and not is_loopback(address):
         raise SettingsError(
             f"{setting} would send its key over plain HTTP to {urlsplit(address).hostname}, where others can read it: "
@@ -66,9 +66,7 @@ def require_private(address: str, key: str, setting: str) -> None:
         )
 
 
-# ---------------------------------------------------------------- llm
-#
-# The settings of enrichment and of the language models it, queries and answers are bought from.
+# ---------------------------------------------------------------- language models and enrichment
 
 
 Mode = Literal["off", "extractive", "llm"]
@@ -89,7 +87,7 @@ class EnrichmentSettings(Section):
 
 
 def _address(value: str) -> str:
-    """An address that a call can be made to. What it holds is recorded, so a password may not be in it."""
+    """Return an address that can be called. It is recorded, so raise ValueError if it holds a password or a query."""
     try:
         parts = urlsplit(value)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -107,7 +105,7 @@ def _address(value: str) -> str:
 
 
 def _variable(value: str) -> str:
-    """A name, since it is recorded and shown: somebody may have put the key itself here."""
+    """Return the name of a variable. It is recorded and shown, so raise ValueError if it may be the key itself."""
     if not re.fullmatch("([A-Za-z_][A-Za-z0-9_]*)?", value):
         raise ValueError("write the name of the environment variable that holds the key, such as OPENAI_API_KEY, not "
                          "the key")  # fmt: skip
@@ -121,12 +119,12 @@ KEY_DESCRIPTION = (
     "OPENAI_API_KEY to https://api.openai.com."
 )
 Fields = Mapping[str, str | int | FiniteFloat | bool]
-"""Of a request, as the endpoint names them."""
+"""More fields of a request, by the endpoint's names."""
 _SECRET = re.compile("key|secret|password|credential|authorization|bearer", re.IGNORECASE)
 
 
 def none_of_ours(setting: str, fields: Fields, ours: Collection[str]) -> None:
-    """Raises ValueError where a field is one that a request has already, or looks like a key: fields are recorded."""
+    """Raise ValueError if a field is one that every request has, or looks like a key: fields are recorded."""
     if secret := next(filter(_SECRET.search, fields), None):
         raise ValueError(f"{setting}: {secret!r} would be kept beside the index; put a key into the environment "
                          "variable that api_key_env names")  # fmt: skip
@@ -135,7 +133,7 @@ def none_of_ours(setting: str, fields: Fields, ours: Collection[str]) -> None:
 
 
 def of_an_endpoint(section: Section, names: Collection[str], setting: str) -> None:
-    """Raises ValueError where one of them is set: they say how an endpoint is asked, and there is none."""
+    """Raise ValueError if one of the names is set. They say how to ask an endpoint, and no endpoint is given."""
     for name in names:
         if getattr(section, name) != type(section).model_fields[name].default:
             raise ValueError(f"{name} is for an endpoint; set {setting}.endpoint, or leave it out")
@@ -159,7 +157,7 @@ class RoleSettings(Section):
 
 
 class RolesSettings(Section):
-    """Each may name another model and endpoint; figures are described only where their role is given."""
+    """The roles. Each may name its own model and endpoint. Figures are described only if their role is given."""
 
     summary: RoleSettings = Field(RoleSettings(), description="Document summaries.")
     context: RoleSettings = Field(RoleSettings(), description="Chunk contexts.")
@@ -177,8 +175,8 @@ class PriceSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A model for one task, all told. `temperature` is None where none is sent, `api_key_env` empty where
-    there is no key."""
+    """A model for one task, with all its settings. `temperature` may be None, which sends none. `api_key_env` is empty
+    if there is no key."""
 
     name: str
     base_url: str
@@ -217,7 +215,7 @@ class LlmSettings(Section):
 
     @model_validator(mode="after")
     def _private(self) -> LlmSettings:
-        """Refused before anything is sent."""
+        """Refuse settings that would send a key unencrypted, before anything is sent."""
         named = [(name, own) for name in RolesSettings.model_fields if (own := getattr(self.roles, name))]
         for name, own in [("", RoleSettings()), *named]:
             elsewhere = own.base_url is not None and own.base_url != self.base_url
@@ -230,14 +228,14 @@ class LlmSettings(Section):
         return self
 
     def asks(self, name: str) -> bool:
-        """Whether anything names a model for a task; one named by half is an error of `role`, not a no."""
+        """Return whether anything names a model for a task. A half-named one counts: it is an error of `role`."""
         own: RoleSettings = getattr(self.roles, name) or RoleSettings()
         return any((self.base_url, self.model, own.base_url, own.model))
 
     def role(self, name: str) -> Role:
-        """The model for a task: that of the role where it names one, else the common one.
+        """Return the model for a task: the role's own if it names one, else the common one.
 
-        Raises SettingsError where neither names a model and an endpoint."""
+        Raise SettingsError if neither names a model and an endpoint."""
         own: RoleSettings = getattr(self.roles, name) or RoleSettings()
         model, base_url = own.model or self.model, own.base_url or self.base_url
         if not model or not base_url:
@@ -259,13 +257,11 @@ class LlmSettings(Section):
         )
 
 
-# ---------------------------------------------------------------- embedder
-#
-# The settings of the model that makes vectors.
+# ---------------------------------------------------------------- embedders
 
 
 _OURS = ("model", "input", "encoding_format", "dimensions")
-"""Fields of a request that have a setting of their own, or none."""
+"""Fields of a request that pincite sets itself, so that they cannot be given as more fields."""
 
 _OF_AN_ENDPOINT = ("api_key_env", "batch_texts", "dimensions", "encoding_format", "passage_fields", "query_fields")
 
@@ -324,5 +320,5 @@ class EmbedderSettings(Section):
 
     @property
     def chosen_preset(self) -> str | None:
-        """The preset by name, `auto` included; None where a model is named."""
+        """Return the preset by name, `auto` included, or None if a model is named."""
         return self.preset or (None if self.model else "auto")

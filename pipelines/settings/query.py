@@ -28,28 +28,22 @@ from pipelines.settings.models import (
 )
 from pipelines.settings.section import Section
 
-# ---------------------------------------------------------------- patterns
-#
-# How long a regular expression of the settings may take, told before it is run.
-#
-# Python's engine tries every way in which a pattern can take a text. Counted here are the ways that a text of LONGEST
-# characters can offer, at most: alternatives add up, what follows one another multiplies, and repeats of what itself
-# has several ways grow without bound. A possessive repeat or an atomic group keeps the first way that it finds.
+# ---------------------------------------------------------------- cost of patterns
 
 
 LONGEST_SEARCHED = 120
-"""Characters that a pattern of the settings is searched for in."""
+"""Characters of a text in which a pattern of the settings is searched. The limit bounds the time of a search."""
 MOST_STEPS = 20_000_000
 _CAP = 10**12
 
 
 def most_steps(pattern: str) -> int:
-    """Steps that a search over LONGEST characters takes, at most. Raises re.error where it is no pattern."""
+    """Return the most steps of a search over LONGEST_SEARCHED characters. Raise re.error if it is no pattern."""
     return min(_CAP, LONGEST_SEARCHED * _sequence(parser.parse(pattern))[1])
 
 
 def _sequence(items: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
-    """Ways and steps of parts that follow one another."""
+    """Return the ways and steps of parts in sequence."""
     ways, steps = 1, 1
     for code, value in items:
         own, taken = _part(code, value)
@@ -90,9 +84,7 @@ def _repeated(least: int, most: int, ways: int, steps: int, possessive: bool) ->
     return min(_CAP, total), min(_CAP, steps * total)
 
 
-# ---------------------------------------------------------------- query
-#
-# The settings of `query` and `ask`: how candidates are found, reordered and read.
+# ---------------------------------------------------------------- sections
 
 
 StrategyName = Literal[
@@ -103,8 +95,7 @@ FusionName = Literal["weighted-score", "reciprocal-rank"]
 
 
 class FusionWeights(Section):
-    """The weights of what finds and measures candidates, where that becomes one ranking; they are divided by their
-    sum."""
+    """The weights with which routes and measures become one ranking; they are divided by their sum."""
 
     dense: float = Field(0.5, gt=0, description="Of vectors of the question.")
     lexical: float = Field(1.0, gt=0, description="Of its words.")
@@ -131,7 +122,7 @@ class WeightedSettings(Section):
 
 
 class SentenceRouteSettings(Section):
-    """The strategy `sentence`: the nearest sentences, what stands around them, and the choice among it."""
+    """The settings of the strategy `sentence`: the nearest sentences, their surroundings, and the choice among them."""
 
     anchors: int = Field(5, ge=1, le=100, description="Best sentences that are expanded.")
     steps: int = Field(2, ge=0, le=10, description="Sentences before and after an anchor that are looked at.")

@@ -14,22 +14,18 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.fields import FieldInfo
 
 # ---------------------------------------------------------------- section
-#
-# The base of every section of the settings.
 
 
 class Section(BaseModel):
-    """Frozen; an unknown key is an error."""
+    """A frozen section of settings; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 # ---------------------------------------------------------------- mistakes
 #
-# What is wrong with settings, in the words of whoever wrote them: the key, what was found, and what is expected.
-#
-# What is expected is told from the model, its types and bounds, whichever of them was not met: so there is no mistake
-# that only Pydantic has words for.
+# The expected value is described from the model, its types and bounds, and not from Pydantic's message. Every mistake
+# is therefore described in the same words.
 
 
 _KINDS = {
@@ -47,8 +43,8 @@ _LONGEST, _LONGEST_NAME = 20, 100
 
 
 def explained(model: type[BaseModel], errors: Iterable[Mapping[str, Any]], noun: str = "setting") -> list[str]:
-    """What is wrong, by the errors that Pydantic gives of values for this model; `noun` is what one of its keys is.
-    A value that is none of several types is one mistake, though there is an error for each."""
+    """Return the problems in the values for this model, from Pydantic's errors; `noun` names the kind of its keys.
+    A value that fits none of several types is one problem, though Pydantic has an error for each type."""
     return list(dict.fromkeys(_explained(model, error, noun) for error in errors))
 
 
@@ -71,7 +67,7 @@ def _explained(model: type[BaseModel], error: Mapping[str, Any], noun: str) -> s
 
 
 def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
-    """What a value of a type is; `bounds` are those of a field that has it."""
+    """Return a description of the values of a type; `bounds` are those of a field that has it."""
     if get_origin(annotation) is Annotated:
         inner, *given = get_args(annotation)
         of_fields = [bound for it in given if isinstance(it, FieldInfo) for bound in it.metadata]
@@ -94,8 +90,8 @@ def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
 
 
 def _at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any]:
-    """A place as who wrote it sees it, and what may stand there: of a value that may have several types Pydantic also
-    tells those that it tried, which is no place."""
+    """Return a place in the settings, and the annotation of the values allowed there. For a value of several types,
+    Pydantic's location also has the types that it tried. They are left out, since the author does not see them."""
     place: list[Any] = []
     expected: Any = model
     for part in location:
@@ -108,7 +104,7 @@ def _at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any
 
 
 def _within(kind: Any, part: Any) -> Any:
-    """What stands at a key of a section, at a name of a mapping, or in a list; None in what holds nothing."""
+    """Return the annotation at a key of a section, at a name of a mapping, or in a list; None if nothing is there."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(part)
         return field and Annotated[field.annotation, field]
@@ -118,7 +114,7 @@ def _within(kind: Any, part: Any) -> Any:
 
 
 def _bare(annotation: Any) -> Any:
-    """A type without what is said of it, and without that it may be left out."""
+    """Return a type without its annotations, and without None as an alternative."""
     if get_origin(annotation) is Annotated:
         return _bare(get_args(annotation)[0])
     members = _members(annotation)
@@ -126,13 +122,13 @@ def _bare(annotation: Any) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """The types that a value may have, besides nothing: that is a key left out."""
+    """Return the types that a value may have, without None: a key is then left out."""
     if get_origin(annotation) in (Union, UnionType):
         return [member for member in get_args(annotation) if member is not NoneType]
     return [annotation]
 
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- wording
 
 
 def _bound(bounds: Iterable[Any], name: str) -> Any:
@@ -168,7 +164,7 @@ def _nearest(name: str, names: list[str]) -> str:
 
 
 def _found(value: Any) -> str:
-    """A number or a short word as it stands; of all else the kind, since it may be a secret in the wrong place."""
+    """Return a number or short word unchanged, but only the kind of another value, which may be a misplaced secret."""
     short = isinstance(value, bool | int | float) or (isinstance(value, str) and "@" not in value)
     shown = repr(value) if short else ""
     return shown if 0 < len(shown) <= _LONGEST + 2 else _KINDS.get(type(value), type(value).__name__)

@@ -14,9 +14,7 @@ from pipelines.groups import group_names, require_few
 from pipelines.parsing.formats import OF_ENDING, OWN, UNSTRUCTURED
 from pipelines.settings.section import Section
 
-# ---------------------------------------------------------------- readers
-#
-# Who reads files, by the ending of their names: of all sources, and of one.
+# ---------------------------------------------------------------- readers by the ending of a file's name
 
 
 def _readable(readers: dict[str, str]) -> dict[str, str]:
@@ -37,8 +35,6 @@ Readers = Annotated[dict[str, Literal["auto", "own", "unstructured"]], AfterVali
 
 
 # ---------------------------------------------------------------- sources
-#
-# What a source of documents is: a folder, or an address that a connector reads.
 
 
 _OF_HTTP = ("http", "https")
@@ -46,7 +42,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 
 
 def scheme_of(path: str) -> str:
-    """The scheme of an address, such as s3; "" of a folder."""
+    """Return the scheme of an address, such as s3, or "" for a folder."""
     found = _SCHEME.match(path)
     return found[1] if found else ""
 
@@ -91,23 +87,23 @@ class SourceSettings(Section):
 
     @property
     def scheme(self) -> str:
-        """Of its address; "" where it is a folder."""
+        """Return the scheme of the address, or "" for a folder."""
         return scheme_of(self.path)
 
     @property
     def place(self) -> str:
-        """Return where it is, as messages say before a connector has seen it: an address without what follows its ?,
-        which may be a password by mistake."""
+        """Return the source's place for messages before a connector has read it: an address without its query, which
+        may hold a password by mistake."""
         return self.path.partition("?")[0] if self.scheme else self.path
 
     @field_validator("path")
     @classmethod
     def _without_password(cls, path: str) -> str:
-        """Addresses are shown, logged and kept: no secret may stand in one."""
+        """Refuse an address that holds a secret, since addresses are shown, logged and kept."""
         if scheme := scheme_of(path):
             try:
                 parts = urlsplit(path)
-                # Over HTTP a name is a token as often as not.
+                # A user name in an HTTP address is often a token.
                 secret = parts.password is not None or (parts.username is not None and scheme.endswith(_OF_HTTP))
             except ValueError:
                 raise ValueError("not an address: write SCHEME://PLACE") from None
@@ -126,7 +122,7 @@ class SourceSettings(Section):
     @field_validator("include", "exclude")
     @classmethod
     def _folders(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
-        """`**/` is whole folders, so it begins where a name does; a path is matched in time linear in it by that."""
+        """Refuse `**/` inside a name: it is whole folders, so that a path is matched in time linear in its length."""
         for glob in globs:
             tokens = re.findall(r"\*\*/|\*\*|.", glob, re.DOTALL)
             if any(token == "**/" and before[-1] != "/" for before, token in pairwise(tokens)):

@@ -1,4 +1,4 @@
-"""What must hold of a generation before readers may have it: rows, vector indexes, recall, filters.
+"""The conditions that a generation must meet before readers may have it: rows, vector indexes, recall, filters.
 
 A problem is (code, message). Codes of RELATED_TO have `link` in them, those of NEXT and PREVIOUS `next`.
 """
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from resources.stages.indexed_documents import IndexBuild
 
 RELATED_BUDGET, EDGE_BUDGET = MOST_RELATED, 5
-"""Most RELATED_TO links, and most edges of all kinds, for each sentence on average."""
+"""Most RELATED_TO links, and most edges of all kinds, for each sentence on average, to bound an index's size."""
 
 _ROWS, _PART = 500, 16 << 20
-"""Of postings rows that are fetched at a time, and bytes of numbers that are looked at."""
+"""Rows of postings that are fetched at a time, and bytes of numbers that are compared at a time, to bound memory."""
 
 _PROBLEMS = {
     "orphan_chunk": "{count} chunks are of no document, such as {example}",
@@ -43,7 +43,7 @@ _PROBLEMS = {
 
 
 def audit(index: GenerationTables) -> Problems:
-    """Everything; empty when all holds."""
+    """Return the problems of every check; an empty list means that all hold."""
     width = ef_search(index.generation.statistics)
     if (problems := rows_audit(index)) or width == COMPARED:
         return problems
@@ -51,8 +51,9 @@ def audit(index: GenerationTables) -> Problems:
 
 
 def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
-    """The problems of the audit, after the generation was given the width of walks that it needs; `made` are the vector
-    indexes that were just built, and with `live` writers are not blocked."""
+    """Return the problems of the audit, after the generation was given the width of walks that it needs.
+
+    `made` are the vector indexes that were just built. With `live` writers are not blocked."""
     if problems := rows_audit(build.index):
         return problems
     worn = [table for table in INDEXED_TABLES if table not in made.built]
@@ -62,17 +63,17 @@ def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
 
 
 def rows_audit(index: GenerationTables) -> Problems:
-    """All but what walks of the vector indexes find."""
+    """Return the problems of all checks except walks of the vector indexes."""
     return [*standing_problems(index), *row_problems(index), *link_problems(index)]
 
 
 def standing_problems(index: GenerationTables) -> Problems:
-    """What must hold after every run, whatever it has changed: row-level security and the vector indexes."""
+    """Return the problems that no run may leave, whatever it has changed: row-level security and the vector indexes."""
     return [*security_problems(index.database, index.schema), *vector_index_problems(index)]
 
 
 def row_problems(index: GenerationTables) -> Problems:
-    """Orphans, empty documents, zero vectors, postings and neighbours that do not agree."""
+    """Return problems of rows: orphans, empty documents, zero vectors, inconsistent postings and neighbours."""
     problems = []
     with index.database.connect() as connection:
         for code, message in _PROBLEMS.items():
@@ -85,7 +86,7 @@ def row_problems(index: GenerationTables) -> Problems:
 
 
 def _posting_problems(connection: Connection[Any], index: GenerationTables) -> Problems:
-    """Whether the postings of every bucket are of its chunks, and of all of them that have terms."""
+    """Return the problems of buckets whose postings are not exactly of those chunks that have terms."""
     import numpy as np
 
     strays, unposted = [], []
@@ -110,7 +111,7 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
 
 
 def _posted(connection: Connection[Any], index: GenerationTables, bucket: int) -> Iterator[bytes]:
-    """The packed numbers of a bucket's postings, some at a time."""
+    """Yield the packed numbers of a bucket's postings in parts."""
     with connection.cursor("posted", binary=True) as cursor:
         cursor.itersize = _ROWS
         cursor.execute(query("audit", "posted_numbers", schema=index.schema), {"bucket": bucket})

@@ -1,4 +1,4 @@
-"""What `verify` may find, as data: codes, what they mean, and what mends it."""
+"""The findings of `verify` and the audits as data: codes, their meaning, and the remedies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Finding = tuple[str, str]
 """A code, and a message that names one thing."""
 
 SHOWN = 3
-"""Findings of a problem that are named; the rest are counted."""
+"""Findings of a problem that are named, to keep a report short; the rest are counted."""
 REPORT = (
     "run `pincite index --retry-failed`; if it is found again, report it with its message. What is live goes on serving"
 )
@@ -83,7 +83,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
         "or made outside of the index",
     ),
 }
-"""Code to what its findings are, and the remedy."""
+"""The meaning of each code's findings, and the remedy, by code."""
 
 _TABLES = "`pincite verify` names the rows that are not as Parquet has them, and what mends them; else: " + REPORT
 _MAKE = "run `pincite index`, which makes it anew"
@@ -121,15 +121,15 @@ AUDITED: Mapping[str, tuple[str, str]] = {
     "weak_link": ("A link is weaker than the floor.", REPORT),
     "zero_vector": ("A vector is zero.", "mend the model; then as for `changed_chunk` or `changed_sentence`"),
 }
-"""Code to the meaning and the remedy of what audits and checks find, and `audit` and `check_failed` name in their
-messages; each finding says by itself what it is."""
+"""The meaning and the remedy of the findings of audits and checks, by code. The errors `audit` and `check_failed` name
+these codes in their messages. Each finding's own message says what it is."""
 
 SECURED = frozenset({"row_security", "policy", "query_role"})
-"""What a run mends in every generation."""
+"""Codes of problems that a run repairs in every generation."""
 
 
 def told(findings: Iterable[Finding], generation: int | None = None, kept: bool = False) -> Iterator[Finding]:
-    """One problem for each code: what it is, the first findings, how many more, the remedy."""
+    """Yield one problem for each code: its meaning, the first findings, the number of others, the remedy."""
     first: dict[str, list[str]] = {}
     counts: dict[str, int] = {}
     for code, message in findings:
@@ -148,5 +148,5 @@ def told(findings: Iterable[Finding], generation: int | None = None, kept: bool 
 
 
 def remedy_of(code: str, schema: str) -> str:
-    """What mends what was found in the generation of this schema."""
+    """Return the remedy for a finding in the generation of this schema."""
     return (PROBLEMS[code] if code in PROBLEMS else AUDITED[code])[1].replace("{schema}", schema)

@@ -33,26 +33,24 @@ if TYPE_CHECKING:
     from resources.postgres.generation_tables import GenerationTables
 
 
-# ---------------------------------------------------------------- filter audit
+# ---------------------------------------------------------------- searches with a filter
 #
-# Whether searches with a filter find what matches, by walking the vector indexes: part of the audit.
-#
-# A search compares one by one where few match, and again where a walk finds too few. Here the index is walked, by
-# filters of several selectivities of which a search walks too, and what it finds is compared with what there is.
+# A search compares rows one by one if few match, and again if a walk finds too few. Only the filters with which a
+# search would walk the index are tested here.
 
 
 SHARES = (2, 10, 40)
-"""One document in so many matches."""
+"""Selectivities of the filters: one document in each of these numbers matches."""
 FILTER_PROBES, FILTER_NEIGHBOURS = 6, 10
 GOES_ON = 0.5
-"""Share of what matches that the narrowest walks must meet. Some chunks stand where no walk of the graph leads, many
-of one vector above all."""
+"""Share of the matches that the narrowest walks must meet. No walk of the graph leads to some chunks, mostly to those
+that share one vector."""
 ENDS_EARLY = "filter_ends"
-"""A search that finds fewer than it was asked for compares all that match: what it finds is right, and takes longer."""
+"""The code of a search that finds fewer than asked for. It then compares all matches: right, but slower."""
 NEAR_ENOUGH = 1.02
-"""A neighbour counts as found where its distance is at most so many times that of the last exact one (Aumüller et al.,
-ANN-Benchmarks, 2018, section 3.2). Where a filter leaves out all that is near, what is left is about equally far, and
-no walk finds just those ten."""
+"""Factor on the distance of the last exact neighbour, up to which a neighbour counts as found (Aumüller et al.,
+ANN-Benchmarks, 2018, section 3.2). If a filter leaves out everything near, the rest is about equally far, and no walk
+finds exactly those ten."""
 _TIE = 1e-6
 
 _Search = Callable[[PostgresSearchIndex, Sequence[float], int, Filters], Sequence[Candidate] | Sequence[FoundSentence]]
@@ -65,12 +63,14 @@ _SEARCHES: dict[str, tuple[_Search, _Search, _Few]] = {
         PostgresSearchIndex.few_sentences,
     ),
 }
-"""Of a table, how its rows are compared one by one, how its index is walked, and when a search does the former."""
+"""The functions for each table: compare its rows one by one, walk its index, and say whether a search compares."""
 
 
 def filter_problems(index: GenerationTables, tables: Sequence[str], least: float, width: int) -> list[tuple[str, str]]:
-    """Walks of the vector indexes of these tables that, with hnsw.ef_search at this width, find less than the share
-    `least` of the nearest that match, or are none (`filter`), or end early (ENDS_EARLY)."""
+    """Return problems of walks of these tables' vector indexes with a filter, at this width of hnsw.ef_search.
+
+    A walk fails if it finds less than the share `least` of the nearest matches, does not use the index (both
+    `filter`), or ends early (ENDS_EARLY)."""
     probes = {table: _probes(index, table) for table in tables}
     with index.database.connect() as connection:
         filters = dict(_filters(connection, index)) if any(probes.values()) else {}
@@ -93,7 +93,7 @@ def _probes(index: GenerationTables, table: str) -> list[list[float]]:
 def _problem(
     index: GenerationTables, table: str, vectors: list[list[float]], filters: Filters, least: float, width: int
 ) -> Iterator[tuple[str, str]]:
-    """What is wrong with the walks of one index with one filter; nothing where no search walks it."""
+    """Yield the problems of walks of one index with one filter, or nothing if searches do not walk it."""
     number = index.generation.generation
     with index.database.connect() as connection, search_index(connection, number) as search:
         if _SEARCHES[table][2](search, FILTER_NEIGHBOURS, filters):
@@ -107,7 +107,7 @@ def _problem(
 
 
 def _filters(connection: Connection[Any], index: GenerationTables) -> Iterator[tuple[str, Filters]]:
-    """What is asked, in words, and its filter: documents, sources, dates and groups that there are."""
+    """Yield a description of a search and its filter, from documents, sources, dates and groups in the index."""
 
     def first(name: str, **values: Any) -> Any:
         row = connection.execute(query("audit", name, schema=index.schema), values).fetchone()
@@ -140,7 +140,7 @@ def _shortfall(
     there = met = found = asked = 0
     for vector in vectors:
         exact = [item.score for item in compare(search, vector, FILTER_NEIGHBOURS, filters)]
-        # So narrow a walk meets less than what is asked for at once, and must go on.
+        # A walk this narrow meets less at once than is asked for, and must go on.
         connection.execute(query("session", "tune"), {"ef_search": FILTER_NEIGHBOURS})
         met += len(walk(search, vector, FILTER_NEIGHBOURS, filters))
         there += len(exact)
@@ -161,45 +161,40 @@ def _walks(connection: Connection[Any], index: GenerationTables, table: str) -> 
     return int(row[0]) if row else None
 
 
-# ---------------------------------------------------------------- walks
-#
-# Whether walks of the vector indexes find what a comparison of every row finds, and what is done where they do not.
-#
-# Nothing is asked of an index that no search walks: of few rows a search compares every one. Where walks of no width
-# find enough the index is built once more; where that does not help, as where most rows have one vector and no edge of
-# the graph leads out from among them, searches of the generation compare every row: what they find is right, and slow.
+# ---------------------------------------------------------------- width of walks
 
 
 LEAST_RECALL, LEAST_LATER = 0.95, 0.92
-"""Of what walks should find when their width is chosen, and later, when others are asked for by chance."""
+"""Share of the exact neighbours that walks must find when their width is chosen, and later, when other random vectors
+are tried."""
 PROBES, NEIGHBOURS = 24, 10
-"""Vectors asked of an index, and how many nearest ones of each."""
+"""Vectors for which an index is searched, and the number of nearest ones for each."""
 WIDTHS = (LEAST_EF_SEARCH, 400, MOST_EF_SEARCH)
-"""Of hnsw.ef_search, which a generation has one of."""
+"""The values of hnsw.ef_search from which a generation gets the least that is good enough."""
 GROWN = 1.2
-"""An index is judged again when it has so many times the rows that it was last judged with, or so much fewer."""
+"""Factor by which an index must have grown or shrunk since it was last judged to be judged again."""
 
 
 def walked(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, int]:
-    """The tables whose vector indexes searches walk, and how many rows each has."""
+    """Return the tables whose vector indexes searches walk, with their numbers of rows."""
     most = {"chunks": chunk_index.EXACT_CHUNKS, "sentences": sentence_index.EXACT_SENTENCES}
     known = int(generation.statistics.get("chunks", 0))
     return {table: counts[table] for table in INDEXED_TABLES if max(counts[table], known) > most[table]}
 
 
 def to_be_judged(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
-    """Whether searches walk an index that was not judged yet, or when it was much smaller or larger."""
+    """Return whether searches walk an index that was never judged, or was much smaller or larger when judged."""
     judged, now = generation.statistics.get("judged", {}), walked(generation, counts)
     sizes = [sorted((judged.get(table, 0), now.get(table, 0))) for table in INDEXED_TABLES]
     return any(large > GROWN * small for small, large in sizes)
 
 
 def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
-    """The statistics with which a generation is searched from now on: the width of walks that it needs, what it was
-    judged with, and what no walk finds. Empty where they are what they were.
+    """Return the statistics with which a generation is searched from now on, or an empty dict if they stay the same.
 
-    Of the tables `worn`, whose indexes rows were put into since they were built, those that fall short are built anew;
-    with `live` writers are not blocked meanwhile."""
+    They are the width of walks that it needs, the sizes it was judged with, and the shortfalls of walks. `worn` are
+    tables whose indexes got rows since they were built: those that fall short are rebuilt. With `live` writers are
+    not blocked meanwhile."""
     before, (width, short) = index.generation.statistics, needed_ef_search(index)
     if width == COMPARED != ef_search(before):
         poor = [table for table in worn if any(_matter(walk_problems(index, WIDTHS[-1], tables=[table])))]
@@ -212,9 +207,10 @@ def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = Fals
 
 
 def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
-    """The least width of a walk through the vector indexes with which they find what they should, with a filter and
-    without, or COMPARED where none does; and what is not found then. Crowded vectors, such as those of much
-    boilerplate, or of sentences that know their chunk, need wider ones."""
+    """Return the least good enough width of a walk through the vector indexes, and its remaining problems.
+
+    It must do with a filter and without. If no width does, return COMPARED. Crowded vectors, such as those of much
+    boilerplate, or of sentences embedded with their chunk, need a greater width."""
     problems: Problems = []
     for width in WIDTHS:
         problems = walk_problems(index, width)
@@ -224,22 +220,23 @@ def needed_ef_search(index: GenerationTables) -> tuple[int, Problems]:
 
 
 def _matter(problems: Problems) -> Iterator[str]:
-    """The codes of those by which a search would find less than there is."""
+    """Yield the codes of problems with which a search would find less than the index has."""
     return (code for code, _ in problems if code != ENDS_EARLY)
 
 
 def walk_problems(
     index: GenerationTables, width: int, tables: Collection[str] = INDEXED_TABLES, least: float = LEAST_RECALL
 ) -> Problems:
-    """What walks of this width through the vector indexes that searches walk do not find, of these tables; they should
-    find the share `least`."""
+    """Return the problems of walks of this width through the indexes of these tables, if searches walk them. A walk
+    must find the share `least` of the exact neighbours."""
     asked = [table for table in walked(index.generation, index.counts()) if table in tables]
     return [*recall_problems(index, asked, width, least), *filter_problems(index, asked, least, width)]
 
 
 def recall(index: GenerationTables, table: str, width: int) -> float | None:
-    """Share of the exact nearest neighbours of sampled vectors that a walk of this width through the vector index
-    finds, by distance, so that equal vectors may stand for one another; None where the table is empty."""
+    """Return the share of the exact nearest neighbours of sampled vectors that a walk of this width finds.
+
+    Neighbours are compared by distance, since equal vectors may replace each other. Return None for an empty table."""
     found = asked = 0
     with index.database.connect() as connection:
         vectors = [row[0] for row in _rows(connection, index, "sample", table, most=PROBES)]

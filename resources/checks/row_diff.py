@@ -38,13 +38,7 @@ if TYPE_CHECKING:
     from resources.postgres.postings import StoredWeights as Weights
 
 
-# ---------------------------------------------------------------- posting diff
-#
-# A bucket's postings in Postgres beside those that its chunks should have, of which only sums are held.
-#
-# Of each term and groups there is the sum of its postings' hashes, the same in whatever order they come, shard by
-# shard, and stand (Clarke and others, Incremental multiset hash functions, ASIACRYPT 2003). Two that differ add up to
-# the same once in 2**64 times.
+# ---------------------------------------------------------------- sums of postings
 
 
 _BITS = 64
@@ -56,7 +50,7 @@ class PostingSums:
         self._salt = secrets.randbits(_BITS)
 
     def add(self, documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> None:
-        """The postings of these documents' chunks, whose numbers are by chunk id."""
+        """Add the postings of these documents' chunks, whose numbers are by chunk id."""
         import numpy as np
 
         for groups, own in by_groups(documents).items():
@@ -67,7 +61,7 @@ class PostingSums:
                 sums[term] = (sums.get(term, 0) + value) % (1 << _BITS)
 
     def findings(self, rows: Iterable[Stored], bucket: int, apart: Collection[int]) -> Iterator[Finding]:
-        """What is wrong with the bucket's rows; `apart` are numbers of chunks that are not compared."""
+        """Yield the problems of the bucket's rows; `apart` are numbers of chunks that are not compared."""
         import numpy as np
 
         others = np.array(sorted(apart), np.int64)
@@ -80,7 +74,7 @@ class PostingSums:
             yield from (("postings", f"term {term!r} of bucket {bucket:02d}, which has none") for term in left)
 
     def _sum_of(self, chunks: bytes, weights: bytes, apart: NDArray[np.int64]) -> int | None:
-        """None where they are no postings."""
+        """Return the sum of a row's hashes, or None if the bytes are not postings."""
         import numpy as np
 
         try:
@@ -93,8 +87,8 @@ class PostingSums:
         return int(hashes.sum(dtype=np.uint64))
 
     def _hashes(self, numbers: Numbers, weights: Weights) -> NDArray[np.uint64]:
-        """Of each posting, by the finaliser of SplitMix64 (Steele and others, Fast splittable pseudorandom number
-        generators, OOPSLA 2014)."""
+        """Return a hash of each posting, by the finaliser of SplitMix64 (Steele and others, Fast splittable
+        pseudorandom number generators, OOPSLA 2014)."""
         import numpy as np
 
         mixed = numbers.astype(np.uint64) << np.uint64(32) | weights.astype(np.float32).view(np.uint32)
@@ -105,15 +99,7 @@ class PostingSums:
         return mixed
 
 
-# ---------------------------------------------------------------- row diff
-#
-# A generation's rows in Postgres beside what Parquet says they should be, row by row.
-#
-# Every finding is (code, message): `missing_*` is in Parquet only, `extra_*` in Postgres only, `changed_*` in both but
-# not the same, `duplicate_*` more than once in Postgres.
-#
-# Of a bucket one shard's documents are held, and the rows that Postgres has of them. Of rows that are not as their
-# document's shard makes them the ids are kept until all shards were seen, since another one may make them.
+# ---------------------------------------------------------------- buckets
 
 
 _BATCH = 20_000
@@ -126,8 +112,8 @@ _Link = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of rows with an id: its name and singular, its columns, which of them is the id, and a document's ids and
-    rows as they are made."""
+    """A table of rows with an id: its name and singular, its columns, the id's column, and functions that make a
+    document's ids and rows."""
 
     name: str
     noun: str
@@ -137,7 +123,7 @@ class _Table:
     made: Callable[[IndexedDocument, int], Iterable[Row]]
 
     def place(self, column: str) -> int:
-        """Where a column stands in a row."""
+        """Return the index of a column in a row."""
         return list(self.columns).index(column)
 
     @cached_property
@@ -176,9 +162,11 @@ def bucket_findings(
     average_terms: float,
     held: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """One bucket's documents, chunks, sentences and postings beside the documents of its shards. Postings are compared
-    where no chunk is missing or extra, since their numbers are those of the chunks in Postgres. Documents that are
-    `held` in a version which Parquet does not have any more are not compared, nor their postings."""
+    """Yield the differences of one bucket's documents, chunks, sentences and postings from its shards' documents.
+
+    Postings are compared only if no chunk is missing or extra, since their numbers are those of the chunks in
+    Postgres. Documents that are `held` in a version which Parquet no longer has are not compared, nor are their
+    postings."""
     tables = [_TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _SENTENCES)]
     chunks, postings, named = tables[1], PostingSums(), set[str]()
     for documents in shards:
@@ -189,7 +177,7 @@ def bucket_findings(
         if chunks.whole:
             postings.add(documents, chunks.numbers, average_terms)
         named |= own
-        del documents  # before the next are read
+        del documents  # frees memory before the next are read
     unnamed = _unnamed(connection, schema, bucket, named)
     for table in tables:
         yield from table.rest(unnamed)
@@ -201,13 +189,13 @@ def bucket_findings(
 
 
 def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
-    """The bucket's documents in Postgres that no shard has, and their places."""
+    """Return the bucket's documents in Postgres that no shard has, with their places."""
     with connection.cursor("documents", binary=True) as cursor:
         cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
         return {doc_id: f"{source}/{uri}" for doc_id, source, uri in cursor if doc_id not in named}
 
 
-# ---------------------------------------------------------------- rows
+# ---------------------------------------------------------------- rows of one table
 
 
 class _Stray(NamedTuple):
@@ -219,7 +207,7 @@ class _Stray(NamedTuple):
 
 
 class _TableDiff:
-    """One table of one bucket: its shards one after the other, then the rest."""
+    """The differences of one table of one bucket: its shards one after the other, then the rest."""
 
     def __init__(
         self, connection: Connection[Any], schema: str, bucket: int, table: _Table, held: Collection[str]
@@ -229,14 +217,14 @@ class _TableDiff:
         self._strays: list[_Stray] = []
         self._taken: set[str] = set()
         self.whole = True
-        """Whether what Parquet has is there and nothing else, and none of it is of a document that is held."""
+        """True while Postgres has exactly the rows of Parquet, and no row of a held document."""
         self.numbers: dict[str, int] = {}
-        """Of the last shard's chunks, by id."""
+        """The numbers of the last shard's chunks, by id."""
         self.apart: list[str] = []
-        """Ids of rows of documents that are held."""
+        """The ids of rows of held documents."""
 
     def rows(self, key: str, ids: Collection[str], columns: Iterable[str]) -> Iterator[Row]:
-        """Columns of the bucket's rows in which that of `key` is one of `ids`."""
+        """Yield these columns of the bucket's rows whose column `key` is one of `ids`."""
         if not ids:
             return
         statement = query("verify", self._table.name, schema=self._schema, columns=tuple(columns), column=key)
@@ -247,13 +235,13 @@ class _TableDiff:
     def shard(
         self, documents: Sequence[IndexedDocument], own: Collection[str], places: Mapping[str, str]
     ) -> Iterator[Finding]:
-        """What is wrong with the rows of a shard's documents; `own` are those that no shard before has."""
+        """Yield the problems of the rows of a shard's documents; `own` are those that no earlier shard has."""
         table, stored = self._table, Rows()
         made = {name for document in documents if document.raw.doc_id in own for name in table.ids(document)}
         self.numbers = {}
         yield from self._take(stored, made, "doc_id", own, places)
         absent = made - stored.keys()
-        yield from self._take(stored, made, table.key, absent, places)  # those that stand under another document
+        yield from self._take(stored, made, table.key, absent, places)  # rows under another document
         self._taken |= absent & stored.keys()
         for wanted in (_comparable(row, table) for each in documents for row in table.made(each, self._bucket)):
             name, doc_id = wanted[table.id], wanted[table.document]
@@ -268,7 +256,7 @@ class _TableDiff:
     def _take(
         self, stored: Rows, made: Collection[str], key: str, ids: Collection[str], places: Mapping[str, str]
     ) -> Iterator[Finding]:
-        """Puts those of these rows that are `made` into `stored`, and others among the strays."""
+        """Put the rows that are `made` into `stored`, and others among the strays; yield duplicates."""
         table = self._table
         for row in self.rows(key, ids, table.columns):
             name, doc_id = row[table.id], row[table.document]
@@ -282,8 +270,8 @@ class _TableDiff:
             stored[name] = _comparable(row, table)
 
     def rest(self, unnamed: Mapping[str, str]) -> Iterator[Finding]:
-        """What is wrong with the rows that no shard has taken, when all were seen. `unnamed` are places of documents
-        that none of them has."""
+        """Yield the problems of the rows that no shard has taken, after all shards were read. `unnamed` are the places
+        of documents that no shard has."""
         table = self._table
         others = self.rows("doc_id", unnamed, [table.key, "doc_id"])
         self._strays += (_Stray(name, doc_id, unnamed[doc_id]) for name, doc_id in others)
@@ -292,7 +280,7 @@ class _TableDiff:
         there = Counter(name for (name,) in self.rows(table.key, counts, [table.key]))
         last: dict[str, _Stray] = {}
         for stray in strays:
-            # Where there are more rows of the id than strays, the shard that makes it has its own.
+            # If there are more rows of the id than strays, the shard that makes it has its own.
             if stray.id in last or there[stray.id] > counts[stray.id]:
                 yield f"duplicate_{table.noun}", stray.id
             last[stray.id] = stray
@@ -307,7 +295,7 @@ class _TableDiff:
 
 
 def _comparable(row: Row, table: _Table) -> Row:
-    """Values as plain ones that are equal where Postgres holds the same."""
+    """Return a row's values as plain ones, which are equal if Postgres holds the same."""
     kinds = _kinds()
     plain = [kinds[type(value)](value) if type(value) in kinds else value for value in row]
     if table is _CHUNKS:
@@ -329,17 +317,17 @@ def _single(value: float) -> float:
 
 
 def _sent(vector: Any) -> bytes:
-    """A vector as Postgres sends it."""
+    """Return a vector in Postgres's binary format."""
     return len(vector).to_bytes(2) + bytes(2) + bytes(vector.astype(">f4"))
 
 
 def _span(value: Any) -> tuple[int, int] | None:
-    """A range as a pair, an empty one as None."""
+    """Return a range as a pair, or None if it is empty."""
     return None if value.isempty or value.lower == value.upper else (value.lower, value.upper)
 
 
 def _spans(values: list[Any]) -> list[Any]:
-    """Ranges one by one; other lists as they are."""
+    """Return the ranges of a list as pairs, and another list unchanged."""
     return [_span(value) for value in values] if values and hasattr(values[0], "isempty") else values
 
 
@@ -351,8 +339,8 @@ def _named(table: _Table, name: str, doc_id: str, place: str) -> str:
 
 
 def link_findings(connection: Connection[Any], schema: str, pieces: Iterable[pa.Table]) -> Iterator[Finding]:
-    """RELATED_TO in Postgres beside its Parquet table, whose pieces are in order of sources; both are read in one
-    order, a part at a time."""
+    """Yield the differences of RELATED_TO in Postgres from its Parquet table, whose pieces are in order of sources.
+    Both are read in one order, a part at a time."""
     made = (
         row
         for piece in pieces

@@ -36,12 +36,7 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- sentences
-#
-# What must hold of the sentence skeleton, as it stands in Parquet.
-#
-# A problem is (code, message), as of resources/checks/audit.py. NEXT, PREVIOUS and PART_OF are columns of a sentence,
-# so that there are at most three for each; RELATED_TO has its own table and checks (links.py).
+# ---------------------------------------------------------------- sentence skeleton
 
 
 SENTENCE_COLUMNS = (
@@ -52,9 +47,10 @@ CHUNK_COLUMNS = ("doc_id", "index", "chunk_id", "text")
 
 
 def skeleton_problems(sentences: pa.Table, chunks: pa.Table) -> Problems:
-    """Of the sentences (columns SENTENCES) and chunks (columns CHUNKS) of the same documents: exactly one NEXT and
-    one PREVIOUS except at a document's ends, in reading order; each in a chunk of its document, with the text
-    that stands at its place there."""
+    """Return the problems of sentences (columns SENTENCE_COLUMNS) and chunks (CHUNK_COLUMNS) of the same documents.
+
+    Each sentence must have exactly one NEXT and one PREVIOUS, in reading order, except at a document's ends. It must
+    lie in a chunk of its document, with the text at its place there."""
     return [*_chain_problems(sentences), *_place_problems(sentences, chunks)]
 
 
@@ -113,7 +109,7 @@ def _values(table: pa.Table, name: str) -> NDArray[Any]:
 
 
 def _sentence_problem(code: str, what: str, sentences: pa.Table, wrong: NDArray[np.bool_]) -> Problems:
-    """One problem that counts the sentences that are wrong, and names the first."""
+    """Return one problem that counts the wrong sentences and names the first, or an empty list."""
     if not wrong.any():
         return []
     return [(code, f"{int(wrong.sum())} sentences {what}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]
@@ -121,11 +117,7 @@ def _sentence_problem(code: str, what: str, sentences: pa.Table, wrong: NDArray[
 
 # ---------------------------------------------------------------- links
 #
-# What must hold of RELATED_TO, the links between sentences, as they stand in Parquet.
-#
-# The links are looked at by parts, those from some of the sentences at a time, and all are read for each part: of n
-# links so many are held as is the root of n, those of one sentence always together, and the time grows as n times that
-# root. An id is held as a salted hash of 64 bits. A problem is (code, message), as of resources/checks/audit.py.
+# Every part reads all links but holds only those from some sentences, with all links of a sentence in one part.
 
 
 LINK = ("source_id", "target_id")
@@ -133,16 +125,17 @@ LINKS = (*LINK, "similarity")
 ENDS = ("sentence_id", "chunk_id")
 NEIGHBOURS = ("previous_id", "next_id")
 PART = 500_000
-"""Links that are held at a time, of so many in all; some 120 bytes of each. Of four times as many, twice as many."""
+"""Most links in one part, which is held in memory with some 120 bytes a link. The limit grows with the root of the
+number of all links: four times PART links are read in parts of twice PART."""
 _ROUNDING = 1e-9
 _BITS = 64
 
 Pieces = Callable[[], "Iterable[pa.Table]"]
-"""Reads a table anew, some rows at a time."""
+"""A function that reads a table from its start, some rows at a time."""
 
 
 class _Links(NamedTuple):
-    """Those from some of the sentences; `rows` are their places among all."""
+    """The links from some of the sentences; `rows` are their places among all links."""
 
     rows: NDArray[np.int64]
     sources: Hashes
@@ -151,7 +144,7 @@ class _Links(NamedTuple):
 
 
 class _Wrong(NamedTuple):
-    """How many links, or sentences, are wrong in one way, and the place of the first such link."""
+    """The number of links, or sentences, that are wrong in one way, and the place of the first such link."""
 
     number: int
     first: int
@@ -160,8 +153,10 @@ class _Wrong(NamedTuple):
 def related_problems(
     links: Pieces, sentences: Pieces, related: int, most: int, floor: float, part: int = PART
 ) -> Problems:
-    """Of RELATED_TO (columns LINKS), `related` in all, and of all sentences (columns ENDS): both ends exist and lie in
-    different chunks, at most `most` from a sentence, none weaker than `floor`, none twice."""
+    """Return the problems of the `related` RELATED_TO links (columns LINKS), given all sentences (columns ENDS).
+
+    Both ends of a link must exist and lie in different chunks. A sentence has at most `most` links. No link is weaker
+    than `floor`, and each is there once."""
     parts = -(-related // max(part, isqrt(part * related))) if related else 0
     seed, found = secrets.randbits(_BITS), dict[str, _Wrong]()
     for number in range(parts):
@@ -178,9 +173,10 @@ def related_problems(
 
 
 def over_budget(related: int, count: int, neighbours: Pieces) -> Problems:
-    """Of `related` links and the NEXT and PREVIOUS (columns NEIGHBOURS) of so many sentences, and of PART_OF."""
+    """Return a problem if `related` links, or all edges of `count` sentences, are too many. The edges are these links,
+    NEXT and PREVIOUS (columns NEIGHBOURS), and PART_OF."""
     if related <= RELATED_BUDGET * count:
-        return []  # NEXT and PREVIOUS are two a sentence at most: all edges are within their budget, too
+        return []  # a sentence has at most one NEXT and one PREVIOUS, so all edges are within their budget too
     edges = related + count + sum(read.num_rows - each.null_count for read in neighbours() for each in read.columns)
     return [("link_budget", f"{related} links and {edges} edges in all are too many for {count} sentences")]
 
@@ -197,7 +193,7 @@ def _part(links: Iterable[pa.Table], seed: int, number: int, parts: int) -> _Lin
 
 
 def _wrong(links: _Links, sentences: Iterable[pa.Table], seed: int, most: int, floor: float) -> dict[str, _Wrong]:
-    """By code, of those ways in which any is wrong."""
+    """Return the ways in which any link is wrong, by code."""
     ends = np.unique(np.concatenate([links.sources, links.targets]))
     is_sentence, chunks = _chunks(ends, sentences, seed)
     sources, targets = (places_in(ends, each)[0] for each in (links.sources, links.targets))
@@ -217,20 +213,20 @@ def _counted(rows: NDArray[np.int64]) -> _Wrong:
 
 
 def _repeated(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which pairs are there before."""
+    """Return a mask of the pairs that already came earlier."""
     repeated = np.ones(len(sources), dtype=np.bool_)
     repeated[np.unique(sources << np.int64(32) | targets, return_index=True)[1]] = False
     return repeated
 
 
 def _first_of_many(rows: NDArray[np.int64], sources: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """The first row of each source that has more than `most`."""
+    """Return the first row of each source that has more than `most`."""
     _, first, counts = np.unique(sources, return_index=True, return_counts=True)
     return rows[first[counts > most]]
 
 
 def _chunks(ends: Hashes, sentences: Iterable[pa.Table], seed: int) -> tuple[NDArray[np.bool_], Hashes]:
-    """Of ids in ascending order, whether each is a sentence's, and of those that are the chunk."""
+    """Return, for ids in ascending order, whether each is a sentence's, and the chunk of each that is."""
     known, chunks = np.zeros(len(ends), dtype=np.bool_), np.zeros(len(ends), dtype=np.uint64)
     for read in sentences:
         places, found = places_in(ends, _hashes(read, "sentence_id", seed))
@@ -249,7 +245,7 @@ def _hashes(rows: pa.Table, column: str, seed: int) -> Hashes:
 def _link_problem(
     code: str, what: str, found: Mapping[str, _Wrong], links: Pieces, names: Sequence[str] = LINK
 ) -> Iterator[tuple[str, str]]:
-    """One problem, which counts what is wrong and names the first."""
+    """Yield one problem, which counts the wrong links or sentences and names the first."""
     if code not in found:
         return
     number, row = found[code]
@@ -260,12 +256,7 @@ def _link_problem(
     yield code, f"{number} {what}, such as {' -> '.join(str(read[name][row]) for name in names)}"
 
 
-# ---------------------------------------------------------------- stages
-#
-# What must hold after each stage of a run, as problems (code, message). Assets check it, `verify` and the
-# audit before publishing build on it.
-#
-# A check looks at what its stage computed in this run, at everything where the stage did not run.
+# ---------------------------------------------------------------- checks by stage
 
 
 LEAST_COVERAGE = 0.98
@@ -274,12 +265,12 @@ _UNIT = 0.01
 
 
 def check(state: State, name: str) -> Problems:
-    """The problems that a check of CHECKS finds; kept for the end of the run."""
+    """Return the problems that a check of CHECKS finds; they are kept for the end of the run."""
     return state.run.checked(name, mended(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
 
 
 def unlisted(state: State) -> Mapping[str, str]:
-    """Sources that cannot be listed, and why: in this run, or where it has listed none, now."""
+    """Return the sources that cannot be listed, with the reasons: in this run, or now if it has listed none."""
     try:
         return state.listing.now().failing
     except SourceError as error:
@@ -294,8 +285,8 @@ def _shards(state: State, table: str, everywhere: bool = False) -> list[int]:
 
 
 def _read(state: State, made: str, table: str, shard: int, names: Sequence[str], everywhere: bool) -> pa.Table:
-    """Columns of a shard; where this run computed only some of the documents of `made`, a table of the stage that is
-    checked, of these."""
+    """Return columns of a shard. If this run computed only some documents of `made`, a table of the checked stage,
+    return the rows of these documents only."""
     read, report = state.table(table).read(shard, names), state.run.reports.get(MAKER[made].name)
     if everywhere or report is None or shard not in report.parts:
         return read
@@ -303,7 +294,7 @@ def _read(state: State, made: str, table: str, shard: int, names: Sequence[str],
 
 
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
-    """Every document that was parsed has at least one chunk."""
+    """Return problems of documents that were parsed but have no chunk."""
     state.ensure_generation()
     problems, held = [], state.runner.held()
     for shard in _shards(state, "chunks", everywhere):
@@ -317,7 +308,7 @@ def empty_documents(state: State, everywhere: bool = False) -> Problems:
 
 
 def text_coverage(state: State, everywhere: bool = False) -> Problems:
-    """At least LEAST_COVERAGE of a document's characters are in its chunks or in its headings."""
+    """Return problems of documents with less than LEAST_COVERAGE of their characters in their chunks or headings."""
     state.ensure_generation()
     problems, held = [], state.runner.held()
     for shard in _shards(state, "chunks", everywhere):
@@ -328,7 +319,7 @@ def text_coverage(state: State, everywhere: bool = False) -> Problems:
 
 
 def coverage(state: State, shard: int, everywhere: bool = True) -> dict[str, float]:
-    """doc_id to the share of its body's characters, white space apart, that its chunks and headings hold."""
+    """Return, by doc_id, the share of its body's characters, white space apart, that its chunks and headings hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
     chunks = _read(state, "chunks", "chunks", shard, ["doc_id", "spans"], everywhere)
     for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
@@ -353,7 +344,7 @@ def _covered(body: str, spans: Iterable[tuple[int, int]]) -> float:
 
 
 def unsound_vectors(state: State, table: str, items: str, everywhere: bool = False) -> Problems:
-    """A vector for every item, each finite and of unit length."""
+    """Return problems unless every item has a vector, each finite and of unit length."""
     import numpy as np
 
     state.ensure_generation()
@@ -373,19 +364,19 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
 
 
 def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems:
-    """The same of the vectors that links are made from and of those that are searched."""
+    """Return the same problems of the vectors that links are made from, and of those that are searched."""
     tables = ("sentence_embeddings", "sentence_search_embeddings")
     return [problem for table in tables for problem in unsound_vectors(state, table, "sentences", everywhere)]
 
 
 def disagreements(state: State, everywhere: bool = False) -> Problems:
-    """Parquet and Postgres hold the same documents, chunks and sentences."""
+    """Return problems unless Parquet and Postgres hold the same documents, chunks and sentences."""
     report = None if everywhere else state.run.reports.get("indexed_documents")
     return IndexBuild(state).disagreements(report.shards if report else ())
 
 
 def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
-    """NEXT and PREVIOUS, and the place of every sentence in its chunk."""
+    """Return problems of NEXT and PREVIOUS, and of the place of every sentence in its chunk."""
     state.ensure_generation()
     problems = []
     for shard in _shards(state, "sentences", everywhere):
@@ -396,8 +387,8 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 
 
 def unsound_links(state: State) -> Problems:
-    """RELATED_TO against all sentences, and the budgets. The floor is the one that the links were made with."""
-
+    """Return problems of RELATED_TO, against all sentences, and of the budgets. The floor is the one that the links
+    were made with."""
     embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
     settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
     floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
@@ -417,9 +408,9 @@ def unsound_links(state: State) -> Problems:
 
 
 def audit_problems(state: State) -> Problems:
-    """What the audit of this run found; where none was made, it is made now."""
+    """Return the findings of this run's audit; audit now if the run has not done it."""
     if state.run.built is not None:
-        # A part of a backfill is no fault; it is not published.
+        # A backfill of some buckets is not wrong; it is not published.
         return [problem for problem in state.run.built.problems if problem[0] != "missing_bucket"]
     return audit(IndexBuild(state).index)
 
@@ -430,7 +421,7 @@ def _column(state: State, table: str, shard: int, name: str) -> list[str]:
 
 
 def before_publishing(state: State) -> Problems:
-    """The checks of all that a generation is made of, also of what other runs than this one made."""
+    """Return the problems of a whole generation, also in the results of earlier runs."""
     return [
         *empty_documents(state, everywhere=True),
         *text_coverage(state, everywhere=True),
@@ -454,7 +445,7 @@ CHECKS: Mapping[str, tuple[str, Check]] = {
     "parquet_and_postgres_agree": ("indexed_documents", disagreements),
     "audited": ("search_index", audit_problems),
 }
-"""Name of the check to the stage it is of, and the check."""
+"""The stage that a check is of, and the check, by the check's name."""
 DESCRIPTIONS: Mapping[str, str] = {
     "no_empty_documents": "Every document that was parsed has at least one chunk.",
     "text_coverage": f"At least {LEAST_COVERAGE:.0%} of every document's characters are in its chunks or headings.",

@@ -42,20 +42,19 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow, ManifestRow
 
 
-# ---------------------------------------------------------------- live
-#
-# What must hold of the live generation: its files, rows, links, texts, vectors and failures, by Parquet.
+# ---------------------------------------------------------------- live generation
 #
 # Findings are (code, message). All is read through `seen`, the state of the generation at one moment.
 
 
 Progress = Callable[[str, int, int], None]
 
-# ---------------------------------------------------------------- files
+# ---------------------------------------------------------------- its files
 
 
 def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """Every shard of every table committed, its file there and whole, its vectors of the right embedder."""
+    """Yield the problems of every table's shards: each must be committed, its file intact, its vectors of the right
+    embedder."""
     embedder = generation.embedder["identity"]
     for table, stage in MAKER.items():
         rows = seen.parts.catalog.manifest_of(table, seen.runner.key(stage.name))
@@ -71,7 +70,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
 
 
 def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterator[tuple[str, str]]:
-    """Committed files and the codes of what is wrong with them."""
+    """Yield committed files that are not intact, with the code of the problem."""
     for row in rows:
         if not tables.exists(row.file):
             yield row.file, "missing_file"
@@ -82,7 +81,7 @@ def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterato
 
 
 def _behind(seen: State) -> Iterator[tuple[int, str]]:
-    """Shards of which a stage was made from other inputs than there are now, and the first such stage."""
+    """Yield each shard with a stage made from inputs other than the present ones, and the first such stage."""
     rows = {table: seen.runner.manifest(table) for table in MAKER}
     for shard in range(seen.settings.shard_count):
         for name, stage in STAGES.items():
@@ -94,12 +93,12 @@ def _behind(seen: State) -> Iterator[tuple[int, str]]:
                 break
 
 
-# ---------------------------------------------------------------- rows
+# ---------------------------------------------------------------- its rows
 
 
 def live_findings(seen: State, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
-    """Everything but the files and the audit. A bucket that is behind is not compared: what it should hold is not
-    made yet."""
+    """Yield all findings except those of the files and the audit. A bucket that is behind is not compared, since
+    its right rows are not made yet."""
     behind = dict(_behind(seen))
     yield from (("unfinished", text) for text in behind.values())
     if not behind and generation.built_from != listing_output(seen.runner):
@@ -128,7 +127,7 @@ def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Pr
 
 
 def _failures(seen: State) -> Iterator[Finding]:
-    """Documents that failed, by Parquet and by the records. A failed listing leaves no trace in Parquet."""
+    """Yield failed documents that Parquet and the records disagree on. A failed listing leaves no trace in Parquet."""
     recorded = {
         (item.doc_id, item.stage): f"{item.source}/{item.uri}"
         for item in seen.runner.failures()
@@ -148,7 +147,7 @@ def _failures(seen: State) -> Iterator[Finding]:
 
 
 def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
-    """doc_id to source and path, of those that are listed."""
+    """Return doc_id to source and path, for listed documents."""
     shards = set(map(seen.runner.shard_of, doc_ids))
     read = (seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
             for shard, row in seen.runner.manifest("raw_documents").items() if shard in shards)  # fmt: skip
@@ -156,7 +155,7 @@ def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
 
 
 def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """The document frequencies that were frozen, as far as the other frozen statistics tell."""
+    """Yield the problems of the frozen document frequencies that the other frozen statistics reveal."""
     frozen = generation.statistics
     with seen.parts.database.connect() as connection:
         row = connection.execute(query("verify", "term_counts", schema=generation.schema)).fetchone()
@@ -168,22 +167,16 @@ def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
         yield "terms", f"some stand in {least} or in {most} of {frozen['chunks']} chunks"
 
 
-# ---------------------------------------------------------------- verify
-#
-# Whether an index is what it should be: files, rows, vector indexes, failures, generations. Writes nothing.
-#
-# All of Postgres is read in one repeatable-read transaction, so that a run in progress is seen at one moment; Parquet
-# files never change.
+# ---------------------------------------------------------------- report
 
 
 TABLES = {"documents", "chunks", "sentences", "sentence_links", "postings", "terms"}
 
 
 def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
-    """The JSON of `verify`: {"ok", "problems": [{"code", "message"}], "notes": [text]}, a problem for each code and
-    generation.
+    """Return the JSON of `verify`: {"ok", "problems": [{"code", "message"}], "notes": [text]}.
 
-    `progress` is called with ("verify", buckets done, all)."""
+    There is a problem for each code and generation. `progress` is called with ("verify", buckets done, all)."""
     problems: list[dict[str, str]] = []
     notes: list[str] = []
     try:
@@ -203,7 +196,7 @@ def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
 
 
 class _Snapshot(Database):
-    """A database of which whoever connects reads in one transaction, that of this connection."""
+    """A database whose connections all read in one transaction, the given connection's."""
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.embedded, self.server, self._connection = False, None, connection
@@ -224,8 +217,8 @@ class _Oracle:
     def problems(self) -> Iterator[Finding]:
         live, generations = self._catalog.live(), self._catalog.generations()
         schemas = {name: set(tables) for name, tables in self._rows("verify", "schemas")}
-        # Before all else, which may end in an error: a query reads every generation that it is asked for, complete or
-        # not.
+        # This comes before other checks, which may end in an error, since a query reads any generation that it asks
+        # for, complete or not.
         for row in generations:
             if schemas.get(row.schema, set()) & TABLES:
                 yield from told(security_problems(self._database, row.schema), row.generation)
@@ -260,7 +253,7 @@ class _Oracle:
     def _rows(self, file: str, name: str, **values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(query(file, name), values).fetchall()
 
-    # ------------------------------------------------------------ beside the generations
+    # ------------------------------------------------------------ outside the generations
 
     @staticmethod
     def _leftovers(schemas: Iterable[str], generations: Iterable[GenerationRow]) -> Iterator[Finding]:
@@ -272,7 +265,7 @@ class _Oracle:
             yield "nameless_failure", f"document {doc_id}: stage, source, path, code are {', '.join(map(repr, said))}"
 
     def _overlaps(self) -> Iterator[Finding]:
-        """Sources that overlap, and documents that are listed in a source and belong to another."""
+        """Yield sources that overlap, and documents that are listed in a source and belong to another."""
         overlaps = self._seen.parts.sources.overlaps()
         for problem in overlaps.problems:
             yield "overlap", problem
@@ -284,7 +277,7 @@ class _Oracle:
                         yield "overlap", f"{source}/{uri}: {why}"
 
     def _raw_files(self, seen: State, whole: bool) -> Iterator[Finding]:
-        """Where raw files are in a store, those of listed documents that are not."""
+        """Yield listed documents whose raw files are missing from the store, if raw files are kept in one."""
         stored = self._seen.parts.sources.stored
         if stored is None or not whole:
             return
@@ -325,7 +318,8 @@ class _Oracle:
                 yield "dimension", f"{generation.schema}.{table} has {found}, the generation {generation.dimension}"
 
     def _kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
-        """A generation beside the live one receives deletions and groups; its rows are told by counts and hashes."""
+        """Yield the problems of a generation beside the live one. It receives deletions and groups, and its rows are
+        compared by counts and hashes."""
         if generation.built_at is None:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
@@ -341,7 +335,7 @@ class _Oracle:
             yield from broken or self._visible(seen, generation)
 
     def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:
-        """No generation shows a document that is deleted, or to others than it is meant for."""
+        """Yield documents that a generation shows though they are deleted, or shows to the wrong groups."""
         tables = GenerationTables(self._database, generation)
         for ids, now in groups_now(seen, generation):
             for doc_id, (_, groups) in sorted(tables.document_groups(*ids).items()):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
 
 ATTEMPTS = 4
-"""Of each request, where the server is busy or ails."""
+"""Tries of each request, since the server may be busy or fail for a moment."""
 _AT_ONCE = 16
 _PAGE = 1000
 _PIECE = 4 << 20
@@ -31,7 +31,9 @@ _REMEDY = (
 
 
 def connect(address: Address) -> ContainerSource:
-    """Options: `account`, `endpoint` (the address of the account where it is not Azure's own), `anonymous` (true for a
+    """Return the source of an address.
+
+    Options: `account`, `endpoint` (the address of the account if it is not Azure's own), `anonymous` (true for a
     public container)."""
     options = options_of(address, account=None, endpoint=None, anonymous="false")
     (container, prefix), anonymous = place_of(address), is_anonymous(address, options)
@@ -75,8 +77,8 @@ def _credential(account: str) -> Any:
 
 
 class _ForStorage:
-    """A credential that gives tokens for storage alone: a server may name another service when it refuses one, and the
-    library would send it a token for that."""
+    """A credential that gives tokens for storage alone. A server may name another service when it refuses a token, and
+    the library would send it a token for that service."""
 
     def __init__(self, credential: Any, account: str) -> None:
         self._credential = credential
@@ -94,7 +96,7 @@ class _ForStorage:
 
 
 class ContainerSource:
-    """What is below a prefix. The revision is the blob's ETag."""
+    """The blobs below a prefix. The revision is the blob's ETag."""
 
     at_once = _AT_ONCE
 
@@ -113,7 +115,7 @@ class ContainerSource:
             raise self._fault(error) from None
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Each is a request of its own."""
+        """Do nothing, since each blob is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         from azure.core.exceptions import (
@@ -134,7 +136,7 @@ class ContainerSource:
             raise DocumentError(f"{entry.uri}: the container does not give it: {said(error)}", "unreadable") from None
 
     def _pieces(self, entry: Entry) -> Iterator[bytes]:
-        """Each is a request of its own. What is kept as a packed file is given as one."""
+        """Yield the pieces of a blob, each a request of its own. A blob that is stored compressed stays compressed."""
         from azure.core import MatchConditions
 
         key, same = self._prefix + entry.uri, MatchConditions.IfNotModified

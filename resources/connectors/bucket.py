@@ -15,10 +15,10 @@ from resources.connectors.bucket_address import broken_off, entries_of, fault, i
 from resources.connectors.source import READING_SECONDS, Address, Entry, options_of
 
 ATTEMPTS = 4
-"""Of each request, where the server is busy or ails."""
+"""Tries of each request, since the server may be busy or fail for a moment."""
 _AT_ONCE = 16
 _SIGNED = 900
-"""Seconds that a signed address holds, which is asked at once: clocks differ."""
+"""Seconds for which a signed address is valid. It is used at once, but clocks differ."""
 _PIECE = 1 << 20
 _REMEDY = "Give credentials that may read it: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
 _REFUSED = frozenset(
@@ -28,7 +28,9 @@ _GONE = frozenset({"NoSuchKey", "404", "PreconditionFailed", "412"})
 
 
 def connect(address: Address) -> BucketSource:
-    """Options: `endpoint` (a server that speaks S3), `region`, `anonymous` (true for a public bucket)."""
+    """Return the source of an address.
+
+    Options: `endpoint` (a server that speaks S3), `region`, `anonymous` (true for a public bucket)."""
     from botocore import UNSIGNED
     from botocore.config import Config
     from botocore.session import Session
@@ -53,13 +55,13 @@ def connect(address: Address) -> BucketSource:
             max_pool_connections=_AT_ONCE,
         )
         client.meta.events.register("before-send.s3", lambda request, **_: direct.send(request))
-    except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
+    except Exception as error:  # botocore's errors for an endpoint, region or settings file have no common base
         raise SourceError(f"source {address.name!r}: {address.url} cannot be used: {error}") from None
     return BucketSource(address, client, direct, *place)
 
 
 class BucketSource:
-    """What is below a prefix. The revision is the object's ETag."""
+    """The objects below a prefix. The revision is the object's ETag."""
 
     at_once = _AT_ONCE
 
@@ -82,7 +84,7 @@ class BucketSource:
             raise self._fault(error) from None
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Each is a request of its own."""
+        """Do nothing, since each object is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         from botocore.exceptions import BotoCoreError, ClientError
@@ -101,8 +103,8 @@ class BucketSource:
             raise DocumentError(f"{entry.uri}: the bucket does not give it: {said(error)}", "unreadable") from None
 
     def _body(self, entry: Entry) -> Any:
-        """The object by a signed address, for half of what get_object takes of the processor; what does not come at
-        once is asked for by get_object, which tries again and tells what is wrong."""
+        """Return the object's body by a signed address, for half of the processor time of get_object. If it does not
+        come at once, get_object asks for it, tries again and reports errors."""
         from botocore.awsrequest import AWSRequest
         from botocore.exceptions import HTTPClientError
         from botocore.response import StreamingBody
@@ -131,6 +133,6 @@ class BucketSource:
 
 
 def _code(error: Exception) -> str:
-    """S3's own of an error, such as NoSuchKey; "" of one that no server answered."""
+    """Return the S3 code of an error, such as NoSuchKey, or "" if no server answered."""
     response: dict[str, Any] = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))

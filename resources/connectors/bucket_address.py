@@ -1,4 +1,4 @@
-"""What buckets of all providers have in common: addresses SCHEME://BUCKET/PREFIX, and the options of their servers."""
+"""The common part of all providers' buckets: addresses SCHEME://BUCKET/PREFIX, options, checks, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 300
 
 
 def place_of(address: Address) -> tuple[str, str]:
-    """The bucket, and the prefix with a slash at its end, "" where there is none. Raises SettingsError."""
+    """Return the bucket, and the prefix with a slash at its end, or "" without a prefix. Raise SettingsError."""
     parts = urlsplit(address.url)
     if not parts.netloc:
         raise SettingsError(f"source {address.name!r}: no bucket in its path; write {parts.scheme}://BUCKET/PREFIX")
@@ -24,7 +24,8 @@ def place_of(address: Address) -> tuple[str, str]:
 
 
 def is_anonymous(address: Address, options: dict[str, str]) -> bool:
-    """By the option `anonymous`. Raises SettingsError where it, or what `endpoint` says, cannot be meant."""
+    """Return the option `anonymous`. Raise SettingsError if it is invalid, or `endpoint` is plain HTTP to another host
+    and credentials would be sent."""
     name, endpoint = address.name, options["endpoint"]
     if options["anonymous"] not in ("true", "false"):
         raise SettingsError(f"source {name!r}: its option anonymous is true or false")
@@ -35,8 +36,8 @@ def is_anonymous(address: Address, options: dict[str, str]) -> bool:
 
 
 def entries_of(address: Address, found: Iterable[tuple[Any, Any, Any]], prefix: str) -> list[Entry]:
-    """Return objects as entries, from key, revision and size. A key that ends in a slash is how consoles keep an empty
-    folder. Raise SourceError where something of an object is missing, or it is not below the prefix."""
+    """Return objects as entries, from key, revision and size. Skip keys that end in a slash, by which consoles keep an
+    empty folder. Raise SourceError if an object lacks a part, or is not below the prefix."""
     made = []
     for key, revision, size in found:
         if not isinstance(key, str) or not key.startswith(prefix):
@@ -50,12 +51,12 @@ def entries_of(address: Address, found: Iterable[tuple[Any, Any, Any]], prefix: 
 
 
 def broken_off(address: Address) -> SourceError:
-    """Return the error of a page that is none of a listing, or says that another follows and not which."""
+    """Return the error of a page that belongs to no listing, or that has a next page but does not name it."""
     return fault(address, _Unmeant("it answers with what is no page of a listing"))
 
 
 def whole(entry: Entry, pieces: Iterable[bytes]) -> Generator[bytes]:
-    """Yield the bytes of an object. Raise DocumentError where they are more or fewer than were listed."""
+    """Yield the bytes of an object. Raise DocumentError if they are more or fewer than listed."""
     left = entry.size or 0
     for piece in pieces:
         left -= len(piece)
@@ -68,21 +69,21 @@ def whole(entry: Entry, pieces: Iterable[bytes]) -> Generator[bytes]:
 
 
 class _Unmeant(Exception):
-    """What a server says and cannot mean."""
+    """An answer of a server that makes no sense."""
 
 
 def said(error: BaseException) -> str:
-    """What an error tells, on one line."""
+    """Return an error's message on one line."""
     text = " ".join(why(error).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def fault(address: Address, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
-    """Of a listing that failed."""
+    """Return the error of a listing that failed."""
     told = f"source {address.name!r}: cannot list {address.url}: {said(error)}; nothing was changed"
     return SourceError(f"{told}. {remedy}" if remedy else told, *(["credentials"] if credentials else []))
 
 
 def missing(address: Address, extra: str) -> SourceError:
-    """Of a library that comes with an extra."""
+    """Return the error of a missing library that comes with an extra."""
     return SourceError(f"source {address.name!r}: its library is not installed: pip install 'pincite[{extra}]'")

@@ -1,6 +1,6 @@
 """Files of a Git repository at a branch, tag or commit, by git itself: its credentials are those that git finds.
 
-Trees come without blobs where the server can do that (`--filter=blob:none`), and blobs when they are read.
+Trees are fetched without blobs if the server can do that (`--filter=blob:none`), and blobs when they are read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHALLOW = ("-q", "--depth=1", "--no-tags", "--filter=blob:none")
 _TOGETHER = ("-q", "--no-tags", "--no-write-fetch-head", "--filter=blob:none", "--stdin")
 _MOST_SECONDS = 3600
 _BLOB_SECONDS = 600
-"""Seconds in which the next piece of a file must come: git fetches what is missing when it is read."""
+"""Seconds in which the next piece of a file must come: git fetches missing blobs when they are read."""
 _MOST_MEMORY = 8 << 20
 """Kilobytes of address space of git: it unpacks trees and deltas in memory, however large a server made them."""
 _MOST_FILE = 64 << 20
@@ -33,10 +33,10 @@ _MOST_FILE = 64 << 20
 _LIMITED = f'ulimit -v {_MOST_MEMORY} 2>/dev/null; ulimit -f {_MOST_FILE} 2>/dev/null; exec git "$@"'
 _LONGEST_LINE = 1 << 16
 _GRACE = 5.0
-"""Seconds to wait for the rest of what git complains of: what it left behind, such as a connection of ssh that is kept,
-may hold its end open."""
+"""Seconds to wait for the rest of git's error output. A process that git left behind, such as a kept ssh connection,
+may hold the pipe open."""
 _TAIL = 4096
-"""Bytes of what git complains of that are kept, the last ones: a server may add to it without end."""
+"""Bytes of git's error output that are kept, the last ones, since a server may add to it without end."""
 _MOST_PACKS = 50
 _LISTED = "refs/pincite/listed"
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@-]*")
@@ -57,7 +57,9 @@ _ALWAYS = (
 
 
 def connect(address: Address) -> GitSource:
-    """Options: `ref` (a branch, tag or full commit id; HEAD), `path` (a folder in it; all)."""
+    """Return the source of an address.
+
+    Options: `ref` (a branch, tag or full commit id; HEAD), `path` (a folder in it; all)."""
     options = options_of(address, ref="HEAD", path=None)
     if not _REF.fullmatch(options["ref"]) or ".." in options["ref"]:
         raise SettingsError(f"source {address.name!r}: ref is not the name of a branch or tag, or a commit")
@@ -104,7 +106,7 @@ class GitSource:
             raise self._fault(told, f"see that it is reachable, has {self._ref}, and that git may read it")
 
     def _make(self) -> None:
-        """The repository that objects are fetched to; anew where many fetches have left much that is asked no more."""
+        """Make the repository that objects are fetched to. Start afresh if many fetches have left unused objects."""
         packs = self._place / "objects" / "pack"
         if packs.is_dir() and sum(file.suffix == ".pack" for file in packs.iterdir()) > _MOST_PACKS:
             shutil.rmtree(self._place)
@@ -123,7 +125,7 @@ class GitSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Fetches the blobs together; one that cannot be had is told when it is read."""
+        """Fetch the blobs together. A blob that cannot be had is reported when it is read."""
         names = "".join(f"{entry.revision}\n" for entry in entries if _OBJECT.fullmatch(entry.revision))
         if names:
             self._run("fetch", *_TOGETHER, "origin", given=names)
@@ -150,7 +152,7 @@ class GitSource:
                 yield piece
             whole = run.stdout.read(1) == b"\n"
         finally:
-            if not whole:  # what is left of this one would be taken for the next
+            if not whole:  # the rest of this blob would be taken for the next
                 self.close()
 
     def _blob(self, entry: Entry) -> _Run:
@@ -177,10 +179,10 @@ class GitSource:
             self._blobs.close()
             self._blobs = None
 
-    # ------------------------------------------------------------ git
+    # ------------------------------------------------------------ running git
 
     def _run(self, *arguments: str, given: str = "") -> str | None:
-        """What git complains of; None where it does not."""
+        """Run git and return its error output, or None if it succeeds."""
         try:
             with self._started(*arguments) as run, run.within(_MOST_SECONDS):
                 with suppress(OSError):
@@ -194,7 +196,7 @@ class GitSource:
         return _Run(["sh", "-c", _LIMITED, "git", *_ALWAYS, *arguments], self._place, self._environment())
 
     def _environment(self) -> dict[str, str]:
-        """Without what would lead git to another repository."""
+        """Return the environment for git, without variables that would lead it to another repository."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return {**kept, **_ENVIRONMENT, "GIT_DIR": str(Path(self._place))}
 
@@ -206,7 +208,7 @@ class GitSource:
 
 
 class _Run:
-    """A process of git. It is ended with all that it started, and of what it complains of only the end is held."""
+    """A process of git. It is ended with all processes that it started. Only the end of its error output is kept."""
 
     def __init__(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -244,7 +246,7 @@ class _Run:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """End the process where what is done within takes longer."""
+        """End the process if the body takes longer."""
         timer = threading.Timer(seconds, self._overdue)
         timer.daemon = True
         timer.start()
@@ -258,7 +260,7 @@ class _Run:
         self._kill()
 
     def ended(self) -> tuple[bool, str]:
-        """Wait for the end. Return whether it failed, and what git complained of."""
+        """Wait for the end. Return whether it failed, and its error output."""
         with suppress(OSError):
             self._stdin.close()
         while self.stdout.read(_PIECE):
@@ -269,7 +271,7 @@ class _Run:
         return failed, "it took over an hour" if self._late else told
 
     def _kill(self) -> None:
-        if self._process.returncode is None:  # else the number of its group may be another's by now
+        if self._process.returncode is None:  # else its group's number may already belong to another process
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -283,7 +285,7 @@ class _Run:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[str, str, str]]:
-    """Mode, object and name of each entry of `ls-tree -z`."""
+    """Yield mode, object and name of each entry of `ls-tree -z`."""
     rest = b""
     while piece := stream.read(_PIECE):
         *whole, rest = (rest + piece).split(b"\0")

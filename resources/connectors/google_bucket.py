@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from google.cloud.storage import Client
 
 PATIENCE = 60.0
-"""Seconds in which a request is tried again where the server is busy or ails."""
+"""Seconds in which a request is tried again, since the server may be busy or fail for a moment."""
 _AT_ONCE = 16
 _PAGE = 1000
 _PIECE = 8 << 20
@@ -32,7 +32,9 @@ _REMEDY = (
 
 
 def connect(address: Address) -> GoogleBucketSource:
-    """Options: `endpoint` (another server that speaks the same), `anonymous` (true for a public bucket)."""
+    """Return the source of an address.
+
+    Options: `endpoint` (another server that speaks the same), `anonymous` (true for a public bucket)."""
     options = options_of(address, endpoint=None, anonymous="false")
     place, anonymous = place_of(address), is_anonymous(address, options)
     try:
@@ -61,7 +63,7 @@ def _session(address: Address, anonymous: bool) -> AuthorizedSession:
 
 
 class GoogleBucketSource:
-    """What is below a prefix. The revision is the object's generation."""
+    """The objects below a prefix. The revision is the object's generation."""
 
     at_once = _AT_ONCE
 
@@ -84,7 +86,7 @@ class GoogleBucketSource:
             raise self._fault(error) from None
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Each is a request of its own."""
+        """Do nothing, since each object is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         size = entry.size or 0
@@ -92,7 +94,7 @@ class GoogleBucketSource:
             yield self._piece(entry, at, min(size, at + _PIECE))
 
     def _piece(self, entry: Entry, start: int, end: int) -> bytes:
-        """Part of an object; where it is all of it, Google's checksum is compared."""
+        """Return part of an object. If the part is the whole object, Google's checksum is compared."""
         from google.api_core.exceptions import NotFound, PreconditionFailed, Unauthorized
         from google.auth.exceptions import GoogleAuthError
 
@@ -127,7 +129,7 @@ class GoogleBucketSource:
 
 
 class _Bounded(io.BytesIO):
-    """Takes no more than was asked for, whatever a server sends."""
+    """A buffer that takes no more bytes than were asked for, whatever a server sends."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -144,4 +146,4 @@ def _faults() -> tuple[type[Exception], ...]:
     from google.auth.exceptions import GoogleAuthError
     from google.cloud.storage.exceptions import DataCorruption
 
-    return GoogleAPIError, GoogleAuthError, DataCorruption, OSError  # requests' are OSErrors
+    return GoogleAPIError, GoogleAuthError, DataCorruption, OSError  # errors of requests are OSErrors

@@ -1,5 +1,5 @@
-"""Requests to the one server of a source: bounded in time, tried again where it is busy, and redirected within that
-server alone. Credentials are those of the netrc file, or a token that an environment variable has."""
+"""Requests to the one server of a source: bounded in time, tried again if it is busy, and redirected within that
+server alone. Credentials come from the netrc file, or are a token in an environment variable."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import requests
 
 ATTEMPTS = 4
-"""Of each request, where the server is busy or ails."""
+"""Tries of each request, since the server may be busy or fail for a moment."""
 LONGEST_WAIT = 10.0
-"""Seconds between two of them, whatever the server asks for."""
+"""Most seconds between two tries, whatever the server asks for."""
 SECONDS = 3600.0
-"""That one body may take."""
+"""Most seconds that one body may take, so that a slow server cannot hold up a run forever."""
 _BUSY = frozenset({429, 500, 502, 503, 504})
 _MOST_REDIRECTS = 5
 _AT_ONCE = 8
@@ -34,14 +34,16 @@ _PIECE = 1 << 20
 
 
 class Unreached(Exception):
-    """No answer, or none that can be meant; the message says why."""
+    """No answer, or an invalid one; the message says why."""
 
 
 class HttpClient:
-    """Safe in several threads."""
+    """A client of one server, safe in several threads."""
 
     def __init__(self, address: Address, url: str, token: str) -> None:
-        """`token` names the environment variable that has one, "" for none. Raises SettingsError, SourceError."""
+        """Open a session. `token` names the environment variable that has one, "" for none.
+
+        Raise SettingsError for an address that may not be used, SourceError for missing credentials."""
         self.server = server_of(url)
         if not self.server[1]:
             raise SettingsError(f"source {address.name!r}: no host in its path; write {urlsplit(url).scheme}://HOST/")
@@ -54,14 +56,14 @@ class HttpClient:
                 raise SourceError(f"source {address.name!r}: the variable {token} is not set", "credentials")
             self._session.headers["Authorization"] = f"Bearer {os.environ[token]}"
         elif found := _of_netrc(address, self.server[1]):
-            user, password = (text.encode() for text in found)  # else as Latin-1, which not every name is
+            user, password = (text.encode() for text in found)  # text would go as Latin-1, which lacks letters
             self._session.auth = (user, password)  # type: ignore[assignment]
 
     @contextmanager
     def asked(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
     ) -> Iterator[requests.Response]:
-        """An answer whose body is not read yet. Raises Unreached."""
+        """Yield an answer whose body is not read yet. Raise Unreached."""
         response = self._answered(method, url, dict(headers or {}), content)
         try:
             yield response
@@ -105,7 +107,7 @@ class HttpClient:
 
 
 def joined(url: str, location: str) -> str:
-    """Return the address that a server names. Raise Unreached where it is none."""
+    """Return the address that a server names. Raise Unreached if it is invalid."""
     try:
         return urljoin(url, location)
     except ValueError:
@@ -113,8 +115,8 @@ def joined(url: str, location: str) -> str:
 
 
 def body_of(response: requests.Response, most: int | None = None) -> Generator[bytes]:
-    """Yield what is sent, in pieces, which are never unpacked. Raise Unreached where it breaks off, or is longer or
-    slower than it may be."""
+    """Yield the body in pieces, which are never unpacked. Raise Unreached if it breaks off, or is longer or
+    slower than allowed."""
     from urllib3.exceptions import HTTPError
 
     size = 0
@@ -129,29 +131,29 @@ def body_of(response: requests.Response, most: int | None = None) -> Generator[b
 
 
 def revision_of(response: requests.Response) -> str:
-    """The ETag of an answer, else when it was modified and its size; "" where the server tells neither."""
+    """Return the ETag of an answer, else its modification time and size, or "" if the server gives neither."""
     etag, modified = response.headers.get("etag", ""), response.headers.get("last-modified", "")
     return etag or (f"{modified} {response.headers.get('content-length', '')}" if modified else "")
 
 
 def same_revision(asked: str, response: requests.Response) -> bool:
-    """Whether an answer is of a revision that `revision_of` told; so is one that tells nothing."""
+    """Return whether an answer is of a revision from `revision_of`. An answer without a revision counts as the same."""
     told = revision_of(response)
     return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))
 
 
 def pinned(revision: str) -> dict[str, str]:
-    """The header that asks for nothing but this revision, where it is a strong ETag."""
+    """Return the header that asks only for this revision, or no header if it is not a strong ETag."""
     return {"If-Match": revision} if revision.startswith('"') else {}
 
 
 def length_of(told: str) -> int | None:
-    """Bytes, of what a server tells."""
+    """Return the number of bytes that a server gives, or None if it is not a number."""
     return int(told) if told.isascii() and told.isdigit() and len(told) < 19 else None
 
 
 def _of_netrc(address: Address, host: str) -> tuple[str, str] | None:
-    """What NETRC, else ~/.netrc, says of a host, and of no other."""
+    """Return the user and password for a host, and no other, from the file NETRC, else ~/.netrc."""
     file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
     try:
         found = netrc.netrc(str(file)).hosts.get(host)
@@ -164,7 +166,7 @@ def _of_netrc(address: Address, host: str) -> tuple[str, str] | None:
 
 
 def _asked_wait(told: str, otherwise: float) -> float:
-    """Seconds that a server asks for: a number, or a date."""
+    """Return the seconds that a server asks for, as a number or a date, else `otherwise`."""
     if (seconds := length_of(told)) is not None:
         return float(seconds)
     try:

@@ -1,4 +1,4 @@
-"""Where a source lies, in a form that two sources can be compared by: a server, and a path on it.
+"""The location of a source, in a form in which two sources can be compared: a server, and a path on it.
 
 Two addresses of one place give one location, as far as the addresses show it: the case of a host, a default port,
 percent signs, a user and a slash at the end make no difference. Two names of one server are not known to be one.
@@ -16,29 +16,29 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from pipelines.settings.sources import SourceSettings
 
 FILES = ("file",)
-"""The server of what lies on this machine."""
+"""The server of files on this machine."""
 _WEB_PORTS = (None, 80, 443)
 _BUCKETS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "s3": ("amazonaws.com", ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), ".amazonaws.com"),
     "gs": ("storage.googleapis.com", ("STORAGE_EMULATOR_HOST",), ".googleapis.com"),
     "az": ("blob.core.windows.net", (), ""),
 }
-"""By scheme: the server where none is named, the variables that name one, and how names of that server end."""
+"""For each scheme: the default server, the variables that name another, and the ending of that server's names."""
 _MAIL_PORTS = {"imap": 143, "imaps": 993}
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place that holds everything `below` its path, but for what is below the paths `without`."""
+    """A place that holds everything `below` its path, except places below the paths `without`."""
 
     server: tuple[str, ...]
     path: tuple[str, ...] = ()
     version: str = ""
-    """Branch, tag or commit of a repository; "" where none is named."""
+    """Branch, tag or commit of a repository, or "" if the address names no version."""
     below: bool = True
     without: tuple[tuple[str, ...], ...] = ()
     folded: bool = False
-    """Whether its path is compared without regard to case, since servers of that kind may do so."""
+    """True if paths are compared without regard to case, since servers of that kind may do so."""
 
     def same(self, other: Location) -> bool:
         """Return whether both are one place. Two versions that are both named are two places."""
@@ -46,8 +46,8 @@ class Location:
         return versions and (self.server, self.path) == (other.server, other.path)
 
     def name_of(self, other: Location) -> str | None:
-        """Return the name that a place below this one has among the names of this one's files; None if it is not below
-        it."""
+        """Return the name that a place below this one has among the names of this one's files, or None if it is not
+        below it."""
         depth = len(self.path)
         if not self.below or self.server != other.server or len(other.path) <= depth:
             return None
@@ -61,7 +61,7 @@ class Location:
 
 
 def location_of(source: SourceSettings) -> Location:
-    """Return where a source lies. An address that no connector can read is a place of its own."""
+    """Return the location of a source. An address that no connector can read is a place of its own."""
     scheme = source.scheme
     if not scheme:
         return of_folder(source.path)
@@ -89,7 +89,7 @@ def _of_address(scheme: str, url: str, options: Mapping[str, str]) -> Location:
     if scheme in _MAIL_PORTS:
         return _mailbox(scheme, host, port, unquote(parts.username or ""), parts.path, options)
     if scheme == "postgresql":
-        # Which rows two queries share cannot be told: only the same query is the same place.
+        # The rows that two queries share cannot be known: only the same query is the same place.
         asked = " ".join(options.get("query", "").split()).rstrip("; ").casefold()
         database = (options.get("host") or host).casefold(), options.get("port") or str(port or 5432)
         return Location(("rows", *database, parts.path.strip("/"), asked))
@@ -111,14 +111,14 @@ def _plain(path: str) -> tuple[str, ...]:
 
 
 def folded(text: str) -> str:
-    """Return a name as it is compared where case makes no difference."""
+    """Return a name in the form in which names are compared if case makes no difference."""
     return unicodedata.normalize("NFC", text).casefold()
 
 
 def _web_path(scheme: str, path: str) -> tuple[str, ...]:
     found = _plain(path)
     if scheme.startswith("web+") and found and "." in found[-1] and not path.endswith("/"):
-        found = found[:-1]  # the page that a site begins at
+        found = found[:-1]  # the start page of a site
     return tuple(map(folded, found))
 
 

@@ -48,21 +48,20 @@ from resources.connectors.source import Address, Entry, options_of
 from resources.hashes import bytes_hash
 from resources.postgres.statements import statements
 
-# ---------------------------------------------------------------- mail known
+# ---------------------------------------------------------------- listed mails
 #
-# What a source of mail knows of the mails that it has listed, in a file of its own: for each of their documents, by
-# its name, where it is to be had. A name stays a mail's for as long as the mail is there.
+# A name stays a mail's for as long as the mail exists.
 
 
 UNTOLD = "?"
-"""Ends the revision of a mail of which the server told nothing: it is asked again by the next listing."""
+"""Ending of the revision of a mail that the server did not describe: the next listing asks for it again."""
 _FEW = 40
 _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A document; `octets` is about how much is sent for it."""
+    """A document and the way to fetch it; `octets` is about the number of bytes that are sent for it."""
 
     uri: str
     folder: bytes
@@ -77,19 +76,20 @@ class Row:
 
     @property
     def small(self) -> bool:
-        """Whether it may be fetched as one of several."""
+        """Return whether the document may be fetched together with others."""
         return self.octets <= _SMALL and len(self.pieces) <= _FEW
 
 
 class KnownMails:
-    """For one thread at a time."""
+    """The documents of the mails that were listed, in a file. Use it in one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "mails.db"
         self._database = self._opened()
 
     def _opened(self) -> sqlite3.Connection:
-        """Of a file that is damaged nothing is known, and all is asked for again. Raises sqlite3.OperationalError."""
+        """Open the file. Replace a damaged one by an empty one, so that all mails are asked for again. Raise
+        sqlite3.OperationalError."""
         try:
             return self._connected()
         except sqlite3.OperationalError:
@@ -105,13 +105,13 @@ class KnownMails:
         return database
 
     def keep(self, folders: Collection[bytes]) -> None:
-        """Forgets all other folders."""
+        """Forget all other folders."""
         for folder, _ in self._database.execute(_sql("folders")).fetchall():
             if folder not in folders:
                 self._forget_folder(folder)
 
     def under(self, folder: bytes, validity: int) -> None:
-        """Forgets mails of the folder that have other numbers by now."""
+        """Forget the folder's mails if the server has renumbered them since."""
         if (folder, validity) not in self._database.execute(_sql("folders")).fetchall():
             self._forget_folder(folder)
             with self._database:
@@ -123,7 +123,7 @@ class KnownMails:
                 self._database.execute(_sql(name), (folder,))
 
     def mails(self, folder: bytes, after: int, last: int) -> dict[int, list[Entry]]:
-        """Entries by UID, of UIDs over `after` and up to `last`."""
+        """Return entries by UID, for UIDs over `after` and up to `last`."""
         found: dict[int, list[Entry]] = {}
         for uid, *entry in self._database.execute(_sql("entries"), (folder, after, last)):
             found.setdefault(uid, []).append(Entry(*entry))
@@ -134,7 +134,7 @@ class KnownMails:
             self._database.executemany(_sql("forget_mail"), [(folder, uid) for uid in uids])
 
     def add(self, folder: Folder, validity: int, mails: Mapping[int, Message]) -> None:
-        """What the server says of mails: none of one of which it can say nothing."""
+        """Keep the server's descriptions of mails. A mail without a description gets one that is asked for again."""
         with self._database:
             for uid, message in sorted(mails.items()):
                 self._database.executemany(_sql("add_document"), self._rows(folder, validity, uid, message))
@@ -148,13 +148,13 @@ class KnownMails:
             yield _uri(mail, document), folder.raw, uid, revision, exact, pieces, document.encoding, document.octets
 
     def _name(self, folder: Folder, uid: int, message: Message) -> str:
-        """Of the mail's file, without its ending, and of the folder of what is attached to it."""
+        """Return the name of the mail's file, without its ending, which is also the folder of its attachments."""
         heads = [value for key, value in message.items() if key.startswith("BODY[HEADER.FIELDS")]
         own = mail_name(heads[0]) if heads and isinstance(heads[0], bytes) else f"mail {uid}"
         name = "/".join([*(cleaned(part) or "_" for part in folder.parts), own])
         if not self._taken(name):
             return name
-        if not self._taken(f"{name}~{uid}"):  # of a copy, or what says that it is one
+        if not self._taken(f"{name}~{uid}"):  # the name is of a copy, or of another mail that claims to be one
             return f"{name}~{uid}"
         return f"{name}~{uid}~{bytes_hash(folder.raw)[:8]}"  # two folders whose names read alike
 
@@ -163,7 +163,7 @@ class KnownMails:
         return self._database.execute(_sql("taken"), asked).fetchone() is not None
 
     def row(self, entry: Entry) -> Row | None:
-        """Where an entry is to be had in its revision."""
+        """Return the row that tells how to fetch an entry in its revision, or None if it is unknown."""
         found = self._database.execute(_sql("document"), (entry.uri, entry.revision)).fetchone()
         if found is None:
             return None
@@ -176,7 +176,7 @@ class KnownMails:
 
 
 def _uri(mail: str, document: Document) -> str:
-    """A mail is named `NAME.eml`, and what is attached to it stands below `NAME`."""
+    """Return a document's name: `NAME.eml` for a mail, and a path below `NAME` for its attachments."""
     if not document.below:
         return f"{mail}.eml"
     *mails, name = document.below
@@ -187,21 +187,15 @@ def _sql(name: str) -> str:
     return statements("mail")[name]
 
 
-# ---------------------------------------------------------------- mail
-#
-# Mail of an IMAP server: each mail, and each of its attachments that is of a format which is read, is a document.
-#
-# A mail never changes, so what it consists of is asked for once and kept; a listing asks which there are. Its name is
-# its date, its subject and a hash of its head, which stay when a server numbers its mails anew. Nothing is marked as
-# read.
+# ---------------------------------------------------------------- source of mails
 
 
 _PAGE = 200
 _PIECE = 1 << 20
 _TOGETHER = 4 << 20
-"""Bytes of one fetch of several documents."""
+"""Most bytes of one fetch of several documents, to bound memory."""
 _FAILING = 3
-"""Mails in a row, at which a server fails."""
+"""Mails in a row at which the server fails before a listing is given up: the fault is then not in the mails."""
 _PLAIN = ("RFC822.SIZE", HEADERS)
 _ALL = (*_PLAIN, "BODYSTRUCTURE")
 _LAST_UID = 1 << 32
@@ -209,13 +203,15 @@ _PORTS = {"imap": 143, "imaps": 993}
 _PASSWORD = "IMAP_PASSWORD"
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _NOT_BELOW = frozenset({"\\junk", "\\trash", "\\all", "\\flagged"})
-"""Special uses (RFC 6154) of folders that nobody means by all: what is not wanted, and views of other folders."""
+"""Special uses (RFC 6154) of folders that "all folders" leaves out: unwanted mails, and views of other folders."""
 _NO_MAILS = frozenset({"\\noselect", "\\nonexistent"})
 
 
 def connect(address: Address) -> MailSource:
-    """Options: `below` (true: with the folders below, or all where the address names none), `without` (folders that are
-    left out, between commas), `since` (YYYY-MM-DD), `auth` (password, or xoauth2 for a token), `password_env` (the
+    """Return the source of an address.
+
+    Options: `below` (true: with the folders below, or all folders if the address names none), `without` (folders that
+    are left out, between commas), `since` (YYYY-MM-DD), `auth` (password, or xoauth2 for a token), `password_env` (the
     environment variable that has it)."""
     options = options_of(address, below="false", without=None, since=None, auth="password", password_env=None)
     parts = urlsplit(address.url)
@@ -250,7 +246,8 @@ def _unkept(address: Address, error: Exception) -> SourceError:
 
 
 def _secret(name: str, variable: str) -> str:
-    """What the variable is named is not repeated where somebody chose it: it may be the password itself."""
+    """Return the password from the environment. Errors do not repeat the variable's name if a user chose it, since it
+    may be the password itself."""
     if variable and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):
         raise SettingsError(f"source {name!r}: its option password_env is the name of an environment variable")
     secret = os.environ.get(variable or _PASSWORD, "").strip("\r\n")
@@ -264,7 +261,7 @@ def _secret(name: str, variable: str) -> str:
 
 
 def _since(name: str, text: str) -> str:
-    """As a criterion of a search, in English whatever the machine speaks."""
+    """Return a criterion of a search for mails since a day, in English in any locale, or "" without a day."""
     if not text:
         return ""
     try:
@@ -275,7 +272,7 @@ def _since(name: str, text: str) -> str:
 
 
 class _Wanted:
-    """Which folders, and which mails of them."""
+    """The choice of folders, and of the mails in them."""
 
     def __init__(self, at: tuple[str, ...], below: bool, without: Collection[tuple[str, ...]], since: str) -> None:
         self.at, self.below, self._without, self.since = at or (() if below else ("INBOX",)), below, without, since
@@ -331,7 +328,7 @@ class MailSource:
             after = last
 
     def _uids(self, folder: Folder, there: int) -> list[int]:
-        """Without those that are marked to be deleted. Raises Unreached where not all are told."""
+        """Return the mails that are not marked as deleted. Raise Unreached if the server does not list all."""
         found = self._client.search(folder, "ALL")
         if len(found) < there - self._client.expunged():
             raise Unreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
@@ -341,8 +338,10 @@ class MailSource:
         return [uid for uid in found if uid not in deleted]
 
     def _described(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
-        """What each mail consists of; of one at which the server fails, nothing, and one that went meanwhile is not
-        there. Raises Unreached where it fails at several in a row: it is not for what is in them."""
+        """Return the structure of each mail.
+
+        It is empty for a mail at which the server fails. A mail that was deleted meanwhile is left out. Raise Unreached
+        if the server fails at several mails in a row, since the cause is then not in the mails."""
         found, failing = dict[int, Message](), 0
         with suppress(Declined, Unanswered, Overlong):
             found = self._client.fetch(folder, uids, _ALL)
@@ -359,7 +358,7 @@ class MailSource:
         return found
 
     def _alone(self, folder: Folder, uid: int) -> dict[int, Message]:
-        """Without a structure that is too long, or that cannot be understood."""
+        """Return the description of one mail, without its structure if that is too long or cannot be understood."""
         with suppress(Overlong):
             if found := self._client.fetch(folder, [uid], _ALL):
                 return found
@@ -368,7 +367,7 @@ class MailSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Asks for small ones of the same sections together; what is not had is told when it is read."""
+        """Fetch small documents with the same sections together. A failed one is reported when it is read."""
         self._ready.clear()
         rows = [row for entry in entries if (row := self._known.row(entry)) and row.small]
         for (folder, sections), alike in groupby(sorted(rows, key=_alike), key=_alike):
@@ -449,7 +448,7 @@ def _alike(row: Row) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Each of no more than is fetched together."""
+    """Yield batches of rows, each small enough to be fetched together."""
     batch: list[Row] = []
     for row in rows:
         if batch and (len(batch) == _PAGE or sum(item.octets for item in batch) + row.octets > _TOGETHER):
@@ -461,7 +460,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def _section(message: Message, name: str, origin: str = "") -> bytes | None:
-    """Of a mail, "" where the server has nothing in it; None where it does not say."""
+    """Return a section of a mail, b"" if the server has nothing in it, or None if it does not answer for it."""
     for key in (f"BODY[{name}]{origin}", f"BODY[{name}]"):
         if key in message:
             found = message[key]

@@ -17,24 +17,24 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-# ---------------------------------------------------------------- mail answers
+# ---------------------------------------------------------------- answers
 #
-# What an IMAP server answers (RFC 3501, section 9), as nested lists: atoms, strings and literals alike are bytes.
+# Answers are nested lists, after RFC 3501, section 9.
 
 
 Piece = bytes | tuple[bytes, bytes] | None
-"""As imaplib gives them: a line, or the part of one before a literal, with the literal."""
+"""A part of an answer as imaplib returns it: a line, or the part of a line before a literal, with the literal."""
 Message = dict[str, Any]
-"""Values by what was asked for, such as `UID` or `BODY[1]<0>`."""
+"""The values of a mail, by the items that were asked for, such as `UID` or `BODY[1]<0>`."""
 MOST_VALUES = 20_000
 DEEPEST = 64
-"""Lists within lists."""
+"""Most levels of lists within lists, since a server may nest them without end."""
 _TOKEN = re.compile(
     rb'[ \r\n\t]*+(?:([()])|"((?:[^"\\]|\\.)*+)("?+)|([^()\s"\[]*+(?:\[[^\]]*+\]?+[^()\s"\[]*+)?+))', re.DOTALL
 )
-"""A bracket; a string, and what ends it; or an atom, of which `BODY[HEADER.FIELDS (DATE)]<0>` is one."""
+"""A bracket; a string with its closing quote; or an atom, such as `BODY[HEADER.FIELDS (DATE)]<0>`."""
 LARGEST = (1 << 32) - 1
-"""The largest number that the protocol knows for mails, folders and their validity."""
+"""The largest number that the protocol allows for mails, folders and their validity."""
 _MOST_DIGITS = 18
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _SHIFTED = re.compile(r"&([A-Za-z0-9+,]*+)-")
@@ -42,7 +42,8 @@ _SHIFTED = re.compile(r"&([A-Za-z0-9+,]*+)-")
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """`raw` is its name to the server, `parts` that to people; `marks` such as `\\junk`, in small letters."""
+    """A folder. `raw` is its name to the server, `parts` its name to people. `marks` such as `\\junk` are in lower
+    case."""
 
     raw: bytes
     parts: tuple[str, ...]
@@ -50,14 +51,14 @@ class Folder:
 
     @property
     def quoted(self) -> Any:
-        """As imaplib sends it, which takes bytes as well as text. Raises ValueError."""
+        """Return the name in the form in which imaplib sends it; it takes bytes as well as text. Raise ValueError."""
         if any(sign in self.raw for sign in b"\r\n\0"):
             raise ValueError("the name of a folder has control characters")
         return b'"' + self.raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def groups(data: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """The pieces of each answer: it ends with the line that no literal follows."""
+    """Yield the pieces of each answer, which ends with the line that no literal follows."""
     group: list[Piece] = []
     for piece in data:
         if piece is None:
@@ -69,7 +70,8 @@ def groups(data: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def values(group: Iterable[Piece]) -> list[Any]:
-    """Raises ValueError where it is not balanced, deeper than DEEPEST or of more than MOST_VALUES."""
+    """Return an answer's values. Raise ValueError if its brackets are unbalanced, it is nested deeper than DEEPEST or
+    has more than MOST_VALUES."""
     stack: list[list[Any]] = [[]]
     for count, (bracket, value) in enumerate(token for piece in group for token in _tokens(piece)):
         if count > MOST_VALUES or len(stack) > DEEPEST:
@@ -89,7 +91,7 @@ def values(group: Iterable[Piece]) -> list[Any]:
 
 
 def _tokens(piece: Piece) -> Iterator[tuple[bytes, bytes | None]]:
-    """Brackets, and values with b"" in place of one."""
+    """Yield brackets, and values with b"" in place of a bracket."""
     text, literal = (piece[0][: piece[0].rindex(b"{")], piece[1]) if isinstance(piece, tuple) else (piece or b"", None)
     at = 0
     while at < len(text):
@@ -113,7 +115,7 @@ def number(value: Any) -> int | None:
 
 
 def message_of(group: Iterable[Piece]) -> Message:
-    """Of a FETCH answer; empty where it cannot be read."""
+    """Return the values of a FETCH answer, or an empty dict if it cannot be read."""
     try:
         *_, items = values(group)
         names = [name.decode("latin-1").upper() for name in items[::2]]
@@ -123,7 +125,7 @@ def message_of(group: Iterable[Piece]) -> Message:
 
 
 def folder_of(group: Sequence[Piece]) -> Folder:
-    """Of a LIST answer. Raises ValueError."""
+    """Return the folder of a LIST answer. Raise ValueError."""
     marks, delimiter, raw, *_ = values(group)
     if not isinstance(raw, bytes) or not isinstance(delimiter, bytes | None) or not isinstance(marks, list):
         raise ValueError("an answer that names no folder")
@@ -137,7 +139,7 @@ def folder_of(group: Sequence[Piece]) -> Folder:
 
 
 def folder_name(raw: bytes) -> str:
-    """A name in the modified UTF-7 of IMAP (RFC 3501, 5.1.3), or in UTF-8 as some servers have it."""
+    """Return a name from the modified UTF-7 of IMAP (RFC 3501, 5.1.3), or from UTF-8, which some servers use."""
     if not raw.isascii():
         return raw.decode("utf-8", "replace")
     return _SHIFTED.sub(lambda found: _unshifted(found[1]) if found[1] else "&", raw.decode("ascii"))
@@ -151,50 +153,45 @@ def _unshifted(text: str) -> str:
         return f"&{text}-"
 
 
-# ---------------------------------------------------------------- mail client
-#
-# Sessions with one IMAP server, by the standard library: read-only, and bounded in time and bytes.
-#
-# Over TLS, with certificates verified, wherever the server is not on loopback: `imaps` from its first byte, `imap` by
-# STARTTLS before anything else is said.
+# ---------------------------------------------------------------- sessions
 
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 SILENCE = 60.0
-"""Seconds that the server may say nothing."""
+"""Seconds that the server may send nothing before the session is ended."""
 SECONDS = 600.0
-"""That one command may take."""
+"""Seconds that one command may take, so that a slow server cannot hold up a run forever."""
 MOST_BYTES = 32 << 20
-"""Of one answer, but for what is asked for by its size."""
+"""Bytes of one answer, to bound memory. A fetch of known size has its own limit."""
 MOST_LINES = 200_000
 """Lines of one answer: each is held as an object of some hundred bytes, however short it is."""
 _CONNECTING = 10.0
 _LONGEST_TOLD = 300
 _MOST_LOOKED_AT = 10_000
 _RECOGNISED = 6
-"""Letters of a password that are enough to take a text for one that repeats it."""
+"""Letters of a password that are enough to treat a text as repeating it."""
 _OAUTH = "XOAUTH2"
 _OF_FOLDER = ("UIDVALIDITY", "EXISTS")
 
 
 class Unreached(Exception):
-    """No answer, or none that can be used; the message says why."""
+    """No answer, or an unusable one; the message says why."""
 
 
 class Refused(Unreached):
-    """The server takes the account's credentials for wrong."""
+    """The server rejects the account's credentials."""
 
 
 class Declined(Unreached):
-    """The server says no to this, and may be asked other things."""
+    """The server refuses this command, but other commands may follow."""
 
 
 class Unanswered(Unreached):
-    """The session ended before there was an answer that can be understood."""
+    """The session ended before an answer that can be understood."""
 
 
 class Overlong(Unreached):
-    """The answer is longer than it may be."""
+    """The answer is longer than allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,14 +200,14 @@ class Account:
     port: int
     user: str
     secret: str = field(repr=False)
-    """The password; with `oauth` a token."""
+    """The password, or a token with `oauth`."""
     oauth: bool
     tls: bool
-    """From the first byte on."""
+    """True for TLS from the first byte on."""
 
 
 class MailClient:
-    """Connects when it is first asked, and again after a fault. For one thread at a time."""
+    """A client that connects on the first command, and again after a fault. Use it in one thread at a time."""
 
     def __init__(self, account: Account) -> None:
         self._account = account
@@ -219,14 +216,14 @@ class MailClient:
         self._validity: dict[bytes, int] = {}
 
     def folders(self) -> list[Folder]:
-        """All of the account. Raises Unreached, like all others."""
+        """Return all folders of the account. Raise Unreached, like all other methods."""
         with self._asked() as wire:
             status, data = wire.list()
             self._require(status, data)
             return [folder_of(group) for group in groups(data)]
 
     def examine(self, folder: Folder) -> tuple[int, int]:
-        """(UIDVALIDITY, how many mails), and makes the folder the one that is asked."""
+        """Return (UIDVALIDITY, number of mails), and make the folder the one that later commands ask."""
         self._examined = b""
         with self._asked() as wire:
             status, data = wire.select(folder.quoted, readonly=True)
@@ -240,7 +237,7 @@ class MailClient:
             return validity, there
 
     def search(self, folder: Folder, *criteria: str) -> list[int]:
-        """The UIDs of mails in the folder, ascending."""
+        """Return the UIDs of mails in the folder, ascending."""
         self._at(folder)
         with self._asked() as wire:
             status, data = wire.uid("SEARCH", *criteria)
@@ -253,11 +250,11 @@ class MailClient:
             return sorted(uid for uid in found if uid)
 
     def expunged(self) -> int:
-        """How many mails went from the folder since it was examined, as far as was told."""
+        """Return the number of mails that the server reported as removed since the folder was examined."""
         return self._wire.expunged() if self._wire else 0
 
     def fetch(self, folder: Folder, uids: Sequence[int], items: Iterable[str], most: int = 0) -> dict[int, Message]:
-        """What the server says of mails of the folder, by UID; of one that is not there, nothing."""
+        """Return the server's values of mails of the folder, by UID. A mail that does not exist is left out."""
         self._at(folder)
         with self._asked(most) as wire:
             status, data = wire.uid("FETCH", ",".join(map(str, uids)), f"(UID {' '.join(items)})")
@@ -277,7 +274,7 @@ class MailClient:
             with suppress(OSError):
                 wire.shutdown()
 
-    # ------------------------------------------------------------ the session
+    # ------------------------------------------------------------ session
 
     def _at(self, folder: Folder) -> None:
         if self._wire is None or self._examined != folder.raw:
@@ -285,7 +282,7 @@ class MailClient:
 
     @contextmanager
     def _asked(self, most: int = 0) -> Iterator[_Wire]:
-        """What is not understood ends the session: nobody knows what of it is still to come."""
+        """Yield the connection. End the session after an answer that is not understood, since more of it may follow."""
         try:
             self._wire = self._wire or self._connect()
             self._wire.most = most or MOST_BYTES
@@ -315,7 +312,7 @@ class MailClient:
         return wire
 
     def _sign_in(self, wire: _Wire) -> None:
-        """By what the server offers now: what it offered before TLS may be another's word."""
+        """Sign in by a method that the server offers now. Its offer from before TLS may come from an attacker."""
         status, offered = wire.capability()
         self._require(status, offered)
         account = self._account
@@ -344,7 +341,7 @@ class MailClient:
             raise Declined(self._told(data[-1] if data else status))
 
     def _told(self, said: object) -> str:
-        """In one line; nothing of what may repeat the password, as some servers do."""
+        """Return a message on one line, without text that may repeat the password, as some servers do."""
         text = said[:_MOST_LOOKED_AT].decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         text = text[:_MOST_LOOKED_AT]
         encoded = base64.b64encode(self._response()).decode()
@@ -355,12 +352,12 @@ class MailClient:
 
 
 def _letters(text: str) -> str:
-    """Whichever way it is quoted."""
+    """Return the letters and digits of a text, so that a password is recognised in any quoting."""
     return "".join(filter(str.isalnum, text)).casefold()
 
 
 class _Wire(imaplib.IMAP4):
-    """The connection, of whose answers no more is read, and for no longer, than `most`, SILENCE and SECONDS say."""
+    """The connection. Its answers are bounded: `most` in bytes, SILENCE and SECONDS in time."""
 
     def __init__(self, host: str, port: int, context: ssl.SSLContext | None, tls: bool) -> None:
         self.most, self._left, self._ends = MOST_BYTES, MOST_BYTES, time.monotonic() + SECONDS
@@ -369,7 +366,7 @@ class _Wire(imaplib.IMAP4):
         super().__init__(host, port)
 
     def secure(self, context: ssl.SSLContext) -> None:
-        """STARTTLS. Raises Unreached where the server does not, or has said more than may be believed."""
+        """Start TLS by STARTTLS. Raise Unreached if the server does not, or has sent data that TLS does not protect."""
         status, _ = self.xatom("STARTTLS")
         if status != "OK" or self._held:
             raise Unreached("it does not go on by TLS (STARTTLS)")
@@ -379,7 +376,7 @@ class _Wire(imaplib.IMAP4):
     def quoted(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
-    # ------------------------------------------------------------ what imaplib reads and writes by
+    # ------------------------------------------------------------ overrides of imaplib's input and output
 
     def open(self, host: str = "", port: int = 143, timeout: float | None = None) -> None:
         self.host, self.port = host, port
@@ -388,7 +385,7 @@ class _Wire(imaplib.IMAP4):
             self.sock = self._context.wrap_socket(self.sock, server_hostname=host)
 
     def send(self, data: bytes) -> None:  # type: ignore[override]
-        """Send a command, whose answer has limits of its own. What was said unasked before it is forgotten: a session
+        """Send a command, whose answer has limits of its own. Forget unsolicited data from before it, since a session
         lasts for thousands of commands."""
         self._left, self._lines, self._ends = self.most, 0, time.monotonic() + SECONDS
         self._expunged = self.expunged()
@@ -401,7 +398,7 @@ class _Wire(imaplib.IMAP4):
         return super().select(mailbox, readonly)
 
     def expunged(self) -> int:
-        """Return how many mails went from the folder since it was selected, as far as was told."""
+        """Return the number of mails that the server reported as removed since the folder was selected."""
         return self._expunged + len(self.untagged_responses.get("EXPUNGE", ()))
 
     def readline(self) -> bytes:

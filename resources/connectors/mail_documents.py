@@ -27,24 +27,23 @@ from resources.parsers.registry import ELEMENTS, media_type_of
 
 # ---------------------------------------------------------------- mail names
 #
-# What a mail and its attachments are named as documents. Headers are hostile: they decide no folder, no ending that is
-# not looked at, and nothing that a reader would not see.
+# The names of a mail and its attachments as documents. Headers are hostile: names are cleaned, and endings checked.
 
 
 HEADERS = "BODY.PEEK[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0.4096>"
 NAMED = "BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0>"
 _LONGEST = 120
-"""Bytes of a name; what makes it one of its own is added."""
+"""Most bytes of a name, well below the 255 of file systems: a hash or number is added that makes it unique."""
 _LONGEST_PARAMETER = 2000
 _MOST_HEADERS = 4096
-"""Bytes of headers that are asked for; a server may send more."""
+"""Most bytes of headers that are asked for and read; a server may send more."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SEPARATORS = re.compile(r"[/\\]")
 
 
 def mail_name(headers: bytes) -> str:
-    """Its date, its subject, and a hash of them and of its Message-ID: the same for as long as the mail is, on
-    whichever server."""
+    """Name a mail by its date, its subject, and a hash of them and its Message-ID. The name stays the same for as long
+    as the mail does, on any server."""
     found = HeaderParser().parsestr(headers[:_MOST_HEADERS].decode("utf-8", "replace"))
     try:
         date = parsedate_to_datetime(str(found["Date"])).date().isoformat()
@@ -55,7 +54,7 @@ def mail_name(headers: bytes) -> str:
 
 
 def decoded_header(text: str) -> str:
-    """Without the encodings of RFC 2047."""
+    """Decode a header from the encodings of RFC 2047; return it as it is if they are not valid."""
     try:
         return str(make_header(decode_header(text[:_LONGEST_PARAMETER])))
     except (ValueError, LookupError, TypeError):
@@ -63,11 +62,11 @@ def decoded_header(text: str) -> str:
 
 
 def parameter(parameters: Sequence[bytes | None], name: str) -> str:
-    """The value of a parameter such as `filename`, in whichever of the encodings of RFC 2231 and 2047; "" without."""
+    """Return the value of a parameter such as `filename`, decoded from RFC 2231 or RFC 2047; "" if it is missing."""
     texts = [(value or b"")[:_LONGEST_PARAMETER].decode("utf-8", "replace") for value in parameters]
     pairs = [(key.lower(), quote(value)) for key, value in zip(texts[::2], texts[1::2], strict=False)]
     try:
-        # Which of several parts is the first is for the library to say; the first pair is not looked at.
+        # The library decides which of several parts is the first. It does not look at the first pair.
         found = dict(reversed(decode_params([("", ""), *((key, f'"{value}"') for key, value in pairs)])))
         value = found.get(name, "")
         if isinstance(value, tuple):
@@ -79,7 +78,7 @@ def parameter(parameters: Sequence[bytes | None], name: str) -> str:
 
 
 def cleaned(name: str) -> str:
-    """A part of a path: no separators, nothing that is not seen, not hidden, and not too long."""
+    """Make a name fit for one part of a path: no separators, no invisible characters, not hidden, and not too long."""
     seen = "".join(char for char in _SEPARATORS.sub("_", name) if unicodedata.category(char) not in _UNSEEN)
     plain = unicodedata.normalize("NFC", " ".join(seen.split())).lstrip(". ")
     stem, dot, ending = plain.rpartition(".")
@@ -90,7 +89,8 @@ def cleaned(name: str) -> str:
 
 
 def document_name(said: str, media_type: str) -> str | None:
-    """Of an attachment, by the name that it has and the type that it says; None where nobody reads it."""
+    """Name an attachment by the name and the media type that the mail gives; return None if no parser reads its
+    format."""
     name = cleaned(said) or ("message" if media_type == EML else "attachment")
     found = media_type_of(Path(name))
     if media_type in OF_TYPE and (found is None or (media_type == EML and found != EML)):
@@ -100,13 +100,14 @@ def document_name(said: str, media_type: str) -> str | None:
 
 
 class Names:
-    """Those of one mail's attachments. What a mail within it has attached is in a folder of its own."""
+    """The names of one mail's attachments, each unique. The attachments of an attached mail are in a folder of its
+    own."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def taken(self, name: str) -> str:
-        """The name, or with a number where another has it."""
+        """Take the name, with a number if another attachment has it already, and return it."""
         stem, _, ending = name.rpartition(".")
         number, made = 1, name
         while (folded := self._folded(made)) & self._taken:
@@ -123,18 +124,14 @@ class Names:
 
 # ---------------------------------------------------------------- mail parts
 #
-# Which documents a mail is, by the structure that the server tells (BODYSTRUCTURE): the mail itself, and each of its
-# attachments that is of a format which is read. A mail that is attached is a mail again.
-#
-# What is asked for later is put down here as pieces: text that stands as it is, and sections of the mail. A mail is
-# fetched without what became documents of their own, and of other attachments only what they are: its reader names
-# them.
+# The documents in a mail, by the structure that the server sends (BODYSTRUCTURE). Other attachments, which no parser
+# reads, are fetched as their headers alone: the mail's reader names them.
 
 
 MOST_PARTS = 300
-"""A mail of more is one document, and its reader names what is attached."""
+"""Most parts of a mail that is split. A mail with more is one document, and its reader names the attachments."""
 DEEPEST = 5
-"""Mails within mails whose attachments are documents."""
+"""Most levels of attached mails whose attachments are documents too."""
 _ENCODED = frozenset({"base64", "quoted-printable"})
 _ENCODINGS = _ENCODED | {"7bit", "8bit", "binary", ""}
 _LINE = "\r\n"
@@ -142,7 +139,7 @@ _LINE = "\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What `BODY.PEEK[name]` gives; "" is all of a mail."""
+    """A section of a mail, to fetch with `BODY.PEEK[name]`; "" is the whole mail."""
 
     name: str
 
@@ -153,8 +150,9 @@ WHOLE: Pieces = (Section(""),)
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`below` are names within the folder of a mail's attachments, none for the mail itself. `octets` is about how much
-    is sent for it, `encoding` that of all its pieces."""
+    """A document in a mail. `below` holds the names within the folder of the mail's attachments; it is empty for the
+    mail itself. `octets` is about the number of bytes that the server sends for it. All its pieces have the transfer
+    encoding `encoding`."""
 
     below: tuple[str, ...]
     pieces: Pieces
@@ -164,7 +162,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Of a mail: one of several parts has a `boundary` and `parts`, a mail within it its own body as its only one."""
+    """A part in a mail's structure. A multipart has a `boundary` and several `parts`; an attached mail has its own body
+    as its only part."""
 
     section: str
     media_type: str
@@ -177,7 +176,8 @@ class Part:
 
 
 def documents_of(structure: Any, size: int) -> list[Document]:
-    """The mail first; of a structure that is not understood, the mail as a whole. `size` is the mail's, in bytes."""
+    """Return the mail first, then its attachments. If the structure is not understood, return the mail as a whole.
+    `size` is the mail's, in bytes."""
     try:
         body = _part(structure, "", True)
         if _count(body) <= MOST_PARTS:
@@ -191,8 +191,8 @@ def documents_of(structure: Any, size: int) -> list[Document]:
 
 
 def _part(value: list[Any], section: str, of_mail: bool) -> Part:
-    """The part of this section, or the body of the mail that it is. Raises ValueError, TypeError, IndexError or
-    AttributeError where it is none."""
+    """Parse one section of the structure, or the body of the mail in it. Raise ValueError, TypeError, IndexError or
+    AttributeError if it has another form."""
     if isinstance(value[0], list):
         count = next((at for at, item in enumerate(value) if not isinstance(item, list)), len(value))
         parts = tuple(_part(item, _below(section, at), False) for at, item in enumerate(value[:count], start=1))
@@ -233,7 +233,7 @@ def _count(part: Part) -> int:
 
 
 def _leaves(part: Part) -> Iterator[Part]:
-    """Those of one mail: of a mail that is attached, that."""
+    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded."""
     if part.media_type.startswith("multipart/"):
         for below in part.parts:
             yield from _leaves(below)
@@ -241,7 +241,7 @@ def _leaves(part: Part) -> Iterator[Part]:
         yield part
 
 
-# ---------------------------------------------------------------- what of it is a document
+# ---------------------------------------------------------------- mail documents
 
 
 def _of_mail(body: Part, section: str, below: tuple[str, ...], size: int) -> Iterator[Document]:
@@ -265,7 +265,7 @@ def _of_mail(body: Part, section: str, below: tuple[str, ...], size: int) -> Ite
 
 
 def _of_attachment(part: Part, below: tuple[str, ...]) -> Iterator[Document]:
-    plain = part.encoding not in _ENCODED  # else what is told of its parts is of what is not decoded
+    plain = part.encoding not in _ENCODED  # the structure of an encoded mail describes its decoded text
     if part.parts and plain and len(below) <= DEEPEST:
         yield from _of_mail(part.parts[0], part.section, below, part.octets)
     else:
@@ -273,7 +273,8 @@ def _of_attachment(part: Part, below: tuple[str, ...]) -> Iterator[Document]:
 
 
 def _kept(part: Part, written: set[str], apart: set[str]) -> Iterator[Section | str]:
-    """Raises ValueError where nothing tells its parts apart."""
+    """Yield what to fetch of a mail without the parts in `apart`; the bodies of other attachments are left out too.
+    Raise ValueError if no boundary separates its parts."""
     if not part.media_type.startswith("multipart/"):
         yield from [Section(part.section)] if part.section in written else []
         return
@@ -288,7 +289,7 @@ def _kept(part: Part, written: set[str], apart: set[str]) -> Iterator[Section | 
 
 # ---------------------------------------------------------------- mail encodings
 #
-# The encodings that attachments are sent in, undone piece by piece. What is no sign of an encoding is passed over.
+# Transfer encodings of attachments, decoded piece by piece. Characters that are not part of an encoding are skipped.
 
 
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
@@ -303,7 +304,7 @@ def decoded_body(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What follows padding is read on: some programs encode in parts."""
+    """Decode base64 piece by piece. Reading goes on after padding, since some programs encode in parts."""
     held = b""
     for piece in pieces:
         *ended, held = _PADDING.split(held + piece.translate(None, _OTHER))
@@ -315,7 +316,8 @@ def _base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last(text: bytes) -> bytes:
-    """Of signs without their padding, of which a single one says nothing."""
+    """Decode the last signs, whose padding may be missing. A single sign left over is dropped, since it holds less than
+    a byte."""
     text = text[: len(text) - (len(text) % 4 == 1)]
     return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- site links
 #
-# Addresses of a site: which belong to a source, what their documents are named, what a page or sitemap links to.
+# Which addresses belong to a source, how their documents are named, and which addresses a page or sitemap links to.
 
 
 _LINK = re.compile(
@@ -57,12 +57,12 @@ _ENDINGS = {
     "text/markdown": (".md", ".markdown"),
     "text/plain": (".txt", ".text", ".md", ".rst", ".org", ".log", ".csv"),
 }
-"""What a name may end in that is of a media type; the first is added to one that does not."""
+"""Endings of names by media type. The first is added to a name that has none of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The pages of a source: those of one site whose path begins with `prefix`."""
+    """The pages of a source: those on one site whose path begins with `prefix`."""
 
     start: str
     site: tuple[str, str]
@@ -90,13 +90,13 @@ class Scope:
 
 
 def _site(url: str) -> tuple[str, str]:
-    """Scheme, and host with port; ("", "") of what is no address."""
+    """Return the scheme, and the host with its port; ("", "") for a text that is not an address."""
     scheme, host, port = server_of(url)
     return scheme, f"{host}:{port}" if scheme else ""
 
 
 def named(scope: Scope, url: str, media_type: str) -> str:
-    """The name of a page's document: its path below the source's, with the ending of what it is."""
+    """Name a page's document: its path below the source's, with an ending for its media type."""
     parts = urlsplit(url)
     path = unquote(parts.path)[len(scope.prefix) :] if parts.path.startswith(scope.prefix) else ""
     if not path or path.endswith("/"):
@@ -109,14 +109,15 @@ def named(scope: Scope, url: str, media_type: str) -> str:
 
 
 def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
-    """Addresses below the source's that a page of HTML links to, each once and in order, and no more than `most`."""
+    """Return the addresses below the source's that an HTML page links to, each once and in order, at most `most` of
+    them."""
     text = body.decode("utf-8", "replace")
     found: dict[str, None] = {}
     for match in _LINK.finditer(text):
         link = html.unescape(match[1] or match[2] or match[3] or "").strip()
         try:
             target = urldefrag(urljoin(url, link)).url
-        except ValueError:  # a host in brackets that is none
+        except ValueError:  # a host in brackets that is not an IP address
             continue
         if scope.has(target):
             found[target] = None
@@ -126,8 +127,8 @@ def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
 
 
 def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[str]]:
-    """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): no
-    more than `most` of each. Raise ValueError where it cannot be unpacked, or is longer than it may be."""
+    """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): at
+    most `most` of each. Raise ValueError if it cannot be unpacked, or is too long."""
     if body.startswith(_GZIP):
         body = _unpacked(body)
     text = body.decode("utf-8", "replace")
@@ -139,7 +140,7 @@ def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[
 
 
 def _unpacked(body: bytes) -> bytes:
-    """Return what a gzip file holds, once: what is packed within it is not unpacked."""
+    """Unpack a gzip file once: gzip data within it is not unpacked."""
     unpacking = zlib.decompressobj(wbits=31)
     try:
         made = unpacking.decompress(body, _MOST_OF_A_SITEMAP)
@@ -154,7 +155,7 @@ def _unpacked(body: bytes) -> bytes:
 
 # ---------------------------------------------------------------- site client
 #
-# Requests to one site: bounded in time and bytes, redirects within the site alone, nothing asked of another host.
+# One site's pages over HTTP: the limits in time and bytes, and which redirects are followed.
 
 
 _MOST_REDIRECTS = 5
@@ -162,18 +163,18 @@ _ATTEMPTS = 2
 _AT_ONCE = 4
 _ANSWER_PIECE = 1 << 16
 SECONDS = 60.0
-"""That one page may take."""
+"""Most seconds for one page with all its bytes, so that a slow server cannot hold up a listing."""
 MOST_BYTES = 128 << 20
 
 
 class Unreached(Exception):
-    """No answer, or none that ends; the message says why."""
+    """Raised if there is no answer, or none within the limits; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`unread`: it is of a kind that nobody reads, so its body was not asked for. `url` is where redirects led; one to
-    another site is not followed, and is `url` then."""
+    """An answer of the site. `unread` is true if no parser reads this media type, so its body was not fetched. `url` is
+    the address after redirects; a redirect to another site is not followed, and its target is `url` then."""
 
     url: str
     status: int
@@ -185,10 +186,10 @@ class Answer:
 
 
 class SiteClient:
-    """Safe in several threads."""
+    """A client of one site, safe to use in several threads."""
 
     name = "pincite"
-    """The robot that robots.txt may speak of."""
+    """The user agent that robots.txt may name."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope, self._lock, self._next = scope, Lock(), 0.0
@@ -197,15 +198,15 @@ class SiteClient:
         self._session.headers["Accept"] = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
 
     def pause(self, seconds: float) -> None:
-        """Keeps so long between two pages, whichever threads ask for them."""
+        """Keep this many seconds between two pages, whichever threads ask for them."""
         if seconds:
             with self._lock:
                 time.sleep(max(0.0, self._next - time.monotonic()))
                 self._next = time.monotonic() + seconds
 
     def get(self, url: str, etag: str = "", modified: str = "", most: int = 0, packed: bool = False) -> Answer:
-        """Return a page, where it is not what the tags are of: at most `most` bytes of it (MOST_BYTES), and with
-        `packed` as a file that may be a gzip file. Raise Unreached."""
+        """Fetch a page unless it is still the one with these tags: at most `most` bytes (MOST_BYTES if 0). With
+        `packed`, a gzip file is kept packed. Raise Unreached."""
         asked = {"If-None-Match": etag, "If-Modified-Since": modified}
         headers = {name: value for name, value in asked.items() if value}
         for _ in range(_MOST_REDIRECTS + 1):
@@ -256,7 +257,7 @@ class SiteClient:
 
 
 def _bounded(response: requests.Response, most: int) -> bytes:
-    """Return the body as it was sent. Raise Unreached where it is longer than it may be."""
+    """Return the body as it was sent. Raise Unreached if it is too long."""
     pieces, size = [], 0
     for piece in response.raw.stream(_ANSWER_PIECE, decode_content=False):
         pieces.append(piece)
@@ -268,27 +269,24 @@ def _bounded(response: requests.Response, most: int) -> bytes:
 
 # ---------------------------------------------------------------- site
 #
-# Pages of a site below an address, found by their links or by its sitemap. robots.txt is obeyed, nothing of another
-# host is asked for, and redirects are followed within the site alone.
-#
-# A page that cannot be had now keeps its place in the listing, and what it linked to when it last could be: it fails as
-# a document, and nothing counts as gone for it.
+# The order in which a site is crawled, what robots.txt lets it read, and what is kept from one listing to the next.
 
 
 _PAGE_PIECE = 1 << 20
 _PAGE = 64
 _MOST_SITEMAPS = 100
 MOST_OF_ROBOTS = 512 << 10
-"""Bytes of a robots.txt; RFC 9309 asks for 500 KB at least. What is past them may forbid something."""
+"""Most bytes of a robots.txt, since RFC 9309 asks for 500 KB at least. A longer file is refused: what follows might
+forbid pages."""
 MOST_LINKS = 10_000_000
-"""Links between the pages of a site, which are kept for when a page fails."""
+"""Most links between the pages of a site. They are kept in memory and on the disk, for when a page fails."""
 _DELAYED = 1
-"""Pages at once where robots.txt asks for a delay."""
+"""Pages read at once if robots.txt asks for a delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is known of a page: `revision` is a hash of its bytes; `fault` says why it cannot be had now."""
+    """A page as it is known: `revision` is a hash of its bytes; `fault` says why it cannot be fetched now."""
 
     url: str
     uri: str
@@ -301,8 +299,8 @@ class Page:
 
 
 def connect(address: Address) -> SiteSource:
-    """Options: `most`, the pages after which a listing is given up (10000); `sitemap`, an address that names the
-    pages, in place of their links."""
+    """Connect to a site. Options: `most`, the number of pages after which a listing is given up (10000); `sitemap`, an
+    address of a sitemap that names the pages, to read in place of their links."""
     options = options_of(address, most="10000", sitemap=None)
     if not options["most"].isdigit() or not int(options["most"]):
         raise SettingsError(f"source {address.name!r}: its option most is a number of pages")
@@ -347,7 +345,7 @@ class SiteSource:
                     if links > MOST_LINKS:
                         raise self._fault(f"its pages have over {MOST_LINKS} links", "name less of it")
                     found |= {link: None for page in pages for link in page.links if link.rstrip("/") not in seen}
-                    if len(found) > 2 * self._most:  # each may be there with a slash at its end and without
+                    if len(found) > 2 * self._most:  # each may be there with and without a slash at its end
                         raise self._too_many()
                     yield [entry for page in pages if (entry := self._taken(page))]
                 level = [] if self._sitemap else list(found)
@@ -357,18 +355,18 @@ class SiteSource:
         return self._fault(f"it has more than {self._most} pages", "raise its option most, or name less of it")
 
     def _taken(self, page: Page) -> Entry | None:
-        """The page as an entry; None where a redirect led to one that is there already."""
+        """Return the page as an entry; None if a redirect led to a page that is listed already."""
         if page.url in self._now:
             return None
         uri = page.uri
-        if uri in self._urls:  # two addresses that make one name
+        if uri in self._urls:  # two addresses that give one name
             stem, dot, ending = uri.rpartition(".")
             uri = f"{stem}~{bytes_hash(page.url.encode())[:8]}{dot}{ending}"
         self._now[page.url], self._urls[uri] = page, page.url
         return Entry(uri, page.revision, page.size)
 
     def _unseen(self, urls: Iterable[str], seen: set[str]) -> list[str]:
-        """Those that are below the address and were not met before, with and without a slash at the end."""
+        """Return the addresses that are in scope and not met before; a slash at the end makes no difference."""
         found = []
         for url in urls:
             if len(seen) > self._most:
@@ -423,7 +421,8 @@ class SiteSource:
         return found
 
     def _visit(self, url: str, known: dict[str, Page], delay: float) -> Page | None:
-        """A page as it is now, what it was where it cannot be had; None where there is none."""
+        """Fetch a page. If it cannot be fetched, return it with its earlier links and the fault; None if it is gone or
+        outside the scope."""
         self._client.pause(delay)
         before = known.get(url)
         try:
@@ -442,7 +441,7 @@ class SiteSource:
         revision = bytes_hash(answer.body)
         (self._bodies / revision).write_bytes(answer.body)
         linking = uri.endswith((".html", ".htm", ".xhtml"))
-        # One more than there may be pages is as good as all: the listing is given up.
+        # One link more than the limit of pages is enough: the listing is given up then.
         links = links_of(answer.body, answer.url, self._scope, self._most + 1) if linking else ()
         shared = tuple(self._linked.setdefault(link, link) for link in links)  # most pages link to the same ones
         return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, shared)
@@ -452,7 +451,8 @@ class SiteSource:
         return Page(url, uri, f"failing: {fault}", links=before.links if before else (), fault=fault)
 
     def _read_known(self) -> dict[str, Page]:
-        """Of the last whole listing; what cannot be read is asked for anew."""
+        """Return the pages of the last complete listing; none if they cannot be read, so that every page is fetched
+        again."""
         with suppress(OSError, ValueError, TypeError, KeyError):
             rows = json.loads(self._known_file.read_text(encoding="utf-8"))
             pages = [Page(**{**row, "links": tuple(row["links"])}) for row in rows]
@@ -462,7 +462,7 @@ class SiteSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """What changed was read when it was listed."""
+        """Do nothing: changed pages were fetched during the listing."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         page = self._now.get(self._urls.get(entry.uri, ""))

@@ -1,7 +1,8 @@
-"""The protocol of a connector to a source, and the connector that reads each scheme of addresses.
+"""The protocol of a connector to a source, the limits that every connector is held to, and which connector reads each
+scheme of addresses.
 
-`tests/support/source_contract.py` tries the protocol on each connector. Connectors are built in, or come from
-installed packages by the entry-point group `pincite.sources`.
+`tests/support/source_contract.py` tries the protocol on each connector. Connectors are built in, or come from installed
+packages by the entry-point group `pincite.sources`.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from pipelines.settings.sources import SourceSettings
 
 # ---------------------------------------------------------------- source
 #
-# What a source that is no folder must do. tests/support/source_contract.py tries it on each.
+# The protocol of a source that is not a folder, and its limits.
 
 
 LONGEST = 16_384
-"""Characters of a name or a revision. A name that is too long for a file is named; one past this is no name."""
+"""Most characters of a name or a revision. A name that is too long for a file system is reported by document; a longer
+one than this fails the listing."""
 MOST_TEXT = 4 << 30
-"""Characters of all names and revisions of a listing, which is kept on the disk."""
+"""Most characters of all names and revisions of a listing, since they are kept on the disk."""
 MOST_EMPTY = 10_000
-"""Pages without an entry, one after the other, after which a listing is taken for one without end."""
+"""Most pages without an entry, one after the other. A listing with more is taken to be endless."""
 LISTING_SECONDS = 172_800.0
-"""Seconds that a listing may take: two days, since a site may ask for ten seconds between two of 10,000 pages."""
+"""Most seconds that a listing may take: two days, since a site may ask for ten seconds between each two of 10,000
+pages."""
 READING_SECONDS = 3600.0
-"""Seconds that one entry may take."""
+"""Most seconds that reading one entry may take, so that a slow server cannot hold up a run."""
 _MOST_BYTES = 1 << 62
 _LONGEST_TOLD = 300
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -43,10 +46,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file of a source. `uri` is its name as that of a file in a folder; `revision` changes whenever its bytes do,
-    and equal ones fetch nothing; `size` in bytes where it is known.
+    """One file of a source. `uri` is its name, as in a folder; `revision` changes whenever its bytes do, and a file
+    with an equal one is not fetched again; `size` is in bytes, if it is known.
 
-    What else is known of a document (title, groups) is an entry of its own, the side-car `uri.meta.yaml`."""
+    More about a document (title, groups) is an entry of its own, the side-car `uri.meta.yaml`."""
 
     uri: str
     revision: str
@@ -54,38 +57,39 @@ class Entry:
 
 
 class Source(Protocol):
-    """Reads only, holds no more than a page of its listing, and waits for nothing without a limit.
+    """A source, which is only read. It holds at most a page of its listing, and waits for nothing without a limit.
 
-    Every method raises SourceError, which names the source's setting and the remedy and repeats no secret, where the
-    source as a whole cannot be used."""
+    Every method raises SourceError if the source as a whole cannot be used. The error names the source's setting and
+    the remedy, and repeats no secret."""
 
     at_once: int
-    """Entries that may be read at the same time, by as many threads."""
+    """Entries that may be read at the same time, each by a thread of its own."""
 
     def entries(self) -> Iterator[Sequence[Entry]]:
-        """All entries, in pages. Coming to its end says that they are all: a page that fails is a SourceError."""
+        """Yield all entries, in pages. Reaching the end means that the listing is complete: a page that fails is a
+        SourceError."""
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Told which entries are read next, by one thread, so that they can be asked for together."""
+        """Take note of the entries that are read next, so that they can be fetched together. One thread calls this."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
-        """The bytes of an entry, in pieces, of which not all may be asked for. Raises DocumentError: `changed` where it
-        has another revision by now, `unreadable` where it cannot be read."""
+        """Yield the bytes of an entry, in pieces; the caller may stop early. Raise DocumentError: `changed` if it has
+        another revision by now, `unreadable` if it cannot be read."""
 
     def close(self) -> None: ...
 
 
 @runtime_checkable
 class TellsMemberships(Protocol):
-    """A source that knows who is behind the principals of its documents, beside what it lists."""
+    """A source that knows who is behind the principals of its documents, beside its listing."""
 
     def memberships(self) -> Iterable[tuple[str | None, str | None]] | None:
-        """All pairs of a principal and a group of askers; None where its settings do not ask for them. Raises
-        SourceError, also in the middle."""
+        """Return all pairs of a principal and a group of askers; None if its settings do not ask for them. Raise
+        SourceError, also in the middle of the pairs."""
 
 
 class CheckedSource:
-    """A source whose listing and reading come to an end and fail by name, whatever its connector or server does."""
+    """A source whose listing and reading end, and fail by name, whatever its connector or server does."""
 
     def __init__(self, name: str, source: Source) -> None:
         self._name, self._source, self.at_once = name, source, source.at_once
@@ -108,7 +112,7 @@ class CheckedSource:
                 yield page
         except PinciteError:
             raise
-        except Exception as error:  # what libraries raise of an answer that they cannot read has no common base
+        except Exception as error:  # libraries raise errors without a common base for an answer that they cannot read
             raise self._fault(f"its listing cannot be read: {_told(error)}") from error
 
     def prepare(self, entries: Sequence[Entry]) -> None:
@@ -143,7 +147,7 @@ class CheckedSource:
 
 
 class CheckedTelling(CheckedSource):
-    """One that tells memberships too."""
+    """A checked source that has memberships too."""
 
     _source: TellsMemberships  # type: ignore[assignment]
 
@@ -157,7 +161,7 @@ def checked(name: str, source: Source) -> Source:
 
 
 def _problem(entry: Entry) -> str:
-    """Return what is wrong with an entry; "" for a sound one."""
+    """Say what is wrong with an entry; "" if it is sound."""
     if not isinstance(entry.uri, str) or not isinstance(entry.revision, str) or not entry.revision:
         return "an entry without a name or a revision"
     if len(entry.uri) > LONGEST or len(entry.revision) > LONGEST:
@@ -174,25 +178,25 @@ def _told(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a source is, by its settings: the address without its query, and the query's values with `options`."""
+    """The place of a source, by its settings: the address without its query, and the query's values with `options`."""
 
     name: str
     url: str
     options: dict[str, str]
     folder: Path
-    """Of its own, in the state, for what it keeps between runs."""
+    """The source's own folder in the state, for files that it keeps between runs."""
 
 
 Connect = Callable[[Address], Source]
-"""Has an attribute `named_by_strangers`, true, where people who are not trusted choose the names of its entries: no
-entry then says who may find it or another.
+"""A function that connects to the source at an address. It has an attribute `named_by_strangers`, true, if people who
+are not trusted choose the names of the source's entries. No entry then says who may find it or another.
 
-Raises SettingsError where an option is missing or cannot be meant, SourceError where nothing is there."""
+It raises SettingsError if an option is missing or not valid, SourceError if nothing is there."""
 
 
 # ---------------------------------------------------------------- registry
 #
-# Which connector reads which scheme: the built-in ones, and those of the entry-point group `pincite.sources`.
+# The connector of each scheme: built in, or from the entry-point group `pincite.sources`.
 
 
 GROUP = "pincite.sources"
@@ -219,7 +223,7 @@ _STRANGERS = ("mail", "site")
 
 
 def schemes() -> list[str]:
-    """All that can be read here."""
+    """Return all schemes that can be read here, sorted."""
     return sorted({*_BUILT_IN, *(item.name for item in _installed())})
 
 
@@ -228,16 +232,16 @@ def _installed() -> list[EntryPoint]:
 
 
 def named_by_strangers(scheme: str) -> bool:
-    """Return whether people who are not trusted choose the names in a source. No file of it has a say in who finds it
-    or another: only the source's own groups restrict. A connector of a package says so by an attribute
-    `named_by_strangers` of what its entry point names."""
+    """Return whether people who are not trusted choose the names in a source. If so, no file of it has a say in who
+    finds it or another: only the source's own groups restrict. A connector of a package says so by an attribute
+    `named_by_strangers` of the object that its entry point names."""
     if not scheme or scheme in _BUILT_IN:
         return _BUILT_IN.get(scheme) in _STRANGERS
     return any(getattr(item.load(), "named_by_strangers", False) for item in _installed() if item.name == scheme)
 
 
 def require_known(source: SourceSettings) -> None:
-    """Raises SettingsError where no connector reads the source's scheme."""
+    """Raise SettingsError if no connector reads the source's scheme."""
     if source.scheme not in schemes():
         near = difflib.get_close_matches(source.scheme, schemes(), n=1)
         hint = f"did you mean {near[0]}://?" if near else f"known: {', '.join(schemes())}, or a folder"
@@ -245,9 +249,9 @@ def require_known(source: SourceSettings) -> None:
 
 
 def connect(source: SourceSettings, folder: Path) -> Source:
-    """The source at an address; `folder` is its own place in the state.
+    """Connect to the source of these settings; `folder` is its own place in the state.
 
-    Raises SettingsError and SourceError."""
+    Raise SettingsError or SourceError."""
     require_known(source)
     url, _, query = source.path.partition("?")
     try:
@@ -275,9 +279,9 @@ def _connector(scheme: str) -> Connect:
 
 
 def options_of(address: Address, **known: str | None) -> dict[str, str]:
-    """The options of an address over what each is when it is left out, "" where None.
+    """Return the options of an address, with the default of each that is left out ("" for None).
 
-    Raises SettingsError for one that the source does not have."""
+    Raise SettingsError for an option that the source does not have."""
     for name in address.options:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

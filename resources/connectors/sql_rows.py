@@ -1,8 +1,8 @@
-"""Rows of a Postgres database, each a document: of a query that gives `id`, and `text` or `bytes`.
+"""Rows of a Postgres database as documents: each row of a query that gives `id`, and `text` or `bytes`.
 
-`title`, `effective_date`, `version`, `groups` and `principals` say what a side-car does, and any other column is
-metadata. A row of which neither `groups` nor `principals` says anything is withheld: leave the columns out where
-everyone may find all. The password comes from PGPASSWORD or the password file.
+`title`, `effective_date`, `version`, `groups` and `principals` have the meaning that they have in a side-car, and any
+other column is metadata. A row whose `groups` and `principals` are all blank is withheld: leave the columns out if
+everyone may find all rows. The password comes from PGPASSWORD or the password file.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 _PAGE = 1000
 _PIECE = 1 << 20
 _MILLISECONDS = 600_000
-"""Of one statement, which the server is told to keep to."""
+"""Milliseconds after which the server must cancel a statement."""
 SECONDS = 660.0
-"""Seconds after which a server that does not keep to it, and says nothing, is left."""
+"""Seconds after which the connection to a server that ignores this limit, and sends nothing, is closed."""
 _CONTENT = ("text", "bytes")
 _OF_DOCUMENT = ("title", "effective_date", "version", *RESTRICTING)
 _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
 
 
 def connect(address: Address) -> RowsSource:
-    """Options: `query`; `id`, the column that names a row; `revision`, one that changes whenever the row does (left
-    out, a hash of the row); `format` of the documents, as the ending of a file (txt); `memberships`, a query that gives
-    `principal` and `group`; those of libpq that say how the server is reached."""
+    """Connect to a database. Options: `query`; `id`, the column that names a row; `revision`, a column that changes
+    whenever the row does (if left out, a hash of the row); `format` of the documents, as the ending of a file (txt);
+    `memberships`, a query that gives `principal` and `group`; those of libpq that say how the server is reached."""
     import psycopg
 
     own = {"query": None, "id": "id", "revision": None, "format": "txt", "memberships": None}
@@ -69,7 +69,8 @@ def connect(address: Address) -> RowsSource:
 
 
 class RowsSource:
-    """One entry a row, and one for its side-car where the query says more than the text."""
+    """A source with one entry for each row, and one for its side-car if the query gives more columns than the
+    content."""
 
     at_once = 8
 
@@ -124,14 +125,14 @@ class RowsSource:
 
     @property
     def _described(self) -> list[str]:
-        """Columns that say more of a document than what is in it."""
+        """Return the columns that describe a document and are not its content."""
         own = {self._options["id"], self._options["revision"], self._content}
         return [name for name in self._columns if name not in own]
 
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Rows are asked for together, and put on the disk one by one."""
+        """Fetch the rows together, and write them to the disk one by one."""
         self._ready.clear()
         ids = {self._identity(entry.uri) for entry in entries}
         with self._asked("rows", {"ids": sorted(ids)}, **self._named) as rows:
@@ -202,7 +203,7 @@ class RowsSource:
 
     @contextmanager
     def _asked(self, name: str, values: dict[str, Any] | None = None, **named: Any) -> Iterator[Any]:
-        """A cursor at the server, in a transaction of its own."""
+        """Open a cursor at the server, in a transaction of its own."""
         import psycopg
 
         try:
@@ -216,7 +217,7 @@ class RowsSource:
 
 @contextmanager
 def _within(connection: Connection[Any]) -> Iterator[None]:
-    """Hang up where what is asked within is not answered in time. psycopg waits for as long as a server is there."""
+    """Hang up if a statement within is not answered in time. psycopg waits for as long as the server is there."""
 
     def hang_up() -> None:
         with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as held:
@@ -234,7 +235,8 @@ def _within(connection: Connection[Any]) -> Iterator[None]:
 
 
 def _side_car(values: dict[str, Any]) -> bytes:
-    """What is to restrict and is blank stays blank, which withholds the row; but for one beside one that is not."""
+    """Write a side-car. A restricting column that is blank stays blank, which withholds the row, unless another one has
+    a value."""
     import yaml
 
     restricted = any(values.get(name) for name in RESTRICTING)

@@ -1,8 +1,8 @@
-"""One file at an address, or those that a manifest there names, all on one server.
+"""One file at an address, or the files that a manifest there names, all on one server.
 
-A manifest is text, a line each: an address, or what sha256sum writes, a hash and an address; or it is JSON, a list of
-addresses and of objects with `url`, and with `name`, `revision` or `sha256` where they are known. Addresses may be
-relative to it.
+A manifest is text with one file a line: an address, or a hash and an address as sha256sum writes them. It may also be
+JSON: a list of addresses and of objects with `url`, and with `name`, `revision` or `sha256` if they are known.
+Addresses may be relative to it.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ if TYPE_CHECKING:
     import requests
 
 MOST_BYTES = 64 << 20
-"""Of a manifest."""
+"""Most bytes of a manifest, which is held in memory."""
 MOST_UNTOLD = 256 << 20
-"""Of a file that is read to know whether it changed, since its server tells nothing of it."""
+"""Most bytes of a file that is downloaded in a listing to see whether it changed, since its server gives neither an
+ETag nor a date."""
 _AT_ONCE = 8
 _PAGE = 256
 _SUM = re.compile(r"([0-9a-fA-F]{64}) [ *](\S.*)")
 _HASH = re.compile(r"[0-9a-fA-F]{64}")
 _HASHED, _GIVEN, _FAILS = _TOLD = ("sha256:", "revision:", "failing: ")
-"""What a revision begins with that is not of the server's."""
+"""Prefixes of revisions that do not come from the server."""
 _FAILING = 20
-"""Files of which all that are asked for together fail, after which the source counts as failing."""
+"""Fewest files in a page for the source to count as failing if all of them fail."""
 _REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC names, or by its option token"
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """`revision` and `name` are "" where the manifest says none."""
+    """A file to read. `revision` and `name` are "" if the manifest does not give them."""
 
     url: str
     revision: str = ""
@@ -59,8 +60,8 @@ class _File:
 
 
 def connect(address: Address) -> WebFilesSource:
-    """Options: `manifest` (true where the address is that of a list of files), `token`, the name of an environment
-    variable that has a bearer token."""
+    """Connect to an address. Options: `manifest` (true if the address is a list of files), `token`, the name of an
+    environment variable that has a bearer token."""
     options = options_of(address, manifest="false", token=None)
     if options["manifest"] not in ("true", "false"):
         raise SettingsError(f"source {address.name!r}: its option manifest is true or false")
@@ -71,8 +72,8 @@ def connect(address: Address) -> WebFilesSource:
 
 
 class WebFilesSource:
-    """The revision is what the manifest says, else the server's ETag, else when it was modified and its size, else a
-    hash of the file."""
+    """A source of files at addresses. A file's revision is the manifest's, else the server's ETag, else the time of its
+    last change with its size, else a hash of the file."""
 
     at_once = _AT_ONCE
 
@@ -96,7 +97,7 @@ class WebFilesSource:
             raise fault(self._address, error, "See that its addresses are right, and try again") from None
 
     def _entry(self, file: _File) -> Entry:
-        """One of a manifest that cannot be had now fails as a document, and keeps its place."""
+        """Look a file up. One in a manifest that cannot be fetched now keeps its place, and fails as a document."""
         uri = file.name or self._named(file.url)
         self._urls[uri] = file.url
         if file.revision:
@@ -109,12 +110,13 @@ class WebFilesSource:
             return Entry(uri, f"{_FAILS}{error}")
 
     def _named(self, url: str) -> str:
-        """The path, from the folder of the manifest where the file is below it."""
+        """Return a file's path, relative to the manifest's folder if the file is below it."""
         path, folder = unquote(urlsplit(url).path), unquote(urlsplit(self._address.url).path).rpartition("/")[0] + "/"
         return path.removeprefix(folder).lstrip("/")
 
     def _looked_at(self, uri: str, url: str) -> Entry:
-        """By HEAD; by the head of a GET where the server does not know that, or tells nothing by it."""
+        """Ask with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag nor a date; hash the file
+        if GET gives neither."""
         for method in ("HEAD", "GET"):
             with self._client.asked(method, url) as response:
                 self._require_known(url, response)
@@ -144,7 +146,7 @@ class WebFilesSource:
         return found
 
     def _require_known(self, url: str, response: requests.Response) -> None:
-        """Raises SourceError where the server wants to know who asks."""
+        """Raise SourceError if the server asks for credentials."""
         if response.status_code == 401:
             raise fault(self._address, _answers(url, response), _REMEDY, credentials=True)
 
@@ -156,7 +158,7 @@ class WebFilesSource:
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Each is a request of its own."""
+        """Do nothing: each file is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         url, asked = self._urls.get(entry.uri, ""), entry.revision

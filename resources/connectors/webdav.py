@@ -1,7 +1,7 @@
-"""A folder of a WebDAV server, as Nextcloud, ownCloud and many drives are: listed folder by folder, each by a PROPFIND
-of depth 1, of whose answer no more is held than an entry.
+"""A folder of a WebDAV server, such as Nextcloud, ownCloud and many drives, as a source.
 
-Of an answer only names of files directly in the folder that was asked for count, so that no server leads elsewhere.
+It is listed folder by folder, each by a PROPFIND of depth 1; at most one entry of an answer is held at a time. Only
+names directly in the folder that was asked for count, so that no server leads elsewhere.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 MOST_BYTES = 256 << 20
-"""Of the listing of one folder."""
+"""Most bytes of the listing of one folder."""
 MOST_OF_ONE = 4 << 20
-"""Of one entry in it."""
+"""Most bytes of one entry in a listing, which is held in memory."""
 MOST_FOLDERS = 1_000_000
 LONGEST_NAME = 4096
-"""Characters of the name of a file or folder; no disk takes more than 255 bytes."""
+"""Most characters of the name of a file or folder; no disk takes more than 255 bytes."""
 DEEPEST = 100
-"""Folders within each other."""
+"""Most levels of folders, so that a folder that contains itself ends."""
 _AT_ONCE = 8
 _PAGE = 1000
 _DAV = "{DAV:}"
@@ -38,14 +38,15 @@ _REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC
 
 
 def connect(address: Address) -> WebdavSource:
-    """Options: `token`, the name of an environment variable that has a bearer token."""
+    """Connect to a folder. Options: `token`, the name of an environment variable that has a bearer token."""
     options = options_of(address, token=None)
     url = address.url.removeprefix("webdav+")
     return WebdavSource(address, f"{url.rstrip('/')}/", HttpClient(address, url, options["token"]))
 
 
 class WebdavSource:
-    """The revision is the file's ETag, else when it was modified and its size."""
+    """A source of files in a WebDAV folder. The revision is the file's ETag, else the time of its last change with its
+    size."""
 
     at_once = _AT_ONCE
 
@@ -72,7 +73,7 @@ class WebdavSource:
         yield page
 
     def _folder(self, folder: str) -> Iterator[tuple[str, Entry | None]]:
-        """Names in a folder, each with its entry; None of a folder."""
+        """Yield the names in a folder, each with its entry; None for a folder."""
         url = self._root + quote(folder)
         if folder.count("/") > DEEPEST:
             raise self._fault(Unreached(f"{folder}: over {DEEPEST} folders are within each other"))
@@ -85,7 +86,8 @@ class WebdavSource:
                 for element in _responses(body_of(response, MOST_BYTES)):
                     parts = _parts(joined(url, (element.findtext(f"{_DAV}href") or "").strip()))
                     found = found or parts == own
-                    # Another depth than was asked for is no matter: every folder is asked for itself.
+                    # A server may ignore the depth: entries that are deeper are skipped, since every folder is listed
+                    # by its own request.
                     if parts[:-1] == own:
                         if len(parts[-1]) > LONGEST_NAME:
                             raise Unreached(f"{folder or 'the folder'}: it lists a name of {len(parts[-1])} characters")
@@ -112,13 +114,13 @@ class WebdavSource:
         )
         if not etag and not modified:
             raise Unreached(f"{folder}{name}: the server tells neither getetag nor getlastmodified of it")
-        tag = etag if '"' in etag or not etag else f'"{etag}"'  # some servers leave its quotes out here alone
+        tag = etag if '"' in etag or not etag else f'"{etag}"'  # some servers leave out the quotes, here only
         return name, Entry(folder + name, tag or f"{modified} {length}", length_of(length))
 
     # ------------------------------------------------------------ reading
 
     def prepare(self, entries: Sequence[Entry]) -> None:
-        """Each is a request of its own."""
+        """Do nothing: each file is a request of its own."""
 
     def read(self, entry: Entry) -> Generator[bytes]:
         try:
@@ -148,12 +150,13 @@ class WebdavSource:
 
 
 def _parts(url: str) -> list[str]:
-    """Of a path, so that what is written otherwise is the same, and an escaped slash is no other part."""
+    """Split the path of an address into its parts, unquoted: equal paths compare equal however they are escaped, and an
+    escaped slash does not split a part."""
     return [unquote(part) for part in urlsplit(url).path.rstrip("/").split("/")]
 
 
 def _responses(pieces: Iterator[bytes]) -> Iterator[_Element]:
-    """The `response` elements of a multistatus, each forgotten after it was looked at. Raises Unreached."""
+    """Yield the `response` elements of a multistatus, and drop each after it was read. Raise Unreached."""
     from lxml import etree
 
     parser = etree.XMLPullParser(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- backfill runs
-#
-# The runs of a backfill, and which of them failed for good.
 
 
 _RETRIES = "dagster/parent_run_id"
@@ -40,9 +38,9 @@ _ENDED = frozenset({dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg
 
 @dataclass(frozen=True, slots=True)
 class BackfillRun:
-    """`retries` is the run that it is another attempt at, the `attempt`-th after the first; `assets` what it makes;
-    `will_retry` whether Dagster means to try a run again that failed, None while it has not decided; `lost` whether it
-    meant to and never did."""
+    """A run of a backfill. `retries` is the id of the run that it repeats, as the `attempt`-th attempt after the first;
+    `assets` are what it makes. `will_retry` says whether Dagster will repeat it if it failed, None while that is not
+    decided. `lost` is true if Dagster meant to repeat it and never did."""
 
     run_id: str
     status: dg.DagsterRunStatus
@@ -54,7 +52,7 @@ class BackfillRun:
 
     @property
     def waiting(self) -> bool:
-        """Whether no worker has taken it yet."""
+        """Say whether no worker has taken it yet."""
         return self.status in _WAITING
 
     @property
@@ -71,7 +69,7 @@ class BackfillRun:
 
 
 def runs_of(instance: DagsterInstance, backfill_id: str) -> list[BackfillRun]:
-    """All, the earliest first."""
+    """Return all runs of a backfill, the earliest first."""
     records = instance.get_run_records(dg.RunsFilter(tags={"dagster/backfill": backfill_id}), ascending=True)
     return [_seen_run(record.dagster_run) for record in records]
 
@@ -80,13 +78,13 @@ def _seen_run(run: dg.DagsterRun) -> BackfillRun:
     number = run.tags.get(_NUMBER, "0")
     assets = tuple(sorted(key.to_user_string() for key in run.asset_selection or ()))
     retries = run.tags.get(_RETRIES, "")
-    attempt = int(number) if number.isdecimal() and len(number) < 10 else 0  # whoever launches a run writes its tags
+    attempt = int(number) if number.isdecimal() and len(number) < 10 else 0  # anyone can write tags to a run
     return BackfillRun(run.run_id, run.status, assets, retries, attempt, _will_retry(run), _LOST in run.tags)
 
 
 def _will_retry(run: dg.DagsterRun) -> bool | None:
-    """By what is noted at the run: whether runs are tried again is a setting of the daemon's instance, which the one at
-    hand may leave out."""
+    """Say whether Dagster will repeat a failed run, from its tag; None if that is not decided. The setting itself
+    cannot be read here: it belongs to the daemon's instance, whose file this process may not have."""
     decided = run.tags.get(_WILL_RETRY)
     if run.status != dg.DagsterRunStatus.FAILURE:
         return False
@@ -94,10 +92,10 @@ def _will_retry(run: dg.DagsterRun) -> bool | None:
 
 
 def closed_early(runs: Sequence[BackfillRun]) -> bool:
-    """Whether a backfill that Dagster closed as failed was closed too early, in one of two ways. It reads what is made
-    before it asks which runs are in progress, and then takes what another attempt at a run made in that moment for
-    missing; and it may look between a run's failure and its own note that the run is to be tried again, after which
-    nobody tries, as the backfill is closed."""
+    """Say whether Dagster closed a failed backfill too early, which happens in two ways. Dagster reads the finished
+    assets before it asks which runs are in progress, and so can take for missing what a repeated run finished in
+    between. It can also look between a run's failure and its own note that the run will be repeated; nothing repeats it
+    then, since the backfill is closed."""
     return bool(runs) and not failed_for_good(runs) and not any(run.cancelled for run in runs)
 
 
@@ -107,41 +105,38 @@ def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
 
 
 def not_tried_again(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Those that failed, and of which there is no later attempt."""
+    """Return the failed runs that no later attempt follows."""
     tried_again = {run.retries for run in runs}
     return [run for run in runs if run.failed and run.run_id not in tried_again]
 
 
 def lost_retries(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
-    """Return the failed runs that Dagster means to try again, if no run of the backfill is under way.
+    """Return the failed runs that Dagster means to repeat, if no run of the backfill is under way.
 
-    Dagster stores a run's failure first and its status after that (`handle_new_event`). Its daemon passes over a failed
-    run that it sees between the two, and never looks at it again, but the backfill waits for the next attempt."""
+    Dagster stores a run's failure first and its status after that (`handle_new_event`). Its daemon skips a failed run
+    that it sees between the two, and never looks at it again, yet the backfill waits for the next attempt."""
     if not all(run.ended for run in runs):
         return []
     return [run for run in not_tried_again(runs) if run.will_retry]
 
 
 def give_up(instance: DagsterInstance, run: BackfillRun) -> None:
-    """Note at a run that there will be no other attempt, so that Dagster closes its backfill."""
+    """Mark a run as one without another attempt, so that Dagster closes its backfill."""
     instance.add_run_tags(run.run_id, {_WILL_RETRY: "false", _LOST: "true"})
 
 
 # ---------------------------------------------------------------- backfills
-#
-# A backfill of all assets, put into Dagster's storage as its webserver does, and what becomes of it; Dagster's daemon
-# makes the runs. With storage.py the only module that imports what is private to Dagster: nothing public starts a
-# backfill (dagster#13852). tests/dagster/test_backfills.py holds what is used here.
 
 
 _UNDER_WAY = (BulkActionStatus.REQUESTED, BulkActionStatus.CANCELING, BulkActionStatus.FAILING)
 _DAEMONS = ("BACKFILL", "QUEUED_RUN_COORDINATOR")
-"""Those without which a backfill stands still, where the instance has them."""
+"""Daemons that a backfill cannot go on without, if the instance has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """`began` is seconds since 1970; `error` what Dagster could not do, in one line."""
+    """A backfill as Dagster stores it. `began` is in seconds since 1970; `error` says in one line what Dagster could
+    not do."""
 
     id: str
     status: Status
@@ -159,17 +154,17 @@ class Backfill:
 
     @property
     def broken(self) -> bool:
-        """Whether Dagster could not go on with it, whatever its runs did."""
+        """Say whether Dagster could not go on with it, whatever its runs did."""
         return self.status == BulkActionStatus.FAILED
 
     @property
     def failed(self) -> bool:
-        """Whether some of its runs failed, so that not all was made."""
+        """Say whether some of its runs failed, so that not all was made."""
         return self.status == BulkActionStatus.COMPLETED_FAILED
 
 
 def start(instance: DagsterInstance, defs: Definitions, tags: Mapping[str, str], title: str) -> str:
-    """The id of a new backfill of all assets, and all partitions of them."""
+    """Start a backfill of all assets in all their partitions, and return its id."""
     graph = defs.resolve_asset_graph()
     made = PartitionBackfill.from_asset_partitions(
         backfill_id=make_new_backfill_id(),
@@ -189,19 +184,19 @@ def start(instance: DagsterInstance, defs: Definitions, tags: Mapping[str, str],
 
 
 def under_way(instance: DagsterInstance, tag: str) -> list[Backfill]:
-    """The backfills with a tag that have not ended, the newest first."""
+    """Return the backfills with a tag that have not ended, the newest first."""
     found = instance.get_backfills(filters=BulkActionsFilter(statuses=list(_UNDER_WAY)))
     return [_seen_backfill(each) for each in found if tag in each.tags]
 
 
 def backfill_of(instance: DagsterInstance, backfill_id: str) -> Backfill | None:
-    """None where it is not in the storage any more."""
+    """Return a backfill; None if Dagster's storage does not have it any more."""
     found = instance.get_backfill(backfill_id)
     return _seen_backfill(found) if found else None
 
 
 def last_signs(instance: DagsterInstance) -> dict[str, float]:
-    """By daemon that a backfill needs, when it last gave a sign of life, in seconds since 1970; 0 if it never did."""
+    """Return the last heartbeat of each daemon that a backfill needs, in seconds since 1970; 0 if it never sent one."""
     needed = {name for name in instance.get_required_daemon_types() if name in _DAEMONS}
     beats = instance.get_daemon_heartbeats()
     return {name: beats[name].timestamp if name in beats else 0.0 for name in sorted(needed)}

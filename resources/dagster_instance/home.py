@@ -1,4 +1,4 @@
-"""Dagster's folder of a state: its instance, with settings for one state on one machine, and the runs it last had.
+"""Dagster's folder of a state: where it is and how its instance is set, which of its runs are dead, and the last runs.
 
 The last runs are read without importing dagster, which takes a second.
 """
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- home
-#
-# Dagster's folder of a state: its instance, made with settings that suit one state on one machine.
 
 
 SESSION = "pincite run "
-"""What the session of a run is named, before its id."""
+"""Prefix of the name of a run's database session; the run's id follows."""
 PROCESS = "pincite/process"
-"""Tag of a run: its database, machine, process and when that began."""
+"""Name of the tag that holds a run's database, machine, process id and the process's start."""
 
 WITHOUT_STAGE = frozenset(
     {
@@ -47,14 +45,14 @@ WITHOUT_STAGE = frozenset(
         "retrieval_quality",
     }
 )
-"""The assets that are no stages; with those all that pincite has."""
+"""Assets that are not stages; with the stages they are all assets of pincite."""
 
 _SILENT = timedelta(minutes=10)
-"""Longer than a process that was launched takes before it is `present`."""
+"""Longer than a launched process takes until it is `present`."""
 
 _HOME = "DAGSTER_HOME"
 GONE_FOR = 30.0
-"""Seconds after which a run whose session is gone is taken for dead: it may be ending at this moment."""
+"""Seconds after which a run whose session is gone counts as dead; before that, it may just be ending."""
 _KILLED = "The process of this run was killed; the next run reuses what it committed."
 
 _SETTINGS = """\
@@ -93,12 +91,12 @@ compute_logs:
   class: NoOpComputeLogManager
 """
 _EARLIER = frozenset({"113ec8298c87f1c3"})
-"""Hashes of the settings that earlier versions wrote."""
+"""Hashes of the settings that earlier versions wrote; a file with other contents was edited and is kept."""
 
 
 @contextmanager
 def usable(state: Path) -> Iterator[None]:
-    """Raises IndexStateError `state` where the folder cannot be made, read or written."""
+    """Raise IndexStateError `state` if the folder cannot be made, read or written."""
     try:
         yield
     except OSError as error:
@@ -107,10 +105,10 @@ def usable(state: Path) -> Iterator[None]:
 
 
 def dagster_home(state: Path) -> Path:
-    """The instance's folder in the state. Its dagster.yaml is written where there is none, and where
-    it still is as an earlier version wrote it.
+    """Return the instance's folder in the state. Its dagster.yaml is written if it is missing, or still as an earlier
+    version wrote it.
 
-    Raises IndexStateError `state`."""
+    Raise IndexStateError `state`."""
     home = state / "dagster"
     file = home / "dagster.yaml"
     with usable(state):
@@ -122,10 +120,10 @@ def dagster_home(state: Path) -> Path:
 
 
 def instance_home(state: Path) -> Path:
-    """The folder of the instance in which runs of a state are recorded: DAGSTER_HOME, where an operator names one, else
-    the state's own.
+    """Return the folder of the instance that records a state's runs: DAGSTER_HOME if an operator sets it, else the
+    state's own.
 
-    Raises IndexStateError: `no_instance` where DAGSTER_HOME is no folder, `state`."""
+    Raise IndexStateError: `no_instance` if DAGSTER_HOME is not a folder, `state`."""
     home = home_of(state)
     if home.resolve() == (state / "dagster").resolve():
         return dagster_home(state)
@@ -136,14 +134,14 @@ def instance_home(state: Path) -> Path:
 
 
 def home_of(state: Path) -> Path:
-    """The same, whether it is there or not."""
+    """Return the same folder, whether it exists or not."""
     return Path(os.environ.get(_HOME) or state / "dagster")
 
 
 def workers_home(state: Path) -> Path:
-    """The same, of an instance that is there already, since others than this process make its runs.
+    """Return the folder of an existing instance, which other processes use too: they make its runs.
 
-    Raises IndexStateError `no_instance`."""
+    Raise IndexStateError `no_instance`."""
     home = home_of(state)
     if not (home / "dagster.yaml").is_file():
         told = f"{_HOME} is {home}" if os.environ.get(_HOME) else f"{_HOME} is not set, and {home} has none"
@@ -157,28 +155,28 @@ def workers_home(state: Path) -> Path:
 
 @contextmanager
 def present(instance: DagsterInstance, run_id: str, database: Database) -> Iterator[None]:
-    """While it lasts, others can tell that the process of a run lives: by a session that has the run's name, from
-    any machine, and by the process, from this one."""
+    """Show others that the process of a run lives, for as long as the context lasts: by a session with the run's name,
+    from any machine, and by the process, from this one."""
     with database.connect(f"{SESSION}{run_id}", autocommit=True):
         instance.add_run_tags(run_id, process_tag(database))
         yield
 
 
 def process_tag(database: Database) -> dict[str, str]:
-    """The tag of a run of this process: others tell by it whether it is one of theirs, and on its machine whether it is
-    there."""
+    """Return the tag of a run of this process. Others see by it whether the run belongs to their database, and on its
+    machine whether the process is alive."""
     return {PROCESS: json.dumps([database.identity, *process_of(os.getpid())])}
 
 
 def close_dead_runs(
     instance: DagsterInstance, database: Database, own: str = "", silent: timedelta = _SILENT
 ) -> list[str]:
-    """Marks runs that were killed as failed, so that they hold no place in the queue; returns their ids.
+    """Mark runs that were killed as failed, so that they hold no place in the queue, and return their ids.
 
-    Only for who holds the state's run lock. The command takes it before it records a run, so none of its runs can be
-    alive but the `own`. One that was launched may wait for the lock: it is dead where it was `present` in this
-    database, and neither its session nor its process is there, and where for the time `silent` after its last word it
-    was present nowhere."""
+    Call it only while you hold the state's run lock. The command takes the lock before it records a run, so only the
+    run `own` of the command's runs can be alive. A launched run may wait for the lock. It is dead if it was `present`
+    in this database and neither its session nor its process exists, or if it was present nowhere for the time `silent`
+    after its last event."""
     import dagster as dg
 
     begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
@@ -197,7 +195,7 @@ def close_dead_runs(
 def fail_dead_runs(
     project: Project, instance: DagsterInstance, since: Mapping[str, float], now: float
 ) -> tuple[list[str], dict[str, float]]:
-    """`dead_runs` of the database of a project."""
+    """Call `dead_runs` with the database of a project."""
     from resources.postgres.database import Database
 
     with Database(project.settings.database, project.state) as database:
@@ -212,13 +210,15 @@ def dead_runs(
     gone_for: float = GONE_FOR,
     silent: timedelta = _SILENT,
 ) -> tuple[list[str], dict[str, float]]:
-    """Marks launched runs as failed that were present in this database and whose session is gone for some seconds, and
-    those that were present nowhere for the time `silent` after their last word, so that Dagster starts them again; for
-    who does not hold the lock. Of them their ids, and of those that are missed since a shorter time, when (`now`) they
-    were missed first, which is `since` for the next call.
+    """Mark launched runs as failed that are dead, so that Dagster starts them again: those that were present in this
+    database and whose session is gone for `gone_for` seconds, and those that were present nowhere for the time `silent`
+    after their last event. The caller need not hold the lock.
 
-    It is told by the session alone, and so of a run on any machine: a worker that was killed, or lost, tells nobody.
-    One that still lives, cut off, may write nothing once its buckets are another's."""
+    Return the ids of the dead runs. Return also the runs that are missed for a shorter time, each with the time `now`
+    of the call that missed it first: pass them as `since` to the next call.
+
+    Only the session counts, so this works for runs on any machine: a worker that was killed or lost cannot report it. A
+    run that still lives but is cut off can write nothing after its buckets were given to another."""
     import dagster as dg
 
     begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
@@ -231,7 +231,7 @@ def dead_runs(
         for record in launched
         if (own := processes[record.dagster_run.run_id]) and own[0] == database.identity
     ]
-    # One that was killed between its start and its session.
+    # Runs that were killed between their start and their session.
     dead = [
         each.dagster_run
         for each in launched
@@ -247,8 +247,8 @@ def dead_runs(
 
 
 def _sessions(database: Database, ended: set[str]) -> set[str]:
-    """The runs that have a session. Those that `ended` on this machine are given a moment to lose theirs: a server
-    sees the death of a client a little later than its machine does."""
+    """Return the runs that have a session. Wait a moment for those that `ended` on this machine to lose theirs: a
+    server sees the death of a client a little later than its machine does."""
     deadline = time.monotonic() + ENDS_WITHIN
     with database.connect(autocommit=True) as connection:
         while True:
@@ -265,8 +265,8 @@ def _was_here(run: DagsterRun) -> bool:
 
 
 def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
-    """Return the database and the process that a run was present in; None where it never was. Whoever launches a run
-    may write any tag: one that pincite did not write says nothing."""
+    """Return the database and the process that a run was present in; None if it never was. Anyone who launches a run
+    can write any tag: one that pincite did not write is ignored."""
     try:
         identity, host, pid, began = json.loads(run.tags[PROCESS])
     except (KeyError, ValueError, TypeError, RecursionError):
@@ -276,14 +276,15 @@ def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
 
 
 def _is_of_pincite(run: DagsterRun) -> bool:
-    """An instance may have runs of other code locations."""
+    """Say whether pincite made the run: an instance may have runs of other code locations."""
     if PROCESS in run.tags or run.job_name == "index":
         return True
     return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:
-    """Of a run without a session: whether its process is none of this machine's any more, or never was."""
+    """Say whether a run without a session is gone. It is if its process on this machine has ended, or if it never was
+    present and is silent for too long."""
     run = record.dagster_run
     own = _process(run)
     if own is None:
@@ -297,8 +298,6 @@ def _digest(text: bytes) -> str:
 
 
 # ---------------------------------------------------------------- last runs
-#
-# The last runs of a state, read where Dagster keeps them and without importing it, which takes a second.
 
 
 _WAIT_SECONDS = 1.0
@@ -306,7 +305,7 @@ _WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """`status` is Dagster's, such as SUCCESS; `seconds` is None while it goes on."""
+    """A run as it is shown. `status` is Dagster's, such as SUCCESS; `seconds` stays None until the run ends."""
 
     job: str
     status: str
@@ -315,7 +314,7 @@ class LastRun:
 
 
 def last_runs(home: Path, most: int) -> list[LastRun]:
-    """The newest runs first; none where Dagster keeps them elsewhere, or otherwise than this knows."""
+    """Return the newest runs first; an empty list if Dagster keeps them elsewhere, or in a form unknown here."""
     file = home / "history" / "runs.db"
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS)) as opened:

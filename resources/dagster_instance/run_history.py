@@ -1,4 +1,4 @@
-"""Dagster's record of the runs of a state."""
+"""The Dagster instance with the record of a state's runs, opened with its storage kept open, or as workers share it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from resources.dagster_instance.home import workers_home
 
 @contextmanager
 def run_history(home: Path) -> Iterator[DagsterInstance]:
-    """The instance of a folder with a dagster.yaml, its storage kept open. That takes parts of Dagster which it may
-    move: where they are not as they were, the instance is as Dagster makes it, and slower."""
+    """Open the instance of a folder with a dagster.yaml, and keep its storage open. This uses private parts of Dagster.
+    If they have changed, the instance is opened in Dagster's own way, which is slower."""
     try:
         from resources.dagster_instance.storage import kept
 
@@ -28,11 +28,11 @@ def run_history(home: Path) -> Iterator[DagsterInstance]:
 
 @contextmanager
 def workers_history(state: Path) -> Iterator[DagsterInstance]:
-    """The instance that a daemon and workers elsewhere share. Raises IndexStateError `no_instance`."""
+    """Open the instance that a daemon and workers elsewhere share. Raise IndexStateError `no_instance`."""
     home = workers_home(state)
     try:
         made = DagsterInstance.from_config(str(home))
-    except Exception as error:  # whose text may hold an address with its password
+    except Exception as error:  # its text may hold an address with its password
         raise IndexStateError(
             f"the Dagster instance of {home / 'dagster.yaml'} cannot be opened ({type(error).__name__}); see that its "
             "storage answers, and that the packages that it names are installed here too",

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- run buckets
 #
-# Which buckets a launched run is for, and whether others may be worked on meanwhile.
+# The buckets of a launched run, and whether other runs may work on other buckets meanwhile.
 
 
 _FIRST, _LAST, _ONE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end", "dagster/partition"
 _NUMBER = re.compile(r"[0-9]{1,4}")
 BY_BUCKET = frozenset({*STAGES, "indexed_documents"} - WHOLE_CORPUS)
-"""Assets of which each bucket can be made while other runs make others."""
+"""Assets whose buckets can be made by several runs at once."""
 
 
 def is_for(run: DagsterRun, asset: str) -> bool:
-    """Whether a run makes nothing but this."""
+    """Say whether a run makes this asset and no other."""
     return {key.to_user_string() for key in run.asset_selection or ()} == {asset}
 
 
 def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
-    """The buckets that a run works on beside runs of others; None where it must be the only one: unless the settings
-    part buckets among runs (`buckets_per_run`), and where it makes what belongs to the whole corpus.
+    """Return the buckets that a run works on beside other runs; None if it must be the only run. It must if the
+    settings do not divide buckets among runs (`buckets_per_run`), and if it makes an asset of the whole corpus.
 
-    Raises UsageError where its tags name other buckets than there are."""
+    Raise UsageError if its tags name buckets that the index does not have."""
     if settings.buckets_per_run is None or not run.asset_selection:
         return None
     if {key.to_user_string() for key in run.asset_selection} - BY_BUCKET:
@@ -50,9 +50,9 @@ def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
 
 
 def buckets_in(tags: Mapping[str, str]) -> range | None:
-    """Return the buckets that the tags of a run name; None where they name none.
+    """Return the buckets that the tags of a run name; None if they name none.
 
-    The range is empty for tags that are no numbers of buckets: whoever launches a run writes its tags."""
+    The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
     if not tags.keys() & {_FIRST, _LAST, _ONE}:
         return None
     first = tags.get(_FIRST, tags.get(_ONE, ""))
@@ -71,14 +71,15 @@ def _no_buckets(count: int) -> UsageError:
 
 # ---------------------------------------------------------------- run errors
 #
-# Errors of this project as Dagster keeps them of a run: with their codes, so that another process can tell them.
+# Errors of this project in Dagster's record of a run: they carry their codes, so that another process can tell them
+# apart.
 
 
 _WORD = re.compile(r"\w{1,100}")
 
 
 class ErrorInfo(Protocol):
-    """An error as Dagster keeps it: `message` is the name of its class, what it says, and its notes."""
+    """An error in Dagster's record: `message` holds the name of its class, its text, and its notes."""
 
     @property
     def message(self) -> str: ...
@@ -90,7 +91,7 @@ class ErrorInfo(Protocol):
 
 @contextmanager
 def coded() -> Iterator[None]:
-    """What goes wrong within says its code too, where Dagster shows an error."""
+    """Add the code of an error that is raised within to its notes, which Dagster shows with the error."""
     try:
         yield
     except PinciteError as error:
@@ -101,7 +102,7 @@ def coded() -> Iterator[None]:
 
 
 def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
-    """Why a run failed: the project's own error, else what Dagster says, with code `run_failed`."""
+    """Return why a run failed: the project's own error, else Dagster's message with the code `run_failed`."""
     import dagster as dg
 
     said = "nobody said why; its process may have been killed"
@@ -117,7 +118,7 @@ def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
 
 
 def own_error(info: ErrorInfo) -> PinciteError | None:
-    """The project's own error in one of Dagster's, with the exit code that it had."""
+    """Return the project's own error that one of Dagster's holds, with its exit code."""
     seen: ErrorInfo | None = info
     while seen:
         if told := _told(seen.message):
@@ -130,7 +131,8 @@ def own_error(info: ErrorInfo) -> PinciteError | None:
 
 
 def _told(message: str) -> tuple[str, str, str] | None:
-    """Name of the class, what it says, and the code in the note after it; None where it is no error of ours."""
+    """Return the name of the class, the text, and the code in the note after it; None if it is not an error of this
+    project."""
     where, colon, rest = message.partition(": ")
     said, note, code = rest.rstrip().rpartition("\ncode: ")
     name = where.rpartition(".")[2]
@@ -145,7 +147,7 @@ def _root(info: ErrorInfo) -> ErrorInfo:
 
 
 def _exit_code(name: str, family: type[PinciteError]) -> int | None:
-    """That of a class of the family, by its name."""
+    """Find the exit code of a class of the family by the name of the class."""
     if family.__name__ == name:
         return family.exit_code
     found = (_exit_code(name, child) for child in family.__subclasses__())

@@ -1,9 +1,9 @@
-"""Dagster's storages of a state's folder, kept open by the run that writes them; see run_history.py for who uses them.
-With backfills.py the only module that imports what is private to Dagster.
+"""Dagster's SQLite storages of a state's folder, kept open by the run that writes them. run_history.py uses them.
+Besides backfills.py, this is the only module that imports private parts of Dagster.
 
-Dagster opens a connection for each of the hundreds of statements of a run, so that each is compiled anew and SQLite
+Dagster opens a connection for each of the hundreds of statements of a run, so that each is compiled again and SQLite
 folds its log into the file at each close: a quarter of the time of a small run (benchmarks/run_history.py). Tables and
-files are as Dagster makes them, and whoever else opens them, as the UI does, sees what is written when it is written.
+files stay as Dagster makes them. Other processes that open them, such as the UI, see rows as soon as they are written.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.event import listen
 
 _WAIT = {"timeout": 30}
-"""Seconds that SQLite waits for another writer."""
+"""Seconds that SQLite waits for another writer before it fails."""
 
 
 def kept(home: Path) -> InstanceRef:
-    """What the instance of a folder with a dagster.yaml is made of. Another storage that this file names is left."""
+    """Return the reference that an instance of a folder with a dagster.yaml is made from, with SQLite storage kept
+    open. Another kind of storage that the file names is left unchanged."""
     ref = InstanceRef.from_dir(str(home))
     plain = ref.storage_data
     if plain and (plain.module_name, plain.class_name) == (DagsterSqliteStorage.__module__, "DagsterSqliteStorage"):
@@ -35,7 +36,7 @@ def kept(home: Path) -> InstanceRef:
 
 
 class KeptRuns(SqliteRunStorage):
-    """The runs, over one engine."""
+    """The storage of runs, over one engine."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._engine = create_engine(conn_string, connect_args=_WAIT)
@@ -52,7 +53,8 @@ class KeptRuns(SqliteRunStorage):
 
 
 class KeptEvents(SqliteEventLogStorage):
-    """The events, over two engines: one for what all runs share, and one for the run that is written."""
+    """The storage of events, over two engines: one for the events shared by all runs, and one for the run that is
+    written."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         self._opening = Lock()
@@ -65,7 +67,7 @@ class KeptEvents(SqliteEventLogStorage):
         with self._opening:
             if self._shared is None:
                 with super().index_connection():
-                    pass  # makes its tables, where there are none
+                    pass  # makes its tables if they are missing
                 self._shared = create_engine(self.conn_string_for_shard("index"), connect_args=_WAIT)
             engine = self._shared
         with engine.begin() as connection:
@@ -80,7 +82,7 @@ class KeptEvents(SqliteEventLogStorage):
                 if self._of_run:
                     self._of_run[1].dispose()
                 self._of_run = run_id, create_engine(self.conn_string_for_shard(run_id), connect_args=_WAIT)
-                # Who watches a run learns of its events by changes of this file, not of the log beside it.
+                # Processes that watch a run learn of its events by changes of this file, not of the log beside it.
                 listen(self._of_run[1], "connect", lambda made, _: made.execute("PRAGMA wal_autocheckpoint = 1"))
             engine = self._of_run[1]
         with engine.begin() as connection:
@@ -94,7 +96,7 @@ class KeptEvents(SqliteEventLogStorage):
 
 
 class KeptStorage(DagsterSqliteStorage):
-    """Both, and the schedules as they are."""
+    """The storage of runs and events, both kept open; schedules keep Dagster's own storage."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)

@@ -1,4 +1,4 @@
-"""The scores of a generation on golden questions: one run, and the history of earlier runs."""
+"""The scores of a generation on golden questions: how a run asks them, and what the history of earlier runs shows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- score history
-#
-# What the golden questions scored so far, and what had changed each time.
 
 
 HEADLINE = ("recall@5", "accuracy_page")
@@ -35,7 +33,7 @@ _SHAPING = ("buckets", "shards", "parsing", "chunking", "sentences", "enrichment
 
 
 def headline(run: Mapping[str, Any]) -> str:
-    """The main scores of a run in a sentence, with their 95 % intervals where it has any."""
+    """Return the main scores of a run in a sentence, with their 95 % intervals if it has any."""
     parts = []
     for name in HEADLINE:
         value, interval = run["metrics"].get(name), (run.get("ci95") or {}).get(name)
@@ -47,8 +45,8 @@ def headline(run: Mapping[str, Any]) -> str:
 
 
 def last_scores(catalog: Catalog, most: int) -> list[dict[str, Any]]:
-    """The last rows of scores, the newest first: generation, at, questions, the headline's metrics, and the settings
-    and models in which the generation differs from the one that was scored before."""
+    """Return the last rows of scores, the newest first: generation, at, questions, the headline's metrics, and the
+    settings and models that differ from the generation scored before."""
     generations = {row.generation: row for row in catalog.generations()}
     rows = catalog.scores()
     shown = []
@@ -72,7 +70,7 @@ def _percent(value: float | None) -> str:
 
 
 def _shape(row: Any) -> dict[str, Any]:
-    """What shaped a generation, by dotted keys."""
+    """Return the settings and the model that shaped a generation, by dotted keys."""
     shaping = {name: row.settings[name] for name in _SHAPING if name in row.settings}
     return {**dict(_flat(shaping)), "model": row.embedder["name"]}
 
@@ -91,13 +89,11 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
             yield f"{name} {before.get(name)} → {now.get(name)}"
 
 
-# ---------------------------------------------------------------- golden
-#
-# Golden questions put to a generation.
+# ---------------------------------------------------------------- golden questions
 
 
 def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
-    """(line number, value) of a JSON-lines file; raises UsageError naming the line."""
+    """Yield (line number, value) of a JSON-lines file. Raise UsageError that names the line."""
     try:
         lines = file.read_text(encoding="utf-8").split("\n")  # strings may hold other ends of lines, such as U+2028
     except (OSError, UnicodeDecodeError) as error:
@@ -109,14 +105,14 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
             continue
         try:
             value = json.loads(line)
-            json.dumps(value, ensure_ascii=False).encode()  # fails for halves of surrogate pairs, which are no text
+            json.dumps(value, ensure_ascii=False).encode()  # fails for half a surrogate pair, which is not valid text
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{file}, line {number}: not valid JSON: {error}") from None
         yield number, value
 
 
 def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
-    """Maps of all documents, and the spans of all chunks, as they were made with the state's settings."""
+    """Return maps of all documents, and the spans of all chunks, under the state's settings."""
     raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
     maps = [made for shard in range(state.settings.shard_count) for made in _maps(state, shard, raws)]
     spans: dict[str, list[list[tuple[int, int]]]] = {}
@@ -139,7 +135,7 @@ def _maps(state: State, shard: int, raws: dict[str, RawDocument]) -> Iterator[Do
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Golden questions with their gold in one generation, to be asked with any settings of `query`."""
+    """Golden questions with their gold in one generation, ready to be asked with any settings of `query`."""
 
     generation: GenerationRow
     questions: list[MappedQuestion]
@@ -149,8 +145,8 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """`run` is an element of `runs` in the JSON of `eval`; `outcomes` and `hits` (ids of the ranked
-    chunks) are by question, in the order of the file."""
+    """A run of golden questions. `run` is an element of `runs` in the JSON of `eval`; `outcomes` and `hits` (ids of the
+    ranked chunks) are by question, in the order of the file."""
 
     run: dict[str, Any]
     outcomes: list[Outcome]
@@ -158,7 +154,8 @@ class Evaluated:
 
 
 def examination(state: State, file: Path, generation: GenerationRow) -> Examination:
-    """The questions of a file, mapped to a generation. Raises UsageError for what is no golden question."""
+    """Read the questions of a file and map them to a generation. Raise UsageError for an entry that is not a golden
+    question."""
     questions = golden_questions(read_questions(file), str(file))
     maps, corpus = corpus_of(state.of(generation))
     mapped, unmapped = map_questions(questions, maps)
@@ -178,9 +175,9 @@ def examine(
     answers: bool = False,
     exact: bool = False,
 ) -> Evaluated:
-    """All questions asked under the state's settings of `query`, one after the other; with `answers`,
-    each is also answered as `pincite ask` answers it, a choice with its options. With `exact` no vector index is
-    walked, of which no two are built alike."""
+    """Ask all questions under the state's settings of `query`, one after the other. With `answers`, each is also
+    answered as `pincite ask` answers it, a choice with its options. With `exact`, no vector index is used, since no two
+    are built alike."""
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
     searcher, settings = Searcher(state, exact), state.settings.query
@@ -218,15 +215,15 @@ def examine(
 
 
 def evaluate(state: State, file: Path, *, generation: GenerationRow | None = None, **options: Any) -> dict[str, Any]:
-    """One run, on the live generation or another: an element of `runs` in the JSON of `eval`. `options`
-    are those of `examine`.
+    """Run the golden questions on the live generation or another, and return an element of `runs` in the JSON of
+    `eval`. `options` are those of `examine`.
 
-    Raises IndexStateError where nothing is published yet."""
+    Raise IndexStateError if nothing is published yet."""
     asked = generation or state.parts.catalog.live()
     if asked is None:
         golden_questions(read_questions(file), str(file))
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     exam = examination(state, file, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
-        state.embedder(spec_of(asked)).load()  # else the first question seems slow
+        state.embedder(spec_of(asked)).load()  # otherwise the first question seems slow
     return examine(state, exam, file.stem, **options).run

@@ -1,4 +1,4 @@
-"""The RELATED_TO links of a generation: the strongest of them, and what other floors would leave.
+"""The RELATED_TO links of a generation: the strongest of them, and how many other floors would leave.
 
 A sweep asks golden questions with the links of each floor.
 """
@@ -34,15 +34,13 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- links
-#
-# RELATED_TO as it stands in a generation: how many links, over which floor, and the strongest of them.
 
 
 _PLACE = ("sentence_id", "chunk_id", "text", "page", "source", "uri")
 
 
 def generation_of(state: State, number: int | None) -> GenerationRow:
-    """The live generation, or the one of this number. Raises IndexStateError where there is none."""
+    """Return the live generation, or the one of this number. Raise IndexStateError if it does not exist."""
     found = state.parts.catalog.live() if number is None else state.parts.catalog.generation(number)
     if found is None and number is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
@@ -52,8 +50,8 @@ def generation_of(state: State, number: int | None) -> GenerationRow:
 
 
 def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
-    """Whose links these are: `floor` is the cosine that they had to reach (None where they were never made),
-    `floor_set` the one that the generation's settings name for its embedder."""
+    """Describe the generation of the links: `floor` is the cosine that they had to reach (None if they were never
+    made), `floor_set` the one that the generation's settings name for its embedder."""
     embedder, live = generation.embedder["name"], state.parts.catalog.live()
     settings = state.of(generation).settings.sentences
     return {
@@ -69,10 +67,10 @@ def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
 def links(
     state: State, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5
 ) -> dict[str, Any]:
-    """The JSON of `links`. The counts are of all links; the strongest are those between documents that the
-    asker's groups may see, whose texts differ.
+    """Return the JSON of `links`. The counts cover all links; the strongest are those with different texts between
+    documents that the asker's groups may see.
 
-    Raises IndexStateError, SettingsError where this version does not know the generation's settings, DatabaseError."""
+    Raise IndexStateError, SettingsError if this version does not know the generation's settings, or DatabaseError."""
     row = generation_of(state, generation)
     with state.parts.database.connect() as connection:
         counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
@@ -102,9 +100,8 @@ def _link(row: Sequence[Any]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- link sweep
 #
-# RELATED_TO at several floors: how many links each leaves, and how the sentence route fares with them.
-#
-# The links over the least floor are made once; those over a higher one are among them. Nothing is written.
+# The number of links that each floor leaves, and how the sentence route scores with them. Links over the least floor
+# are made once; links over a higher floor are a subset of them. Nothing is written.
 
 
 THRESHOLDS = (0.80, 0.85, 0.90, 0.92, 0.95)
@@ -112,12 +109,12 @@ SCORES = ("recall@1", "recall@5", "mrr", "accuracy_page")
 ROUTE, RELATED = "sentence", "related"
 
 Targets = Mapping[str, Sequence["SentenceLink"]]
-"""Links by the sentence that they begin at, the strongest first."""
+"""Links by the sentence that they start from, the strongest first."""
 
 
 class SweptIndex(PostgresSearchIndex):
-    """A generation whose RELATED_TO is `targets` in place of what stands in its table. `chunk_of` has every
-    sentence's chunk; `consulted` collects the sentences whose links were asked for, with what was answered."""
+    """A generation whose RELATED_TO links are `targets` in place of the rows in its table. `chunk_of` has every
+    sentence's chunk; `consulted` collects the sentences whose links were asked for, with the links returned."""
 
     def __init__(
         self,
@@ -159,11 +156,11 @@ def sweep(
     groups: Sequence[str] = (),
     with_options: OptionsUse = "none",
 ) -> dict[str, Any]:
-    """The JSON of `links --sweep`: a row for each threshold, the least first, and before them one without links.
+    """Return the JSON of `links --sweep`: a row for each threshold, the least first, after one without links.
 
-    `thresholds` default to five and the floor that the generation's links had to reach; `golden` to publish.golden.
-    Without golden questions the scores are None, and `notes` say why. Raises UsageError, SettingsError,
-    IndexStateError, DatabaseError, ModelError."""
+    `thresholds` default to five and the floor that the generation's links had to reach; `golden` defaults to
+    publish.golden. If there are no golden questions, the scores are None, and `notes` say why. Raise UsageError,
+    SettingsError, IndexStateError, DatabaseError or ModelError."""
     started = time.perf_counter()
     row = generation_of(state, generation)
     about = heading(state, row)
@@ -199,7 +196,8 @@ def _floors(thresholds: Sequence[float]) -> list[float]:
 
 
 def _golden(project: Project, named: Path | None) -> tuple[Path | None, list[str]]:
-    """The golden questions to ask, or why none are asked. A file that was named must be there."""
+    """Return the file of golden questions to ask, or None and why none are asked. A file that is named is returned as
+    it is: reading it fails if it is missing."""
     if named is not None:
         return named, []
     if project.settings.publish.golden is None:
@@ -227,8 +225,8 @@ def _counted(floor: float | None, links: Sequence[SentenceLink], sentences: Link
 
 
 class _Scorer:
-    """The golden questions, put to the sentence route with one set of links after the other. Where these say the
-    same of all that a question consulted, its hits are the same, and are not searched for again."""
+    """The golden questions, asked over the sentence route with one set of links after the other. A question is searched
+    again only if the links that it consulted differ from the last time."""
 
     def __init__(
         self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
@@ -242,7 +240,7 @@ class _Scorer:
         self.total, self._done = len(self.mapped), 0
 
     def scores(self, links: Sequence[SentenceLink], chunk_of: Mapping[str, str]) -> dict[str, Any]:
-        """Means and intervals with these links in place of the generation's."""
+        """Return means and intervals with these links in place of the generation's."""
         targets: dict[str, tuple[SentenceLink, ...]] = {}
         for link in links:
             targets[link.source_id] = (*targets.get(link.source_id, ()), link)

@@ -63,25 +63,21 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- matrix state
-#
-# A state of its own for experiments: indexes under many settings side by side, none of them published.
-#
-# All of it is that of an ordinary state, so documents are parsed once, a text is embedded once by each embedder, and
-# what an interrupted run committed is found again. Nothing prunes it. Of the user's state only the sources are read,
-# and what has been bought or embedded there is taken along: its Parquet files are linked, never written.
+# Everything in this state is as in an ordinary one, so an interrupted run finds what was committed. Nothing prunes it.
+# Only the sources of the user's state are read, and bought replies and vectors are linked from there.
 
 
 EMBEDDED = "embedded"
 MARKER = "made-by-matrix"
-"""A file that says which database a state of experiments has, so that no other index is taken for one."""
+"""Name of the file that holds the database of a state of experiments, so that no other index is taken for one."""
 REUSED = (*BOUGHT_TABLES, *STAGES["chunk_embeddings"].tables, *STAGES["sentence_embeddings"].tables)
 _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
 
 
 @dataclass(frozen=True, slots=True)
 class MadeIndex:
-    """An index that stands. `content` is a hash of all that a question can meet in it; `failed` are the documents
-    that are not in it; `seconds` is what making it took, None where it stood."""
+    """An index that is complete. `content` is a hash of everything in it that a question can meet; `failed` are the
+    documents that are not in it; `seconds` is how long making it took, None if it already existed."""
 
     generation: GenerationRow
     content: str
@@ -91,13 +87,14 @@ class MadeIndex:
 
 
 def under(state: State, settings: Settings) -> State:
-    """The state of experiments under the settings of one run, with its listing; close it when its runs are done."""
+    """Return the state of experiments under the settings of one run, with its listing; close it when its runs are
+    done."""
     parts = state.parts.under(settings, *SHARED)
     return State(parts.project, state.run.beside(), parts, listed=state.listing.now())
 
 
 def list_sources(state: State) -> None:
-    """Commits the files of the settings' sources as they are now, in place of those listed before."""
+    """Commit the files of the settings' sources as they are now, in place of the earlier listing."""
     wanted = {source.name: source.path for source in state.settings.sources}
     for row in state.parts.catalog.sources():
         if wanted.get(row.name) != row.root:
@@ -108,8 +105,8 @@ def list_sources(state: State) -> None:
 
 
 def made_index(state: State) -> MadeIndex:
-    """The index of these settings: found whole, or made from what there is and audited as one that is
-    published. Raises PinciteError."""
+    """Return the index of these settings: a complete one, or one made from what is already committed and audited like
+    one that is published. Raise PinciteError."""
     started, found = time.perf_counter(), find_generation(state.parts.catalog, state.settings)
     stood = found is not None and _standing(state, found)
     generation = state.ensure_generation() if stood else _made_anew(state)
@@ -120,7 +117,7 @@ def made_index(state: State) -> MadeIndex:
 
 
 def _standing(state: State, found: GenerationRow) -> bool:
-    """Whether it holds the files as they are listed now, in rows as they were left."""
+    """Say whether it holds the files as they are listed now, and its rows are unchanged."""
     listed = found.built_at is not None and found.built_from == listing_output(state.runner)
     return listed and IndexBuild(state).standing()
 
@@ -154,10 +151,10 @@ def _content(state: State, generation: GenerationRow) -> str:
 
 @contextmanager
 def experiment_state(user: State, folder: Path, database: str, run_id: str, progress: StageProgress) -> Iterator[State]:
-    """The state of experiments in a folder, open to this process alone, with the user's sources listed.
+    """Open the state of experiments in a folder, to this process alone, with the user's sources listed.
 
-    Raises UsageError where the folder or the database holds an index that no matrix made, IndexStateError
-    (`busy`) while another matrix runs in it."""
+    Raise UsageError if the folder or the database holds an index that no matrix made, IndexStateError (`busy`) while
+    another matrix runs in it."""
     sources = tuple(_sources(user))
     settings = user.project.settings.model_copy(update={"database": database, "sources": sources, "tables": None})
     state = State(replace(user.project, settings=settings, state=folder), StateRun(run_id, progress))
@@ -172,7 +169,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 
 
 def _sources(user: State) -> list[SourceSettings]:
-    """Those of the settings, and those that the user's state remembers where it holds an index."""
+    """Return the sources of the settings; if the user's state holds an index, those that it remembers too."""
     if user.project.settings.tables or (user.project.state / "parquet").is_dir():
         return user.parts.sources.known()
     absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
@@ -201,7 +198,7 @@ def _claim(state: State) -> None:
 
 
 def _take_along(user: State, state: State) -> None:
-    """Links files of the user's state whose vectors and replies count wherever they lie, by what they hold."""
+    """Link files of the user's state with vectors and replies, which are found by content and so hold in any state."""
     tables, own = user.parts.tables, state.project.state / "parquet"
     for table in REUSED:
         for name in tables.files(table):
@@ -215,39 +212,31 @@ def _link(tables: ParquetTables, name: str, target: Path) -> None:
         file = Path(tables.place(name))
         os.link(file, target)
     except (FileNotFoundError, IndexStateError):
-        return  # pruned meanwhile
-    except OSError:  # another disk, or one without links
+        return  # pruned in the meantime
+    except OSError:  # another disk, or one that cannot link
         partial = target.with_suffix(".partial")
         shutil.copyfile(file, partial)
         os.replace(partial, target)
 
 
 # ---------------------------------------------------------------- matrix results
-#
-# What the runs of a matrix gave: kept one by one while it goes on, and written together at its end.
-#
-# <experiments>/runs/KEY.json       a finished run, found again by what shaped it
-# <experiments>/NAME/runs.parquet        a row a run: its values of the axes, scores with intervals, seconds
-# <experiments>/NAME/questions.parquet   a row a run and question: scores, ids of the hits, seconds
-# <experiments>/NAME/runs.json           the runs as `pincite eval --json` gives them
-# <experiments>/NAME/tables.md           the tables, each with its plot beside it
 
 
 Failed = Mapping[str, Mapping[str, str]]
-"""Name of a run to {"name", "code", "message"}."""
+"""Failed runs: name of a run to {"name", "code", "message"}."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """`run` is an element of `runs` in the JSON of `eval`, with `choice`, `asking` and `index`; `questions` are
-    {"id", "diagnosis", "seconds", "scores", "hits"}, in the order of the file."""
+    """The result of a run. `run` is an element of `runs` in the JSON of `eval`, with `choice`, `asking` and `index`;
+    `questions` are {"id", "diagnosis", "seconds", "scores", "hits"}, in the order of the file."""
 
     run: dict[str, Any]
     questions: list[dict[str, Any]]
 
 
 class KeptRuns:
-    """Finished runs by key."""
+    """The finished runs on disk, by key."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -266,7 +255,7 @@ class KeptRuns:
 
 
 def _written(file: Path, text: str) -> Path:
-    """Writes a file that appears whole or not at all."""
+    """Write a file that appears whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
     partial.write_text(text, encoding="utf-8")
@@ -275,7 +264,7 @@ def _written(file: Path, text: str) -> Path:
 
 
 def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult], failed: Failed) -> list[Path]:
-    """All files of a matrix, results and failures by name of the run; returns their places."""
+    """Write all files of a matrix, with results and failures by name of the run, and return their places."""
     runs = [results[name].run for name in matrix.runs if name in results]
     questions = [(name, each) for name in matrix.runs if name in results for each in results[name].questions]
     written = [
@@ -296,7 +285,7 @@ def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult]
 
 
 def tables_shown(matrix: Matrix, results: Mapping[str, RunResult], failed: Failed) -> str:
-    """All tables in Markdown."""
+    """Return all tables in Markdown."""
     scored, why = {name: result.run for name, result in results.items()}, {n: e["message"] for n, e in failed.items()}
     return "\n\n".join(table_shown(table, matrix.runs, scored, why) for table in matrix.tables)
 
@@ -333,7 +322,7 @@ def _question_row(name: str, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Columns are those of any row, in order of appearance."""
+    """Write rows as Parquet. The columns are those of any row, in order of appearance."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -350,7 +339,8 @@ def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def _panels(table: Table, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Bars]:
-    """One axis: its values beside each other, metric by metric. More: a panel a metric, the first axis below it."""
+    """Return the panels of a table's plot. With one axis, its values stand beside each other, metric by metric. With
+    more, each metric has a panel, with the first axis below it."""
     have = [scored[name] for name in table.runs if name in scored]
     metrics = [name for name in table.metrics if any(run["metrics"].get(name) is not None for run in have)]
     if not have or not metrics:
@@ -372,7 +362,7 @@ def _panels(table: Table, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]
 def _bars(
     title: str, groups: Sequence[str], runs: Mapping[str, Sequence[tuple[Mapping[str, Any] | None, str]]]
 ) -> Bars:
-    """`runs` by series: for each group the run and the metric that its bar shows."""
+    """Return the bars of one panel. `runs` is by series: for each group, the run and the metric that its bar shows."""
     values = {name: [run["metrics"].get(metric) if run else None for run, metric in row] for name, row in runs.items()}
     intervals = {
         name: [tuple(bounds) if run and (bounds := run["ci95"].get(metric)) else None for run, metric in row]
@@ -388,16 +378,11 @@ def _file_name(name: str, taken: Counter[str]) -> str:
 
 
 # ---------------------------------------------------------------- matrix
-#
-# A matrix of settings run as one evaluation: each distinct index made once, then asked with all that is asked of it.
-#
-# A finished run is kept at once, by a key of all that shaped it, so that an interrupted matrix goes on where it was; a
-# run that fails is named, and the others go on.
 
 
 FOLDER = "experiments"
 _TAKEN = ("runs", "state")
-"""Folders beside those of the results."""
+"""Names of folders in use beside those of the results."""
 _LOG = logging.getLogger(__name__)
 _ANSWERING = (
     "pipelines/llm/prompts.py",
@@ -413,12 +398,12 @@ _ANSWERING = (
     "resources/search/*.py",
 )
 _ASKING = "queries/*.sql"
-"""Code that decides what a question is answered with, and what that scores."""
+"""Code, with _ANSWERING, that decides how a question is answered and scored: other code is another result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A run with its settings, checked; `index` tells those of one index from others."""
+    """A run with its settings, checked; runs with an equal `index` share one."""
 
     run: Run
     settings: Settings
@@ -428,13 +413,13 @@ class Planned:
 
 @dataclass
 class _Clock:
-    """Seconds that indexes took that were made, and runs that were asked."""
+    """Seconds that each index took to make, and each run to ask."""
 
     indexes: list[float] = field(default_factory=list)
     runs: list[float] = field(default_factory=list)
 
     def left(self, indexes: int, runs: int) -> str:
-        """What is still to come, as far as what was can tell."""
+        """Estimate the seconds that are left, from those that were needed so far."""
         if not self.runs:
             return ""
         total = sum(count * fmean(took) for took, count in ((self.indexes, indexes), (self.runs, runs)) if took)
@@ -443,7 +428,7 @@ class _Clock:
 
 @dataclass
 class _Shown:
-    """Progress under a label: which run of how many."""
+    """Progress under a label, which says the run and how many there are."""
 
     progress: StageProgress
     label: str = ""
@@ -453,9 +438,9 @@ class _Shown:
 
 
 def read_matrix(file: Path) -> tuple[Matrix, str]:
-    """The matrix of a YAML file, and the database that it names for its experiments.
+    """Read the matrix of a YAML file, and the database that it names for its experiments.
 
-    Raises UsageError naming the file, what is wrong and the nearest valid name."""
+    Raise UsageError that names the file, the fault and the nearest valid name."""
     import yaml
 
     try:
@@ -470,11 +455,11 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
 
 
 def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: Asking) -> dict[str, Any]:
-    """All runs of a matrix file: {"runs", "failed": [{"name", "code", "message"}], "resumed" (runs that were finished
-    before), "tables" (Markdown), "files"}.
+    """Run a matrix file, and return {"runs", "failed": [{"name", "code", "message"}], "resumed" (runs that were
+    finished before), "tables" (Markdown), "files"}.
 
-    Their indexes stand in `folder`; the user's state is only read. Raises UsageError for a matrix, settings or
-    questions that cannot be meant, before anything is made."""
+    The indexes are made in `folder`; the user's state is only read. Raise UsageError for a matrix, settings or
+    questions that are not valid, before anything is made."""
     matrix, database = read_matrix(file)
     if file.stem in _TAKEN:
         raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
@@ -503,7 +488,8 @@ def asking_from(
     with_options: OptionsUse | None = None,
     answers: bool = False,
 ) -> Asking:
-    """How all runs are asked that a matrix does not say it of. Raises UsageError for what only a matrix can say."""
+    """Return how runs are asked if the matrix does not say so. Raise UsageError for an option that only a matrix may
+    set."""
     if strategy or rerank:
         raise UsageError("a matrix says itself how candidates are found and reranked: set query.strategy and "
                          "query.rerank in it")  # fmt: skip
@@ -541,7 +527,7 @@ class _Experiments:
                 place.close()
 
     def _ask(self, group: Sequence[Planned], place: State, indexes_left: int) -> None:
-        """Makes an index and asks it whatever is not answered yet, under all its settings of `query`."""
+        """Make an index and ask it the questions that have no kept result yet, under all its settings of `query`."""
         made = made_index(place)
         if made.seconds is not None:
             self._clock.indexes.append(made.seconds)
@@ -575,7 +561,7 @@ class _Experiments:
         return RunResult({**evaluated.run, "asking": asdict(plan.asking), "index": index}, questions)
 
     def _key(self, plan: Planned, made: MadeIndex) -> str:
-        """Of all that shapes the scores of a run."""
+        """Return a hash of everything that shapes the scores of a run."""
         own = plan.settings.enrichment.prompts
         asked = plan.settings.model_dump(mode="json", include={"query", "llm"})
         prompts = read_prompts(Path(own) if own else None)
@@ -590,7 +576,7 @@ class _Experiments:
 
     @contextmanager
     def _naming(self, plans: Sequence[Planned]) -> Iterator[None]:
-        """An error is kept by the names of the runs that it took their results from."""
+        """Keep an error under the names of the runs whose results it prevented."""
         try:
             yield
         except Exception as error:
@@ -606,14 +592,14 @@ class _Experiments:
 
 
 def _named(result: RunResult, plan: Planned) -> RunResult:
-    """A result under the names that the matrix has for it now."""
+    """Return a result under the names that the matrix uses for it now."""
     names = {"name": plan.run.name, "choice": dict(plan.run.choice), "settings": dict(plan.run.overrides)}
     return RunResult({**result.run, **names}, result.questions)
 
 
 @cache
 def _code() -> str:
-    """Hash of the code that answers and scores, so that no result of other code is taken for one of this."""
+    """Hash the code that answers and scores, so that no result of other code is taken for a current one."""
     found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
     files += sorted(Path(shipped("sql")).glob(_ASKING))

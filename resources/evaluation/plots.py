@@ -22,9 +22,9 @@ from html import escape
 COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 430, 260, 48, 30, 20
 BAR, WIDEST, APART = 26, 40, 18
-"""Width of a bar, at least and at most, and of the space between groups of them."""
+"""Least and most pixels of a bar's width, and the pixels between two groups of bars."""
 LETTER, LINE = 6.0, 13
-"""Width of a letter and height of a line of text, about."""
+"""Approximate pixels of a letter's width and of a line's height."""
 _INK, _GRID = "#222222", "#dddddd"
 
 Point = tuple[float, float]
@@ -33,7 +33,8 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """`series` and `intervals` by name: a value and (low, high) for each of `groups`, fractions of 1."""
+    """A panel of bars. `series` and `intervals` are by name: a value and (low, high) for each of `groups`, fractions of
+    1."""
 
     title: str
     groups: Sequence[str]
@@ -43,8 +44,8 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """`lines` by name: points (x, y). `crosses` are single points, `marks` upright lines at an x, each with its
-    name beside it. `x_from` and `y_from` are where the axes begin; None is at the least value."""
+    """A panel of curves. `lines` are by name: points (x, y). `crosses` are single points, `marks` upright lines at an
+    x, each with its name beside it. `x_from` and `y_from` are where the axes begin; None is at the least value."""
 
     title: str
     lines: Mapping[str, Sequence[Point]]
@@ -59,7 +60,7 @@ Panel = Bars | Curves
 
 
 def figure(panels: Sequence[Panel], title: str = "", across: int = 2) -> str:
-    """An SVG document, `across` panels in a row."""
+    """Draw an SVG document, with `across` panels in a row."""
     across = max(1, min(across, len(panels)))
     wide = max([WIDTH, *(_wanted_width(panel) for panel in panels)])
     names = list(dict.fromkeys(name for panel in panels for name in _series(panel)))
@@ -86,7 +87,8 @@ def _series(panel: Panel) -> Iterator[str]:
 
 
 def _legend(colours: Mapping[str, str], width: float, top: float) -> tuple[list[str], float]:
-    """A patch and a name for each series, in as many lines as it takes; and where the panels begin."""
+    """Draw a patch and a name for each series, in as many lines as needed. Return the parts and where the panels
+    begin."""
     parts, x, y = [], float(GAP), top
     for name, colour in colours.items():
         long = 22 + LETTER * len(name) + 16
@@ -182,8 +184,8 @@ def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]
 
 
 def ticks(values: Sequence[float], start: float | None = None, most: int = 5) -> list[float]:
-    """Round numbers, 1, 2 or 5 apart in some power of ten, that reach round all values; `start`, where given,
-    counts as one of them."""
+    """Return round numbers, 1, 2 or 5 apart in some power of ten, that enclose all values; `start`, if given, counts as
+    one of them."""
     low = min([*values, *([] if start is None else [start])], default=0.0)
     high = max([*values, *([] if start is None else [start])], default=1.0)
     if high <= low:

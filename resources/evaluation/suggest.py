@@ -41,16 +41,17 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 ASKED_FOR_EACH = 3
-"""Paragraphs that a language model is shown at most, for each question wanted."""
+"""Most paragraphs that a language model is shown for each question wanted, since not each gives a usable question."""
 _ASKED_OF = frozenset({"paragraph", "list_item"})
 
 
 def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SEED) -> dict[str, Any]:
-    """{"questions": golden questions as the file has them, "model" that wrote them or null, "notes"}.
+    """Suggest golden questions, and return {"questions": as the file has them, "model" that wrote them or null,
+    "notes"}.
 
-    Of documents that a group restricts only those are asked about that `groups` may find. The language model of
-    the role `suggest` writes them where one is set, and what it does not give is made without one.
-    Raises UsageError for a count of 0, IndexStateError, SettingsError, DatabaseError, ModelError."""
+    Restricted documents are asked about only if `groups` may find them. The language model of the role `suggest` writes
+    the questions if one is set, and the rest is made without one. Raise UsageError for a count of 0, IndexStateError,
+    SettingsError, DatabaseError or ModelError."""
     if count < 1:
         raise UsageError(f"--suggest must be at least 1, not {count}")
     live = state.parts.catalog.live()
@@ -74,13 +75,13 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
 
 
 def require_new(file: Path) -> None:
-    """Raises UsageError where the file is there already: it may be one that a person has corrected."""
+    """Raise UsageError if the file exists already: a person may have corrected it."""
     if file.exists():
         raise UsageError(f"--output {file}: the file is there already; name a new one")
 
 
 def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
-    """One question a line, as `evaluate` reads them. Raises UsageError."""
+    """Write one question a line, as `evaluate` reads them. Raise UsageError."""
     require_new(file)
     try:
         with for_the_user():
@@ -94,7 +95,7 @@ def write_new(file: Path, questions: Sequence[dict[str, Any]]) -> None:
 def _candidates(
     material: _Material, tools: QueryModels, model: str | None, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[tuple[str, Suggestion]]:
-    """(who made it, candidate)."""
+    """Yield (maker, candidate): those of the language model first."""
     if model is not None:
         for each in _by_model(material, tools, count, seed, rejected):
             yield model, each
@@ -115,7 +116,7 @@ def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted
 
 
 def _seen(state: State, live: GenerationRow, groups: Sequence[str]) -> set[str]:
-    """The documents that these groups may find now."""
+    """Return the documents that these groups may find now."""
     with Searcher(state).reading(live.generation) as (connection, index):
         index.ask_for(asked_groups(groups))
         named = query("search_documents", "all_seen", schema=live.schema)
@@ -123,7 +124,7 @@ def _seen(state: State, live: GenerationRow, groups: Sequence[str]) -> set[str]:
 
 
 class _Material:
-    """What may be asked about, and what has been."""
+    """The documents, sentences and table rows that may be asked about, and the questions taken so far."""
 
     def __init__(self, state: State, seen: Collection[str]) -> None:
         maps, _ = corpus_of(state)
@@ -166,7 +167,7 @@ class _Material:
                     yield _row(maps[element.doc_id], section, own, columns)
 
     def takes(self, line: dict[str, Any]) -> bool:
-        """Whether a question is a new one, whose gold stands once where it says. It then counts as taken."""
+        """Say whether a question is new and its gold occurs once, where it says. If so, take it."""
         (gold,) = line["gold"]
         key = gold["uri"], gold["quote"]
         if line["id"] in self._ids or key in self._quotes:
@@ -194,7 +195,7 @@ def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
 def _by_model(
     material: _Material, tools: QueryModels, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[Suggestion]:
-    """Asked for as many at once as are wanted; why a reply is not kept is counted in `rejected`."""
+    """Ask a model for as many questions at once as are wanted; count in `rejected` why a reply is not kept."""
     found: dict[tuple[str, str], Paragraph] = {
         (each.document.doc_id, each.text): each for each in paragraphs(material.documents.values(), material.statements)
     }

@@ -1,4 +1,4 @@
-"""Where files of texts and vectors are: folders and files here, or any URI that pyarrow's file systems know."""
+"""The places of text and vector files: local folders and files, or any URI that pyarrow's file systems know."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PART = re.compile(r"texts-[0-9]{2,5}-[0-9]{5}\.parquet(?:\.partial)?")
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 MOST_FILES = 100_000
-"""Files of one place that vectors are read of."""
+"""Most files of one place that vectors are read from."""
 _PIECE = 1 << 20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,12 +31,12 @@ _SECRET = re.compile(r"//[^/@]*@")
 
 
 def shown(place: str) -> str:
-    """A place as people are told it, without the user and password of a URI."""
+    """Return a place as people see it, without the user and password of a URI."""
     return _SECRET.sub("//", place)
 
 
 def _opened(place: str) -> tuple[Any, str]:
-    """A file system, and the path in it. Raises UsageError for a URI that cannot be meant."""
+    """Return a file system, and the path in it. Raise UsageError for a URI that is not valid."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -58,8 +58,8 @@ def _opened(place: str) -> tuple[Any, str]:
 
 
 class TextFolder:
-    """A folder that texts are written to, those of restricted documents among them: what is made here on this machine
-    its user alone may read. Raises UsageError where something else is in it."""
+    """A folder that texts are written to, among them those of restricted documents: only the user may read the files
+    that are made on this machine. Creating one raises UsageError if the folder has other files in it."""
 
     def __init__(self, place: str) -> None:
         from pyarrow import fs
@@ -75,7 +75,7 @@ class TextFolder:
         self._former = names
 
     def begin(self) -> None:
-        """Makes the folder, and takes out what was exported before."""
+        """Make the folder, and delete the parts of earlier exports."""
         with self._named(), unshared():
             if self._local:
                 self._files.create_dir(self._path, recursive=True)
@@ -83,7 +83,7 @@ class TextFolder:
                 self._files.delete_file(f"{self._path}/{name}")
 
     def write(self, name: str, rows: pa.Table) -> int:
-        """Writes a part, which appears whole or not at all; returns its bytes."""
+        """Write a part, which appears whole or not at all, and return its size in bytes."""
         import pyarrow.parquet as pq
 
         target = f"{self._path}/{name}"
@@ -126,7 +126,7 @@ class TextFolder:
 
 @dataclass(frozen=True)
 class Found:
-    """A file as it was found: by its name for people, size and time."""
+    """A file as it was found: its name for people, its size and its time."""
 
     name: str
     path: str
@@ -135,9 +135,10 @@ class Found:
 
     @contextmanager
     def opened(self, folder: Path) -> Iterator[BinaryIO]:
-        """Its bytes, from a descriptor; those of an address are brought to `folder` first, without a name there.
+        """Open the file as a stream with a descriptor. A file at a URI is first copied to `folder`, without a name
+        there.
 
-        Raises VectorFileError, also where it is another file by now."""
+        Raise VectorFileError, also if the file has changed since it was found."""
         from pyarrow import fs
 
         try:
@@ -172,8 +173,8 @@ class Found:
 
 
 def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
-    """The files of these places in order, each once, or why there are none: in a folder all that end in `.parquet`, but
-    for those whose names begin with `_` or `.`, which engines write beside them."""
+    """Return the files of these places in order, each once, or the reason why a place has none. A folder gives its
+    files that end in `.parquet`, without those whose names begin with `_` or `.`, which engines write beside them."""
     from pyarrow import fs
 
     found: dict[tuple[str, str], Found | VectorFileError] = {}
@@ -215,8 +216,8 @@ def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
 
 
 def _within(root: str) -> list[Any]:
-    """Return what is known of each plain file of a folder here, and the path of each link and of what else ends as a
-    file of vectors does. Links are not followed: they may lead in circles."""
+    """Return the information on each plain file of a local folder, and the path of each link and of each other entry
+    that is named like a file of vectors. Links are not followed: they may lead in circles."""
     from pyarrow import fs
 
     plain: list[str] = []

@@ -1,8 +1,8 @@
 """A process that reads one Parquet file of vectors and hands its rows on as plain Arrow, a few at a time.
 
-The file is whoever's: it may be damaged, claim what is not so, or be small and unfold into more than any memory. So it
-is read under the limits of those that read documents (resources/workers/sandbox.py), from a descriptor that is open
-already, and what it takes to be read is bounded. resources/exchange/vector_file.py is at the other end.
+The file comes from anyone: it may be damaged, make false claims, or be small and expand beyond any memory. So it is
+read under the limits of the processes that read documents (resources/workers/sandbox.py), from a descriptor that is
+open already, and reading it takes a bounded amount of memory. resources/exchange/vector_file.py is at the other end.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from resources.workers.sandbox import confine, limit_memory
 
 MEMORY_MB = 1024
 MOST_ROWS = 10_000_000
-"""Of a file."""
+"""Most rows of a file: the import holds twenty bytes of each that is wanted."""
 MOST_COLUMNS = 1024
 MOST_DIMENSIONS = 16_384
 MOST_FOOTER = 1 << 16
-"""Bytes of what the metadata say of the model."""
+"""Most bytes of the metadata that describe the model."""
 BATCH_BYTES = 1 << 23
-"""Of vectors that are handed on at once."""
+"""Most bytes of vectors that are handed on at once."""
 BATCH_KEYS = 1 << 16
 MOST_TEXT = 1 << 26
-"""Bytes of texts that are handed on at once."""
+"""Most bytes of texts that are handed on at once."""
 _BUFFER = 1 << 20
 _THRIFT_BYTES, _THRIFT_ITEMS = 1 << 24, 1 << 20
 PLAIN = {"key": "text", "text": "text", "embedder": "text", "contract": "a whole number"}
 
 
 class Unfit(Exception):
-    """The file cannot be taken: `code` and, from 1, the row."""
+    """Raised for a file that cannot be taken: `code` says why, `row` counts from 1."""
 
     def __init__(self, code: str, said: str, row: int | None = None) -> None:
         super().__init__(said)
@@ -44,7 +44,7 @@ class Unfit(Exception):
 
 
 class Reading:
-    """One file, opened."""
+    """One open file, whose rows are read in order."""
 
     def __init__(self, stream: BinaryIO, dimension: int) -> None:
         import pyarrow as pa
@@ -52,7 +52,7 @@ class Reading:
 
         self.dimension = dimension
         try:
-            # Pages are read one after another, and no column of a row group whole.
+            # Pages are read one after another, and no column of a row group is read as a whole.
             self._file = pq.ParquetFile(
                 pa.PythonFile(stream, mode="r"),
                 buffer_size=_BUFFER,
@@ -143,7 +143,7 @@ class Reading:
             raise Unfit("vectors_unreadable", f"it says that it has {self._file.metadata.num_rows:,} rows", first)
 
     def _vectors(self, column: Any, first: int) -> Any:
-        """As lists of fixed size, of float32."""
+        """Return vectors as lists of fixed size, of float32. Raise Unfit."""
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -173,7 +173,7 @@ def _table(columns: dict[str, Any]) -> Any:
 
 
 def _texts(batch: Any, name: str, first: int) -> Any:
-    """A column as plain text. Texts may be null, keys not."""
+    """Return a column as plain text. Texts may be null, keys may not."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -188,7 +188,7 @@ def _texts(batch: Any, name: str, first: int) -> Any:
 
 
 def _only(batch: Any, name: str) -> list[Any]:
-    """What a column says that should say the same in every row: its first values, two of them where they differ."""
+    """Return the first values of a column that should say the same in every row; two of them if they differ."""
     import pyarrow.compute as pc
 
     found = [value.as_py() for value in pc.unique(batch.column(name))[:2]]
@@ -216,7 +216,7 @@ def _line(error: BaseException) -> str:
 
 
 def _serve(out: BinaryIO, reading: Reading) -> None:
-    """Answers each line of standard input, `keys` or `rows`, by batches and an end."""
+    """Answer each line of standard input, `keys` or `rows`, with batches and an end."""
     out.write(packed({"kind": "head", **reading.head}))
     out.flush()
     for line in sys.stdin:

@@ -32,17 +32,14 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- asked
-#
-# What the present settings would have embedded and is not embedded yet: keys of texts, sixteen bytes each, whatever
-# the size of the corpus; texts shard by shard.
+# ---------------------------------------------------------------- missing texts
 
 
 _READ = ("chunks", "document_summaries", "chunk_contexts", "sentences")
 
 
 def sources_of(form: str) -> list[tuple[str, FromModel]]:
-    """The stages and tables that the model makes, by the form of sentences. Raises SettingsError."""
+    """Return the stages and tables that the model makes, by the form of sentences. Raise SettingsError."""
     if form == "fast":
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
         raise SettingsError(
@@ -53,9 +50,9 @@ def sources_of(form: str) -> list[tuple[str, FromModel]]:
 
 
 def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
-    """The documents of each shard that is not embedded as it is now, of these only where they are named.
+    """Yield the documents of each shard whose vectors are not up to date; if `only` is given, just these documents.
 
-    Raises IndexStateError (`missing_input`)."""
+    Raise IndexStateError (`missing_input`)."""
     runner, tables = state.runner, state.parts.tables
     made = {table: runner.manifest(table) for table in _READ}
     every = range(state.settings.shard_count) if only is None else sorted(set(map(runner.shard_of, only)))
@@ -75,13 +72,13 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
 
 
 def known_keys(state: State, table: str, identity: str) -> Keys:
-    """The keys of all vectors of an embedder that any file of a table holds, sorted."""
+    """Return the keys of all vectors of an embedder in any file of a table, sorted."""
     return np.unique(np.concatenate([keys_from(()), *KnownVectors(state.parts.tables, table, identity).keys()]))
 
 
 class Asked:
-    """All texts that are asked for, by key: by which tables (a bit each), by which document first, and which of these
-    tables have a vector of it."""
+    """All texts that need a vector, by key: which tables want it (a bit each), which document has it first, and which
+    of these tables already have it."""
 
     def __init__(self, state: State, identity: str) -> None:
         self._state, self._sources = state, sources_of(state.settings.sentences.embedded)
@@ -100,7 +97,8 @@ class Asked:
             self._known[there] |= 1 << bit
 
     def _read(self) -> tuple[Keys, NDArray[np.uint8], NDArray[np.uint32], Keys]:
-        """Of each row of each table its key, the table's bit, and the number of its document; and all documents."""
+        """Return three values for each row of each table: its key, the table's bit, and the number of its document.
+        Return all documents too."""
         keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
         for work in works(self._state):
             self._state.run.at(f"reading what is to be embedded, {named(work.shard)}")
@@ -116,26 +114,26 @@ class Asked:
 
     @property
     def missing(self) -> int:
-        """How many texts have no vector in some table that asks for it."""
+        """Return how many texts have no vector in some table that wants one."""
         return int(np.count_nonzero(self._wanted & ~self._known))
 
     def missing_at(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Which of the tables that ask for the texts at these places have no vector of them: a bit each."""
+        """Return which of the tables that want the texts at these places have no vector of them: a bit each."""
         return self._wanted[places] & ~self._known[places]
 
     def mark(self, places: NDArray[np.int64]) -> None:
-        """The texts at these places have a vector now."""
+        """Note that the texts at these places have a vector now."""
         self._known[places] |= self._wanted[places]
 
     def documents(self, places: NDArray[np.int64]) -> list[str]:
-        """The first document that asks for each of these texts."""
+        """Return the first document that has each of these texts."""
         return digits_of(self._doc_ids[self._owners[places]])
 
     def shards(self, doc_ids: Sequence[str]) -> list[int]:
         return list(map(self._state.runner.shard_of, doc_ids))
 
     def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
-        """The texts at these places, by key; the documents that have them are read again."""
+        """Return the texts at these places, by key; the documents that have them are read again."""
         wanted = set(digits_of(self.keys[places]))
         found: dict[str, str] = {}
         for work in works(self._state, set(self.documents(places))):
@@ -146,28 +144,26 @@ class Asked:
 
 
 def basis_of(state: State) -> Mapping[str, list[str]]:
-    """The committed files that tell what is asked for: others mean that it may be something else."""
+    """Return the committed files that decide which texts need a vector: if they change, the set may change too."""
     tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
     return {table: [row.file for _, row in sorted(state.runner.manifest(table).items())] for table in tables}
 
 
-# ---------------------------------------------------------------- texts
-#
-# Texts for others to embed: what the present settings would have embedded and is not embedded yet, as Parquet.
+# ---------------------------------------------------------------- export
 
 
 PART_BYTES = 64 << 20
-"""Of texts in a part."""
+"""Bytes of texts after which a part is written, so that no part outgrows memory."""
 PART_ROWS = 100_000
 _AT_ONCE = 1_000
 """Texts that are divided into windows together."""
 
 
 def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
-    """Writes each text once, in parts of bounded size, shard by shard.
+    """Write each text once, in parts of bounded size, shard by shard.
 
-    Returns {"folder", "generation", "embedder", "texts", "windowed", "rows", "parts", "bytes"}; `windowed` are texts of
-    several rows. Raises SettingsError, ModelError, IndexStateError."""
+    Return {"folder", "generation", "embedder", "texts", "windowed", "rows", "parts", "bytes"}; `windowed` are texts of
+    several rows. Raise SettingsError, ModelError or IndexStateError."""
     generation = state.ensure_generation()
     identity = generation.embedder["identity"]
     sources = sources_of(state.settings.sentences.embedded)
@@ -209,7 +205,8 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
 
 
 def _about(state: State, embedder: CountingEmbedder) -> dict[str, Any]:
-    """What whoever embeds the texts must know; with the contract's version the metadata of every part."""
+    """Describe the model for people who embed the texts. With the contract's version, this is the metadata of every
+    part."""
     generation = state.ensure_generation()
     spec = spec_of(generation)
     return {
@@ -225,7 +222,7 @@ def _about(state: State, embedder: CountingEmbedder) -> dict[str, Any]:
 
 
 def _rows(embedder: CountingEmbedder, texts: dict[str, str]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each text's key, and its rows: their keys and what the model is given."""
+    """Yield each text's key, and its rows: their keys and the input of the model."""
     items = list(texts.items())
     for start in range(0, len(items), _AT_ONCE):
         batch = items[start : start + _AT_ONCE]
@@ -243,7 +240,7 @@ def _rows(embedder: CountingEmbedder, texts: dict[str, str]) -> Iterator[tuple[s
 
 
 class _Parts:
-    """Files of one shard after another; all windows of a text stand in one."""
+    """The files of one shard after another; all windows of a text are in one file."""
 
     def __init__(self, folder: TextFolder, about: dict[str, Any]) -> None:
         self._folder, self._about = folder, about

@@ -1,5 +1,5 @@
-"""A file of vectors as its reader (resources/exchange/reader.py) hands it on. Whatever the file does to that process,
-it is an error here that names the file."""
+"""A file of vectors, read through its reader process (resources/exchange/reader.py). Whatever the file does to that
+process, here it becomes an error that names the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SECONDS = 120.0
-"""For the reader to start, and for each batch of rows."""
+"""Most seconds for the reader to start, and for each batch of rows."""
 _PIECE = 1 << 20
 _MOST = MOST_JSON + 4 * (BATCH_BYTES + MOST_TEXT)
 REMEDY = {
@@ -40,11 +40,11 @@ REMEDY = {
     "vectors_text": "embed the texts as they were exported, or leave the column text out",
     "vectors_unlike": "use the exported prompt, the model's own pooling, and its whole window",
 }
-"""What to do about each reason for which a file is refused."""
+"""Remedies for a refused file, by the code of the reason."""
 
 
 def refusal(name: str, code: str, said: str, row: int | None = None) -> VectorFileError:
-    """One line that names file, row and remedy; `row` counts from 1."""
+    """Return an error of one line that names file, row and remedy; `row` counts from 1."""
     where = f"{name}, row {row:,}" if row else name
     error = VectorFileError(one_line(f"{where}: {said}; {REMEDY[code]}"), code)
     error.row = row
@@ -52,9 +52,10 @@ def refusal(name: str, code: str, said: str, row: int | None = None) -> VectorFi
 
 
 class VectorFile:
-    """One opened file, `name` for people, of vectors that should have so many dimensions. A context ends its reader.
+    """One open file of vectors that should have `dimension` dimensions; `name` is for people. Leaving the context ends
+    its reader.
 
-    All raise VectorFileError."""
+    All methods raise VectorFileError."""
 
     def __init__(self, name: str, stream: BinaryIO, dimension: int) -> None:
         self.name, self._dimension = name, dimension
@@ -107,18 +108,18 @@ class VectorFile:
     def columns(self) -> list[str]:
         return list(self.head["columns"])
 
-    # ------------------------------------------------------------ what is asked of the reader
+    # ------------------------------------------------------------ requests to the reader
 
     def names(self) -> Iterator[tuple[int, list[str]]]:
-        """The number of a first row, and the keys of it and those that follow."""
+        """Yield batches of keys, each with the number of its first row."""
         import pyarrow as pa
 
         for first, _, table in self._ask("keys", pa.schema([("key", pa.string())])):
             yield first, table["key"].to_pylist()
 
     def vectors(self) -> Iterator[tuple[int, dict[str, Any], pa.Table]]:
-        """The number of a first row, what the columns `contract` and `embedder` say of it and those that follow, and
-        their keys, texts where the file has them, and vectors as lists of fixed size."""
+        """Yield batches of rows: the number of the first row, the values of the columns `contract` and `embedder`, and
+        a table of keys, texts if the file has them, and vectors as lists of fixed size."""
         import pyarrow as pa
 
         plain = [(name, pa.string()) for name in ("key", "text") if name in self.columns]
@@ -126,7 +127,7 @@ class VectorFile:
 
     def _ask(self, what: str, schema: pa.Schema) -> Iterator[tuple[int, dict[str, Any], pa.Table]]:
         assert self._process and self._process.stdin
-        with suppress(BrokenPipeError):  # what it died of is read from its output
+        with suppress(BrokenPipeError):  # the reader's output says why it died
             self._process.stdin.write(f"{what}\n".encode())
             self._process.stdin.flush()
         first = 1
@@ -147,7 +148,7 @@ class VectorFile:
             raise self.unfit("vectors_unreadable", "its reader did not say what it has")
 
     def _next(self, *kinds: str) -> Message:
-        """The next message, of one of these kinds."""
+        """Return the next message, which must be of one of these kinds."""
         deadline = time.monotonic() + SECONDS
         assert self._process and self._process.stdout
         output = self._process.stdout.fileno()

@@ -45,21 +45,19 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- checked
-#
-# What a file of vectors holds, row by row, as far as it can be believed.
+# ---------------------------------------------------------------- rows
 
 
 MOST_TWICE = 20_000
-"""Keys of a file that may have several rows each."""
+"""Most keys of a file that may have several rows each, since their vectors are held to be compared."""
 DIGEST = 16
 """Bytes of the digest of a batch of rows."""
 
 
 @dataclass
 class Rows:
-    """Rows that follow one another, `first` counted from 1: the keys of their texts, those that are of windows by their
-    place, and their vectors as they were made."""
+    """Consecutive rows, with `first` counted from 1: the keys of their texts, the full keys of windows by their place,
+    and the vectors as the file has them."""
 
     first: int
     keys: Keys
@@ -69,7 +67,7 @@ class Rows:
 
     @property
     def digest(self) -> bytes:
-        """Return bytes that are others where a key or a number of a vector is another."""
+        """Return bytes that differ if any key or number of a vector differs."""
         made = blake2b(np.ascontiguousarray(self.keys).tobytes(), digest_size=DIGEST)
         made.update(repr((self.first, self.windows)).encode())
         made.update(np.ascontiguousarray(self.vectors).tobytes())
@@ -78,7 +76,7 @@ class Rows:
 
 @dataclass
 class Survey:
-    """What the keys of a file are."""
+    """Counts of the keys in a file: wanted, known already, or not asked for, and which have several rows."""
 
     rows: int = 0
     wanted: int = 0
@@ -88,7 +86,7 @@ class Survey:
 
 
 def survey(file: VectorFile, asked: Asked, identity: str) -> Survey:
-    """Reads the keys. Raises VectorFileError: another contract or embedder, a key that is none."""
+    """Read the keys of a file. Raise VectorFileError for another contract or embedder, or a key that is not valid."""
     _require_footer(file, identity)
     found = Survey()
     rows: list[NDArray[Any]] = []
@@ -153,7 +151,7 @@ def _parsed(file: VectorFile, first: int, names: Sequence[str]) -> tuple[Keys, d
 
 
 def _numbered(keys: Keys, windows: dict[int, RowKey]) -> NDArray[Any]:
-    """Keys with the number of their window, shape (n,), of twenty bytes each."""
+    """Return keys with the number of their window, shape (n,), of twenty bytes each."""
     made = np.zeros((len(keys), 20), np.uint8)
     made[:, :16] = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, 16)
     for at, key in windows.items():
@@ -173,7 +171,7 @@ def _twice(file: VectorFile, rows: NDArray[Any]) -> frozenset[bytes]:
 
 
 def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: frozenset[bytes]) -> Iterator[Rows]:
-    """All rows, each looked at. Raises VectorFileError for the first that cannot be taken."""
+    """Yield all rows, each checked. Raise VectorFileError for the first that cannot be taken."""
     earlier: dict[bytes, Vectors] = {}
     for first, said, table in file.vectors():
         for contract, embedder in _said(said, identity):
@@ -192,7 +190,8 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
 
 
 def _said(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
-    """What the columns say, as far as the file has them; a column that says several things says one that is wrong."""
+    """Return the contract and embedder that the columns name, or the expected ones if the file lacks the columns. A
+    column with several values gives its first and last, one of which is wrong."""
     contracts, embedders = said.get("contract") or [CONTRACT], said.get("embedder") or [identity]
     return [(contracts[0], embedders[0]), (contracts[-1], embedders[-1])]
 
@@ -205,7 +204,7 @@ def _require_texts(
     texts: Sequence[str | None],
     prompt: str,
 ) -> None:
-    """Each text, if it is there, is the one that its key is of. Of a window that cannot be told."""
+    """Raise VectorFileError if a text that is there does not match its key. Texts of windows cannot be checked."""
     for at, (key, text) in enumerate(zip(keys, texts, strict=True)):
         if text is None or at in windows:
             continue
@@ -229,13 +228,13 @@ def _require_alike(
             raise file.unfit("vectors_twice", "its key has another vector in a row before", first + at)
 
 
-# ---------------------------------------------------------------- whether the embedder agrees
+# ---------------------------------------------------------------- agreement with the embedder
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A row of a file that is embedded here too: `place` of its text, its unit vector, and its text where the file has
-    it, which that of a window is not."""
+    """A row of a file that is embedded here too: the `place` of its text, its unit vector, and its text if the file has
+    it and it is not a window."""
 
     row: int
     key: RowKey
@@ -245,8 +244,8 @@ class Drawn:
 
 
 class Sample:
-    """So many rows of a file, drawn by a secret: whoever made the file cannot know which. A row that is there several
-    times counts once, so that repeating good ones hides no others."""
+    """A sample of `count` rows of a file, drawn by a secret: the maker of the file cannot know which. A row that occurs
+    several times counts once, so that repeating good rows hides no bad ones."""
 
     def __init__(self, count: int) -> None:
         self._count, self._secret = count, secrets.token_bytes(16)
@@ -257,7 +256,7 @@ class Sample:
         return len(self._drawn)
 
     def add(self, rows: Rows, asked: Asked, prompt: Callable[[], str]) -> None:
-        """Draw from these rows, so that of all rows so far each is as likely as any other."""
+        """Draw from these rows, so that each of all rows so far is equally likely."""
         if not self._count:
             return
         at, wanted = places_in(asked.keys, rows.keys)
@@ -288,8 +287,8 @@ class Sample:
         made: Callable[[Sequence[str]], Vectors],
         prompt: Callable[[], str],
     ) -> None:
-        """Raise VectorFileError where the embedder makes another vector of one of these texts, or divides it into
-        other windows."""
+        """Raise VectorFileError if the embedder makes another vector of one of these texts, or divides it into other
+        windows."""
         rows = sorted(self._drawn.values(), key=lambda drawn: drawn.row)
         unread = sorted({drawn.place for drawn in rows if drawn.text is None})
         read = asked.texts(np.array(unread)) if unread else {}
@@ -323,31 +322,23 @@ class Sample:
 
 
 def samples_of(files: int) -> int:
-    """Return how many texts of each of so many files are embedded again."""
+    """Return how many texts of each file are embedded again, if this number of files is imported."""
     return min(MOST_SAMPLE, max(SAMPLE, 2 * MOST_SAMPLE // max(1, files)))
 
 
-# ---------------------------------------------------------------- vectors
-#
-# Vectors that others made of exported texts: looked at, and kept where the next run finds them.
-#
-# Each file is read twice by a process of its own, first to look at every row, then to take those that were looked at:
-# of a file that is refused nothing is taken. What is kept are whole files that no commit names
-# (resources/parquet/vectors.py), so that an import that is killed leaves nothing half, and one that is begun again goes
-# on.
-
+# ---------------------------------------------------------------- import
 
 PART_BYTES = 32 << 20
-"""Of vectors in a file that is kept."""
+"""Bytes of vectors after which a file is written."""
 HELD_BYTES = 256 << 20
-"""Of vectors that are held until there are enough for a file."""
+"""Most bytes of vectors that are held in memory until there are enough for a file."""
 MOST_WINDOWED = 50_000
-"""Texts of which some windows have come and others have not yet."""
+"""Most texts of which some windows have come and others have not; their sums are held in memory."""
 
 
 @dataclass
 class Result:
-    """What an import found and did; counts of rows, and of texts what is `taken`, `incomplete` and still `missing`."""
+    """The outcome of an import. It counts rows, but texts in `taken`, `incomplete` and `missing`."""
 
     files: int = 0
     rows: int = 0
@@ -369,11 +360,11 @@ class Result:
 
 
 def import_vectors(state: State, places: Sequence[str], check: bool = False, unchecked: bool = False) -> dict[str, Any]:
-    """Looks at these files and, unless it is a `check`, keeps their vectors. Files that cannot be taken are in the
-    result under `refused`, {"code", "row", "message"}; the others are taken.
+    """Check these files and, unless only to `check`, keep their vectors. Files that cannot be taken are in the result
+    under `refused`, {"code", "row", "message"}; the others are taken.
 
-    Raises IndexStateError where there are no texts, or another run has begun; ModelError where the embedder cannot be
-    asked whether it agrees, which `unchecked` leaves out."""
+    Raise IndexStateError if there are no texts, or another run has begun; ModelError if the embedder cannot be asked
+    to compare vectors, a step that `unchecked` leaves out."""
     row = generations.find_generation(state.parts.catalog, state.settings)
     if row is None:
         raise IndexStateError(
@@ -409,7 +400,7 @@ class _Import:
 
     @cached_property
     def _prompt(self) -> str:
-        """Loads a model that declares it itself."""
+        """Return the embedder's prompt; this loads a model that declares its own."""
         return self._state.embedder(generations.spec_of(self._state.ensure_generation())).prompt
 
     def _pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
@@ -427,10 +418,10 @@ class _Import:
         except (ModelError, IndexStateError) as error:
             raise ModelError(f"{error}; or import with --unchecked, which compares no vectors", error.code) from None
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ checking
 
     def looked_at(self, found: Sequence[Found | VectorFileError], unchecked: bool) -> list[_Looked]:
-        """The files that can be taken."""
+        """Return the files that can be taken."""
         good: list[_Looked] = []
         samples = 0 if unchecked else samples_of(len(found))
         self.result.files = len(found)
@@ -450,7 +441,7 @@ class _Import:
         return good
 
     def _look(self, found: Found, samples: int) -> _Looked | None:
-        """None where nothing of the file is wanted."""
+        """Check a file; return None if no row of it is wanted."""
         sample, digests = Sample(samples), bytearray()
         with self._reading(found) as file:
             seen = survey(file, self._asked, self._identity)
@@ -460,7 +451,7 @@ class _Import:
                     sample.add(rows, self._asked, lambda: self._prompt)
                 sample.require_agreement(file, self._asked, self._pieces, self._made, lambda: self._prompt)
         self.result.rows += seen.rows
-        if not seen.wanted:  # those of a file that is taken are counted then
+        if not seen.wanted:  # known rows of a file that is taken are counted then
             self.result.known += seen.known
         self.result.unasked += seen.unasked
         self.result.sampled += len(sample)
@@ -486,7 +477,7 @@ class _Import:
                         if rows.digest != looked.digests[at * DIGEST : (at + 1) * DIGEST]:
                             raise file.unfit("vectors_unreadable", "it was changed after it was looked at", rows.first)
                         kept.add(rows)
-            except VectorFileError as error:  # it was another file when it was looked at
+            except VectorFileError as error:  # the file has changed since it was checked
                 self.result.refused.append(error)
         kept.flush()
         self._state.run.progress("taking vectors", len(good), len(good))
@@ -500,14 +491,14 @@ class _Import:
 
 @dataclass
 class _Mean:
-    """Of the windows of a text that have come so far: their weighted sum, and which they are."""
+    """The sum of the windows of a text that have come so far, weighted, and the numbers of these windows."""
 
     total: Vectors
     seen: set[int] = field(default_factory=set)
 
 
 class _Kept:
-    """Vectors on their way into files, one for each table that asks for them, and shard."""
+    """Vectors on their way into files: one file for each table that wants them, and shard."""
 
     def __init__(self, state: State, asked: Asked, identity: str, write: bool) -> None:
         self._state, self._asked, self._identity, self._write = state, asked, identity, write
@@ -518,7 +509,7 @@ class _Kept:
 
     @property
     def incomplete(self) -> int:
-        """Texts of which not all windows came, or whose windows have no mean."""
+        """Return the number of texts that lack windows, or whose windows have no mean."""
         return len(self._means) + self._left_out
 
     def add(self, rows: Rows) -> None:
@@ -533,7 +524,7 @@ class _Kept:
         self._keep(places[fresh], unit(rows.vectors[there][first[fresh]]))
 
     def _window(self, place: int, window: int, windows: int, weight: int, vector: Vectors) -> None:
-        """Adds one to the mean of its text, which is kept with the last of them, as `averaged` makes it."""
+        """Add a window to the weighted mean of its text, as `averaged` makes it; keep the mean with the last window."""
         places = np.array([place])
         if not self._asked.missing_at(places)[0]:
             self.known += 1
@@ -548,7 +539,7 @@ class _Kept:
                 mean.total += vector * np.float32(weight)
         if len(mean.seen) == windows:
             del self._means[place, windows]
-            if without_direction(mean.total[None]):  # opposite windows, or beyond what a float32 holds
+            if without_direction(mean.total[None]):  # opposite windows, or a sum beyond the range of float32
                 self._left_out += 1
             else:
                 self._keep(places, unit(mean.total[None]))

@@ -1,4 +1,4 @@
-"""What a run has to do, told from the listing, the manifest and counts; no model is loaded."""
+"""The work that a run has to do, decided from the listing, the manifest and counts; no model is loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Served:
-    """What a generation serves: the content hashes of its documents, as they were when this was made; on disk."""
+    """The content hashes of a generation's documents, as they were when this object was made; kept on disk."""
 
     def __init__(self, parts: Iterable[Mapping[str, str]] = ()) -> None:
         self._noted = Scratch("contents")
@@ -34,7 +34,7 @@ class Served:
             self._noted.write("add_content", ((doc_id, content, False) for doc_id, content in part.items()))
 
     def shard(self, shard: int, shards: int) -> dict[str, str]:
-        """Those of one of so many shards."""
+        """Return the content hashes of one of `shards` shards, by document."""
         return dict(self._noted.run("contents_between", first_id(shard, shards), first_id(shard + 1, shards)))
 
 
@@ -48,19 +48,20 @@ def served_now(state: State) -> Served:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The buckets that a run must look at; none where `standing`, what the last run left, already is what
-    another would make."""
+    """The buckets that a run must look at. If `standing` is given, the last run already left the result that another
+    would make, and nothing is to do."""
 
     buckets: range
     standing: Built | None = None
 
 
 def find_due(state: State) -> Due:
-    """What there is to do: nothing under the same settings, weights and versions, with the same listing,
-    rows as they were left, and a generation that is published or rightly not; the buckets whose listing
-    changed where all else is as it was; else everything.
+    """Decide what a run has to do.
 
-    Decided from the listing, the manifest and counts; no model is loaded."""
+    - Nothing, if settings, weights, versions and listing are the same, rows are unchanged, and the generation is
+      published or rightly not.
+    - The buckets whose listing changed, if all else is the same.
+    - Else everything."""
     state.parts.tables.survey()
     return mended(state, lambda: _due(state))
 
@@ -83,7 +84,7 @@ def _due(state: State) -> Due:
 
 
 def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
-    """Whether generations hold the committed listing, in rows and files as they were left."""
+    """Say whether generations hold the committed listing, with unchanged rows and files."""
     committed = state.runner.manifest("raw_documents")
     if len(committed) != state.settings.shard_count:
         return False
@@ -99,7 +100,7 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
 
 
 def _changed_shards(state: State, failures: Sequence[Failure]) -> set[int]:
-    """Shards in which a file was added, changed, removed, or can be read or not as it could before."""
+    """Return the shards in which a file was added, changed or removed, or became readable or unreadable."""
     listed, shards = state.listing.now(), state.settings.shard_count
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
@@ -114,8 +115,7 @@ def _changed_shards(state: State, failures: Sequence[Failure]) -> set[int]:
 
 
 def new_documents(state: State, before: Served) -> int:
-    """How many listed files there are of which nothing is known yet: they are not served, and did not fail as they
-    are."""
+    """Count the listed files that are new: neither served nor failed with their present content."""
     failed = {item.doc_id for item in state.runner.failures()}
     known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
     listed, shards, count = state.listing.now().documents, state.settings.shard_count, 0

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- raw files
-#
-# Raw files in the store that are asked for by somebody: by a listing, or by what is served.
 
 
 def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[GenerationRow]) -> set[str]:
-    """The names of all objects of documents that a listing under these keys has, or that rows of the kept generations
-    were made from: while a run brings a generation up to date, its rows are of an earlier listing.
+    """Return the names of all objects of documents that a listing under these keys has, or that rows of the kept
+    generations were made from. While a run updates a generation, its rows belong to an earlier listing.
 
-    Raises IndexStateError where a listing cannot be read: what it names is not known then."""
+    Raise IndexStateError if a listing cannot be read: the documents in it are unknown then."""
     tables, names = state.parts.tables, set[str]()
     for key in keys:
         for row in state.parts.catalog.manifest_of("raw_documents", key).values():
@@ -40,21 +38,21 @@ def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[Generat
 
 
 # ---------------------------------------------------------------- prune
-#
-# Giving back what old generations hold: their tables, and the Parquet files that nothing names.
 
 
 ASKED = ("hyde", "rerank", "answer")
-"""Replies to questions, which nothing that is kept was made of."""
+"""Stages whose replies answer questions; nothing that is kept was made from them."""
 
 
 def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
-    """Drops all but `keep` generations: the live one, the one to roll back to, then the newest; then the
-    commits, failures and files of no generation that is left. Files that no commit names go too, raw files in a store
-    that nothing kept was made of, and what language models said to questions; what they said of documents is kept,
-    since it was paid for. Imported vectors that the present settings wait for stay, and their generation.
+    """Drop all but `keep` generations: the live one stays, then the one to roll back to, then the newest. Drop the
+    commits, failures and files that belong to no generation left.
 
-    Returns {"dropped", "kept", "files", "bytes"}. Raises UsageError for a `keep` under 1."""
+    Files that no commit names are deleted too, and raw files in a store that nothing kept was made from. Replies of
+    language models to questions are deleted; replies about documents are kept, since they were paid for. Imported
+    vectors that the present settings wait for stay, and their generation.
+
+    Return {"dropped", "kept", "files", "bytes"}. Raise UsageError for a `keep` under 1."""
     if keep < 1:
         raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
     catalog, tables = state.parts.catalog, state.parts.tables

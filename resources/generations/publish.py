@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- missing documents
 #
-# What readers would lose if a new generation were published: documents that fail in it.
+# Documents that readers would lose if a new generation were published.
 
 
 def missing(state: State, live: GenerationRow | None, new: GenerationTables) -> Missing:
-    """Of the documents that are listed and that the live generation serves, those that the new one lacks; all, where
-    none is live and it holds none. One that is withheld is meant to be lacking."""
+    """Return which listed documents the live generation serves and the new one lacks; if no generation is live and the
+    new one is empty, all listed documents. Withheld documents are left out: they are meant to be missing."""
     failures = {item.doc_id: item for item in state.runner.failures()}
     hidden = {doc_id for doc_id, item in failures.items() if withheld(item)}
     if live is None and new.counts()["documents"]:
@@ -63,7 +63,7 @@ def missing(state: State, live: GenerationRow | None, new: GenerationTables) -> 
 
 # ---------------------------------------------------------------- scores
 #
-# What the golden questions of the settings score a generation, and whether a new one answers them worse.
+# The scores of a generation on the golden questions of the settings, and whether a new one scores worse.
 
 
 COMPARED = ("recall@5", "accuracy_page")
@@ -71,8 +71,8 @@ COMPARED = ("recall@5", "accuracy_page")
 
 
 def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
-    """The golden questions of the settings put to a generation, and the scores kept; None where there are
-    no questions."""
+    """Ask a generation the golden questions of the settings, and keep the scores; return None if there are no
+    questions."""
     from resources.evaluation.golden import evaluate
 
     if not state.settings.publish.golden:
@@ -83,7 +83,7 @@ def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
 
 
 def score_live(state: State) -> dict[str, Any] | None:
-    """The scores of the live generation; those that publishing has taken in this run are not taken again."""
+    """Return the scores of the live generation. Scores that publishing has taken in this run are reused."""
     live = state.parts.catalog.live()
     if live is None:
         return None
@@ -92,10 +92,10 @@ def score_live(state: State) -> dict[str, Any] | None:
 
 
 def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[int, dict[str, Any]]:
-    """Runs of the golden questions by generation; empty where there are no questions.
+    """Return the runs of the golden questions by generation; empty if there are no questions.
 
-    Where the embedder of the live one is not to be had, or this version does not know its settings any more, the
-    scores it had last stand in; raises ModelError, SettingsError where it had none."""
+    If the live generation's embedder is not available, or this version no longer knows its settings, its last scores
+    are used; raise ModelError or SettingsError if it has no scores."""
     try:
         runs = {live.generation: score(state, live)}
     except (ModelError, SettingsError):
@@ -108,7 +108,7 @@ def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[in
 
 
 def comparison(state: State, scored: Mapping[int, Mapping[str, Any]], live: int, new: int) -> list[dict[str, Any]]:
-    """Rows of metric, live, new, worse."""
+    """Return rows of metric, live, new, worse."""
     rows = []
     for metric in COMPARED if scored else ():
         before, now = scored[live]["metrics"][metric], scored[new]["metrics"][metric]
@@ -119,7 +119,7 @@ def comparison(state: State, scored: Mapping[int, Mapping[str, Any]], live: int,
 
 
 def golden_output(state: State) -> str:
-    """Hash of what the comparison depends on beside the two indexes."""
+    """Return a hash of the inputs of the comparison beside the two indexes."""
     settings = state.settings.publish
     if not settings.golden:
         return ""
@@ -128,16 +128,14 @@ def golden_output(state: State) -> str:
 
 
 # ---------------------------------------------------------------- publish
-#
-# The pointer to the live generation, and what must hold before it moves.
 
 
 AUDITED_SHARE = 0.2
-"""Changes in place of more than this share of the documents are audited as a new generation is."""
+"""Share of the documents, from 0 to 1. If more of them changed in place, the generation is audited like a new one."""
 
 
 def publish(state: State) -> Built:
-    """Loads the links, builds what vector indexes are missing, audits, compares, and flips the pointer."""
+    """Load the links, build missing vector indexes, audit, compare, and move the pointer."""
     return mended(state, lambda: _publish(state), before="search_index")
 
 
@@ -178,13 +176,13 @@ def _publish(state: State) -> Built:
 
 
 def _share_changed(state: State, documents: int) -> float:
-    """Share of the documents that this run changed or removed; all where another run wrote them."""
+    """Return the share of the documents that this run changed or removed; 1 if another run wrote them."""
     report = state.run.reports.get("indexed_documents")
     return (report.computed + report.gone) / max(1, documents) if report else 1.0
 
 
 def verdict(state: State, built: Built) -> dict[str, Any]:
-    """Why a generation was not published, and what that depended on."""
+    """Record why a generation was not published, and what that depended on."""
     live = state.parts.catalog.live()
     return {
         "live": live.generation if live else None,
@@ -198,7 +196,7 @@ def verdict(state: State, built: Built) -> dict[str, Any]:
 
 
 def judged(state: State, generation: GenerationRow) -> Built | None:
-    """The verdict on an unpublished generation while nothing that it depended on has changed."""
+    """Return the verdict on an unpublished generation; None if anything that it depended on has changed."""
     found, live = generation.verdict, state.parts.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
         return None
@@ -208,7 +206,7 @@ def judged(state: State, generation: GenerationRow) -> Built | None:
 
 
 def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
-    """The verdict as it was kept with a generation."""
+    """Return the verdict that is stored with a generation."""
     found = generation.verdict or {}
     problems = [(code, message) for code, message in found.get("problems", ())]
     return Built(
@@ -219,18 +217,16 @@ def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
 
 
 # ---------------------------------------------------------------- by hand
-#
-# The ways to move the pointer to the live generation by hand.
 
 
 _REMEDY = "`pincite index` with the settings that it was made with makes it anew"
 
 
 def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str, Any]:
-    """Makes a generation the live one and ends the hold of a rollback.
+    """Make a generation the live one, and end the hold of a rollback.
 
-    It is audited first; `force` publishes it although the golden questions speak against it. Raises
-    IndexStateError where there is none, it was never filled, or its audit finds problems."""
+    It is audited first; `force` publishes it although it scores worse on the golden questions. Raise IndexStateError if
+    it does not exist, was never filled, or its audit finds problems."""
     with state.parts.database.exclusive("index"):
         generation = _existing(state, number)
         live = state.parts.catalog.live()
@@ -260,9 +256,9 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
 
 
 def rollback(state: State) -> dict[str, Any]:
-    """Makes the generation that was live before the live one again, until somebody publishes.
+    """Make the previous live generation the live one again, and hold it until someone publishes.
 
-    Raises IndexStateError where there is none, or where its audit finds problems."""
+    Raise IndexStateError if there is no previous one, or its audit finds problems."""
     with state.parts.database.exclusive("index"):
         live, number = state.parts.catalog.live(), state.parts.catalog.previous()
         if live is None or number is None:

@@ -1,8 +1,8 @@
-"""Generations beside the one that a run makes: they go on receiving what happens to documents.
+"""The upkeep of generations beside the one that a run makes, so that they too receive changes of documents.
 
-The live one is brought up to date with its own settings and its own embedder before the new one is
-filled. The others, kept for a rollback, receive deletions and changes of groups, so that none of them
-shows what must no longer be seen.
+The live one is brought up to date with its own settings and its own embedder before the new one is filled. The others,
+kept for a rollback, receive deletions and changes of groups, so that none of them shows a document that must no longer
+be seen.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "
 
 
 def keep_up(state: State) -> StageReport:
-    """Brings all generations but the one of the settings up to date, as far as each can be. Raises the error of one
-    that cannot after the others."""
+    """Bring all generations but the one of the settings up to date, as far as each can be. If one fails, raise its
+    error after the others are done."""
     return mended(state, lambda: _keep_up(state), before="parsed_elements")
 
 
 def nothing_to_keep(state: State) -> bool:
-    """Whether there is no generation but the one of the settings."""
+    """Say whether there is no generation but the one of the settings."""
     target = generations.find_generation(state.parts.catalog, state.settings)
     return all(target and row.generation == target.generation for row in state.parts.catalog.generations())
 
@@ -72,8 +72,8 @@ def _keep_up(state: State) -> StageReport:
 
 
 def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
-    """All that changed goes into the live generation; where its embedder is not to be had any more,
-    or this version makes other chunks, only what its rows allow."""
+    """Bring all changes into the live generation. If its embedder is no longer available, or this version makes other
+    chunks, bring only deletions and groups, which need no new rows."""
     name = f"generation {live.generation}"
     try:
         beside = state.beside(live)
@@ -114,7 +114,7 @@ def _update(state: State, beside: State, report: StageReport) -> None:
 
 
 def _finish(beside: State, audited: bool) -> Problems:
-    """Completes a generation that is being served; returns the problems found."""
+    """Complete a generation that is being served; return the problems found."""
     build = IndexBuild(beside)
     build.load_links()
     made = build.build_vector_indexes(live=True)
@@ -126,11 +126,11 @@ def _finish(beside: State, audited: bool) -> Problems:
 
 
 def restrict(state: State) -> None:
-    """What restricts reaches every generation before anything else is made, so that what fails later leaves nothing
-    open: documents that are withheld go, and groups that shut somebody out hold.
+    """Apply new restrictions to every generation before anything else is made, so that a later failure leaves no
+    document open: withheld documents are removed, and groups that shut somebody out take effect.
 
-    A generation whose tables cannot be written is shut. Raises that error after all the others are restricted. A run of
-    some buckets sees to those."""
+    A generation whose tables cannot be written is shut, and its error is raised after all the others are restricted. A
+    run of some buckets restricts only those."""
     report, hidden = StageReport("kept_generations"), hidden_documents(state)
 
     def restricts(doc_id: str, before: tuple[str, ...], now: tuple[str, ...] | None) -> bool:
@@ -149,8 +149,8 @@ def _withdraw(
     report: StageReport,
     wanted: Callable[[str, tuple[str, ...], tuple[str, ...] | None], bool] = lambda doc_id, before, now: True,
 ) -> None:
-    """Removes the documents that are listed no more, and gives the others the groups they have now; of both those
-    that are `wanted`, by id, groups before and groups now."""
+    """Remove the documents that are no longer listed, and give the others the groups that they have now. Both apply
+    only to documents for which `wanted`(id, groups before, groups now) is true."""
     index = GenerationTables(state.parts.database, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
@@ -176,14 +176,14 @@ def _withdraw(
             before: ManifestRow | None = last,
             touched: Collection[str] = changed,
         ) -> None:
-            # Its rows are not made from its inputs any more: they are written again, should the inputs stay the same.
+            # The rows no longer match their inputs: they are written again, even if the inputs stay the same.
             shards = {bucket_of(doc_id, shard_count(generation)) for doc_id in touched} & parts.keys()
             own = [replace(before, output=left, rows=rows)] if before else []
             for row in [*own, *(parts[shard] for shard in shards)]:
                 commit_row(connection, replace(row, file="", input="", run_id=state.run.id))
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
-    if gone and state.run.alone:  # links lead nowhere for a while; publishing loads them anew
+    if gone and state.run.alone:  # dangling links stay for a while; publishing loads the links again
         index.delete_dangling_links()
     report.gone += sum(map(len, gone.values()))
     report.computed += sum(map(len, regrouped.values()))
@@ -191,9 +191,9 @@ def _withdraw(
 
 @contextmanager
 def restricted_whatever(state: State) -> Iterator[None]:
-    """Where a run is refused, or its listing, what is known to restrict documents holds nevertheless.
+    """Apply the known restrictions even if a run or its listing is refused within.
 
-    Raises that error, saying also where what restricts could not be written."""
+    Raise that error; it says also if the restrictions could not be written."""
     try:
         yield
     except Exception as error:

@@ -26,7 +26,7 @@ from resources.postgres.statements import query
 
 # ---------------------------------------------------------------- batch files
 #
-# The files of a batch: requests that go to an endpoint, and answers that come back, one JSON object a line.
+# Requests that go to an endpoint, and answers that come back.
 
 
 URL = "/v1/chat/completions"
@@ -48,7 +48,7 @@ class Part:
 
 
 class Spool:
-    """Requests, divided into parts that an endpoint takes as one batch each."""
+    """The requests of a run, divided into parts that an endpoint takes as one batch each."""
 
     def __init__(self, most_requests: int = MOST_REQUESTS, most_bytes: int = MOST_FILE_BYTES) -> None:
         self._most_requests, self._most_bytes = most_requests, most_bytes
@@ -74,7 +74,7 @@ class Spool:
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:
-    """Lines of a file; one that is longer than any answer is left out."""
+    """Yield the lines of a file; a line that is longer than any answer is left out."""
     whole = True
     while line := file.readline(LONGEST_LINE):
         begins, whole = whole, line.endswith(b"\n") or len(line) < LONGEST_LINE
@@ -83,12 +83,12 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 Answered = tuple[str, Completion | str]
-"""(Key, what came back); a text is the endpoint's error."""
+"""A key, and its answer; a text is the endpoint's error."""
 
 
 def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
-    """What a batch's output and error files hold. What expired unanswered is left out, as if it was not
-    asked; lines that cannot be read are, too."""
+    """Yield the answers in a batch's output and error files. Requests that expired are left out, as if they were never
+    sent, and so are lines that cannot be read."""
     for line in lines:
         try:
             item = json.loads(line)
@@ -114,32 +114,27 @@ def _succeeded(status: object) -> bool:
 
 
 # ---------------------------------------------------------------- batches
-#
-# Prompts bought by the batch API of an endpoint: one run submits, a later one collects.
-#
-# A batch is recorded before it is submitted, and carries a fingerprint of its prompts: one that a run was
-# killed over is found again at the endpoint, not bought twice.
 
 
 T = TypeVar("T")
 
 MARK = "pincite"
-"""Under which a batch's metadata carry its fingerprint."""
+"""Name under which a batch's metadata hold its fingerprint."""
 _UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
 _OF_NO_USE = frozenset({"failed", "cancelling", "cancelled"})
 _KEPT_SECONDS = 30 * 86400
 _ANSWER_BYTES = 1 << 18
-"""Of one request, in a file of answers: replies are bounded by tokens, of which none has so many bytes."""
+"""Bytes for each request that a file of answers may have: replies are limited in tokens, and none is this long."""
 _REQUEST_SECONDS = 0.1
-"""That a file of a batch may take for each request in it, beyond llm.timeout_seconds."""
+"""Seconds for each request that transferring a batch's file may take, beyond llm.timeout_seconds."""
 _MOST_BATCHES = 5_000
-"""Of an endpoint that are looked through; one that lists without end ends there."""
+"""Most batches of an endpoint that are searched, so that a listing without end stops here."""
 _NO_API = frozenset({404, 405, 501})
 
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch that was not collected yet; without an id where a run ended while it submitted it."""
+    """A batch that is not collected yet; it has no id if a run ended while it submitted the batch."""
 
     number: int
     fingerprint: str
@@ -150,7 +145,7 @@ class OpenBatch:
 
 @dataclass
 class Outcomes:
-    """What a run found out, by key: why there is no reply yet, and which were collected now."""
+    """The findings of a run, by key: why there is no reply yet, and which replies were collected now."""
 
     without: dict[str, NoReply] = field(default_factory=dict)
     collected: set[str] = field(default_factory=set)
@@ -160,9 +155,9 @@ class Outcomes:
 
 
 class BatchModel(BoughtModel):
-    """Implements ports.LanguageModel: as many prompts as a batch may have are taken before the first reply is given.
-    Those that are not kept are submitted, and are `pending` until a later run. What came of earlier ones is looked at
-    once a run."""
+    """A model that buys replies in batches; it implements ports.LanguageModel. It takes as many prompts as a batch may
+    have before it gives the first reply. Prompts without a kept reply are submitted, and are `pending` until a later
+    run. Earlier batches are looked at once a run."""
 
     _found: Outcomes | None = None
 
@@ -185,7 +180,7 @@ class BatchModel(BoughtModel):
                         yield said
 
     def _asked_for(self, prompts: Iterator[Prompt], unusable: ReplyCheck, found: Outcomes) -> list[str]:
-        """The keys of these prompts, of which those are submitted that are to be bought."""
+        """Return the keys of these prompts, and submit the prompts whose replies must be bought."""
         with Spool() as spool:
             keys = self._spooled(prompts, unusable, spool, found)
             for part in spool.parts:
@@ -195,7 +190,7 @@ class BatchModel(BoughtModel):
         return keys
 
     def _spooled(self, prompts: Iterator[Prompt], unusable: ReplyCheck, spool: Spool, found: Outcomes) -> list[str]:
-        """The keys of all prompts; requests for those that are to be bought are written to the spool."""
+        """Return the keys of all prompts, and write requests for the replies to buy to the spool."""
         keys: list[str] = []
         seen: set[str] = set()
         while chunk := [(self.key_of(prompt), prompt) for prompt in islice(prompts, AT_ONCE)]:
@@ -211,7 +206,7 @@ class BatchModel(BoughtModel):
                 if isinstance(said, Reply):
                     found.without.pop(key, None)
                 else:
-                    found.without.setdefault(key, said)  # one that is asked again waits for its batch
+                    found.without.setdefault(key, said)  # a prompt that is asked again waits for its batch
                 self.count(cached=key not in found.collected)
         return keys
 
@@ -246,7 +241,7 @@ class BatchModel(BoughtModel):
         found.refuse(part.keys, "pending", f"in batch {batch_id} since {_told(datetime.now(UTC))}")
 
     def _created(self, part: Part, mark: str) -> str:
-        """The id of the batch of these requests: of one that the endpoint has already, else of a new one."""
+        """Return the id of the batch of these requests: one that the endpoint already has, else a new one."""
         uploaded: list[str] = []
         known = self._known_batches()
 
@@ -257,7 +252,7 @@ class BatchModel(BoughtModel):
             return str(file.id)
 
         def create(client: Any) -> str:
-            # Looked for each time: a call that seemed to fail may have made it.
+            # Searched for at each try: a call that seemed to fail may have created it.
             if made := _found(client, mark, known):
                 return made
             if not uploaded:
@@ -270,7 +265,7 @@ class BatchModel(BoughtModel):
         return self._call(create)
 
     def _known_batches(self) -> set[str]:
-        """Batches of the endpoint that a run has recorded, collected ones too."""
+        """Return the batches of the endpoint that runs have recorded, collected ones too."""
         return {row[0] for row in self._rows("known_batches", base_url=self.role.base_url)}
 
     # ------------------------------------------------------------ collecting
@@ -286,7 +281,7 @@ class BatchModel(BoughtModel):
                 found.refuse(batch.keys, "pending", f"{where}, which could not be looked at: {failed.message}")
 
     def _look_at(self, batch: OpenBatch, found: Outcomes) -> None:
-        """Raises CallFailed where the endpoint does not answer."""
+        """Collect a batch if it has ended. Raise CallFailed if the endpoint does not answer."""
         batch_id = batch.batch_id or self._recovered(batch)
         if batch_id is None:
             self._execute("forget_batch", number=batch.number)
@@ -317,7 +312,7 @@ class BatchModel(BoughtModel):
             found.refuse(left, "rejected", message)
 
     def _recovered(self, batch: OpenBatch) -> str | None:
-        """The id of a batch that a run was submitting when it ended; None where it did not come to that."""
+        """Return the id of a batch that a run was submitting when it ended; None if the endpoint does not have it."""
         known = self._known_batches()
         try:
             return self._call(lambda client: _found(client, batch.fingerprint, known))
@@ -327,8 +322,8 @@ class BatchModel(BoughtModel):
         return None
 
     def _downloaded(self, file_id: str, most: int, requests: int) -> IO[bytes]:
-        """A file of the endpoint with answers to so many requests, of at most so many bytes, as a temporary one.
-        One that is there no more is empty."""
+        """Download a file of answers to `requests` requests, at most `most` bytes, into a temporary file. It is empty
+        if the endpoint no longer has the file."""
         file = tempfile.TemporaryFile(prefix="pincite-batch-")  # noqa: SIM115 - the caller closes it
 
         def read(client: Any) -> None:
@@ -351,9 +346,9 @@ class BatchModel(BoughtModel):
         return file
 
     def _keep(self, batch: OpenBatch, state: Any, lines: Iterator[bytes]) -> set[str]:
-        """Keeps all that a batch brought, and that it was collected, in one transaction. Which keys it
-        answered. What a completed batch left out counts as an attempt; what an expired or cancelled one
-        did not come to does not."""
+        """Keep all answers of a batch, and that it was collected, in one transaction; return the keys with a reply. A
+        request that a completed batch left out counts as an attempt; one that an expired or cancelled batch left out
+        does not."""
         answered: set[str] = set()
         missing = set(batch.keys)
         bought: list[Completion] = []
@@ -384,17 +379,17 @@ class BatchModel(BoughtModel):
         return {"key": key, "message": storable(message), "stage": account.stage, "model": account.model,
                 "run_id": account.run_id, "generation": account.generation}  # fmt: skip
 
-    # ------------------------------------------------------------ within
+    # ------------------------------------------------------------ calls
 
     def _call(self, ask: Callable[[Any], T]) -> T:
-        """By the endpoint's client, made again where it got no answer. Raises CallFailed."""
+        """Call the endpoint's client, again if it gets no answer. Raise CallFailed."""
 
         def once() -> T:
             try:
                 return self.endpoint.call(ask)
             except CallFailed as failed:
                 if failed.status in _NO_API:
-                    failed.hopeless = False  # a batch or file is gone, or all of them: other calls may do
+                    failed.hopeless = False  # a batch or file is gone, or the whole batch API: other calls may succeed
                 raise
 
         return self.patience.call(once, threading.Event())
@@ -412,7 +407,8 @@ class BatchModel(BoughtModel):
 
 
 def _found(client: Any, mark: str, known: Collection[str]) -> str | None:
-    """A batch at the endpoint that carries a fingerprint, and is not a known one."""
+    """Return the id of a batch at the endpoint that has this fingerprint and is not a known one; None if there is no
+    such batch."""
     for batch in islice(client.batches.list(limit=100), _MOST_BATCHES):
         if batch.created_at and batch.created_at < time.time() - _KEPT_SECONDS:
             return None

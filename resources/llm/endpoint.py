@@ -35,33 +35,32 @@ from pipelines.settings.models import LlmSettings, Role, is_loopback, require_pr
 
 # ---------------------------------------------------------------- endpoint client
 #
-# The one way to an endpoint of models: the openai client over a connection that is held to what was asked.
-#
-# A request carries what it needs and our key, and nothing that the client reads from the environment (organisation,
-# project, headers, another key, cookies). A reply, whatever its status, has so many bytes and so much time; a redirect
-# is not followed, since it would take the documents' text along.
+# The openai client over a bounded connection. Headers that it reads from the environment (organisation, project,
+# another key, cookies) are removed. The bounds hold for replies of any status.
 
 
 NO_KEY = "none"
-"""What is sent where there is no key: many servers want any."""
+"""Text that is sent if there is no key: many servers want some key."""
 MOST_BYTES = 1 << 24
-"""Of a reply for which nothing else is said."""
+"""Most bytes of a reply if the caller sets no other limit."""
 _SENT = frozenset(
     {"host", "content-type", "content-length", "transfer-encoding", "accept", "connection", "user-agent"}
-    # By which the client remembers what its caller wants of the reply.
+    # The client notes its caller's wishes for the reply in this header.
     | {"x-stainless-raw-response"}
 )
 _LONGEST_HOST = 100
 _GRACE_SECONDS = 1.0
-"""A silent server is left by the time out of the socket, before the watch ends it."""
+"""Seconds after the time limit when the watch closes a connection, so that the socket's own time out ends a silent one
+first."""
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
 _allowed: ContextVar[tuple[int, float]] = ContextVar("allowed", default=(MOST_BYTES, 0.0))
-"""Bytes of a reply, and seconds beyond those of the client."""
+"""Most bytes of a reply, and seconds beyond those of the client."""
 
 
 class NotRead(Exception):
-    """A reply that was not taken. kind: `large` (or compressed, and so of any size), `slow`, `moved` (a redirect)."""
+    """Raised for a reply that was not taken. kind: `large` (or compressed, so of any size), `slow`, `moved` (a
+    redirect)."""
 
     def __init__(self, kind: Literal["large", "slow", "moved"], message: str) -> None:
         super().__init__(message)
@@ -70,7 +69,8 @@ class NotRead(Exception):
 
 @contextmanager
 def at_most(size: int, more_seconds: float = 0.0) -> Iterator[None]:
-    """Replies to what is asked within have so many bytes at most, and so many seconds more, as a large file needs."""
+    """Limit replies to requests made within to `size` bytes, and allow them `more_seconds`, which a large file
+    needs."""
     token = _allowed.set((size, more_seconds))
     try:
         yield
@@ -79,9 +79,9 @@ def at_most(size: int, more_seconds: float = 0.0) -> Iterator[None]:
 
 
 def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, retries: int, setting: str) -> Any:
-    """An openai client of one endpoint; `setting` names where its address and key stand.
+    """Make an openai client of one endpoint; `setting` names where its address and key are set.
 
-    Raises SettingsError where a key would be sent in the clear."""
+    Raise SettingsError if a key would be sent in the clear."""
     import openai
 
     require_private(address, key(), setting)
@@ -90,14 +90,14 @@ def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, ret
 
 
 def posted(client: Any, path: str, body: Mapping[str, Any]) -> bytes:
-    """The reply to a request that the client has no method for, or one that adds to it."""
+    """Return the reply to a request for which the client has no method, or to which the caller adds fields."""
     raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
     reply: bytes = client.post(path, body=dict(body), cast_to=object, options=raw).content
     return reply
 
 
 def fetched(client: Any, path: str) -> bytes:
-    """The reply to a request that sends nothing but the key."""
+    """Return the reply to a request that sends only the key."""
     raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
     reply: bytes = client.get(path, cast_to=object, options=raw).content
     return reply
@@ -105,7 +105,7 @@ def fetched(client: Any, path: str) -> bytes:
 
 @cache
 def _connection() -> Any:
-    """The class of connections, made from the HTTP library that this openai client speaks."""
+    """Return the class of connections, made from the HTTP library that this openai client uses."""
     import openai
 
     base: Any = openai.DefaultHttpxClient
@@ -113,7 +113,7 @@ def _connection() -> Any:
     stream_base: Any = http.SyncByteStream
 
     class Bounded(stream_base):  # type: ignore[misc]
-        """The bytes of a reply, as far as they may go."""
+        """The bytes of a reply, up to the limits."""
 
         def __init__(self, stream: Any, most: int, watch: _Watch) -> None:
             self._stream, self._most, self._watch = stream, most, watch
@@ -150,7 +150,7 @@ def _connection() -> Any:
             except BaseException as error:
                 watch.end()
                 if watch.over and isinstance(error, (NotRead, http.TransportError)):
-                    # The client takes this for what it is, and tries again.
+                    # The client then sees a time out, and tries again.
                     raise http.ReadTimeout("the reply did not end in its time", request=request) from None
                 raise
 
@@ -171,7 +171,7 @@ def _connection() -> Any:
 
 
 class _Watch:
-    """The time of one call, headers included: a server may send one byte before every time out of the socket."""
+    """The time of one call, headers included: a server could send one byte before every time out of the socket."""
 
     def __init__(self, seconds: float, opened: list[Any]) -> None:
         self._seconds, self._end = seconds, time.monotonic() + seconds
@@ -182,13 +182,13 @@ class _Watch:
         self._timer.start()
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Called by the HTTP library with what it does; connections that it opens are told."""
+        """Note each connection that the HTTP library opens. The library calls this for every step."""
         if event.endswith(_CONNECTED):
             self._opened[:] = [*(stream for stream in self._opened if _number(stream) >= 0), info["return_value"]]
             self._own = [info["return_value"]]
 
     def only(self, stream: Any) -> None:
-        """The reply has begun, over this connection."""
+        """Note that the reply has begun, over this connection."""
         self._own = [stream] if stream is not None else self._own
 
     def end(self) -> None:
@@ -203,14 +203,15 @@ class _Watch:
             raise NotRead("slow", f"it did not end its reply within {self._seconds:g} s")
 
     def _hang_up(self) -> None:
-        # Which connection was taken again is told with the reply only; before it, all of the endpoint's are ended.
+        # Which open connection is reused is known only with the reply. Before it, all of the endpoint's connections are
+        # ended.
         for stream in self._own or list(self._opened):
             with suppress(OSError, AttributeError):
                 stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
 
 
 def _number(stream: Any) -> int:
-    """The descriptor of a connection's socket; -1 where it is closed."""
+    """Return the descriptor of a connection's socket; -1 if it is closed."""
     found = stream.get_extra_info("socket")
     return found.fileno() if found is not None else -1
 
@@ -220,7 +221,7 @@ def _only_ours(request: Any, key: str) -> None:
         if name.lower() not in _SENT:
             del request.headers[name]
     request.headers["Authorization"] = f"Bearer {key or NO_KEY}"
-    request.headers["Accept-Encoding"] = "identity"  # a few bytes may become gigabytes
+    request.headers["Accept-Encoding"] = "identity"  # a few compressed bytes may become gigabytes
 
 
 def _require_plain(response: Any) -> None:
@@ -237,7 +238,7 @@ def _require_plain(response: Any) -> None:
 
 
 def _host(location: str) -> str:
-    """Of an address, without what else it may hold."""
+    """Return the host of an address, without anything else that the address may hold."""
     try:
         return (urlsplit(location).hostname or "")[:_LONGEST_HOST]
     except ValueError:
@@ -245,20 +246,16 @@ def _host(location: str) -> str:
 
 
 # ---------------------------------------------------------------- endpoint
-#
-# One call of an OpenAI-compatible endpoint: what is sent, what came back, and what went wrong.
-#
-# The key of an endpoint is read when a call is made and kept nowhere. Endpoints repeat it in their errors, and
-# the client's exceptions hold the request: so an error's text is masked, and no exception is chained.
 
 
 T = TypeVar("T")
 
 MALFORMED = "malformed"
-"""`finish` of an answer that is no chat completion."""
+"""Value of `finish` for an answer that is not a chat completion."""
 
 _SHORTEST_SECRET = 16
-"""Shorter keys are for endpoints that want any: words such as `local`, which a reply may well say."""
+"""Characters of the shortest key that is removed from answers. Shorter keys are for endpoints that want any key: words
+such as `local`, which a reply may well contain."""
 _PASSING = frozenset({408, 409, 425, 429})
 _HOPELESS = frozenset({401, 402, 403, 404})
 _LONGEST_ERROR = 300
@@ -270,9 +267,9 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class CallFailed(Exception):
-    """A call without an answer. code: `unreachable` or `rejected`, as of ports.NoReply. `passing` where the
-    same call may succeed later, after `retry_after` seconds if the endpoint says so; `hopeless` where no other
-    prompt would fare better; `status` is that of HTTP, 0 where there was none."""
+    """Raised for a call without an answer. code: `unreachable` or `rejected`, as in ports.NoReply. `passing` is true if
+    the same call may succeed later, after `retry_after` seconds if the endpoint says so; `hopeless` if other prompts
+    would fail too; `status` is the HTTP status, 0 if there was no response."""
 
     def __init__(
         self, message: str, code: str = "unreachable", passing: bool = True, hopeless: bool = False, status: int = 0
@@ -287,7 +284,7 @@ class CallFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply and what it took; `estimated_tokens` are those of both kinds that the endpoint did not tell."""
+    """A reply with its use of tokens; `estimated_tokens` are those, of both kinds, that the endpoint did not report."""
 
     reply: Reply
     prompt_tokens: int
@@ -296,7 +293,7 @@ class Completion:
 
 
 def request_body(role: Role, prompt: Prompt, temperature: float | None) -> dict[str, Any]:
-    """The JSON of a chat completion."""
+    """Return the JSON of a chat completion's request."""
     content: Any = prompt.user
     if prompt.images:
         content = [{"type": "text", "text": prompt.user}]
@@ -317,7 +314,7 @@ def _data_url(image: bytes) -> str:
 
 
 class Endpoint:
-    """The endpoint of a role. Threads share one client, which retries nothing by itself."""
+    """The endpoint of a role. Threads share one client, which does not retry by itself."""
 
     def __init__(self, role: Role, settings: LlmSettings) -> None:
         self.role, self.settings = role, settings
@@ -326,14 +323,14 @@ class Endpoint:
         self._client: Any = None
 
     def complete(self, prompt: Prompt, temperature: float | None) -> Completion:
-        """Raises CallFailed."""
+        """Ask for one completion. Raise CallFailed."""
         body = request_body(self.role, prompt, temperature)
         read = _json(self._without_key(self.call(lambda client: self._read(client, body))))
         if isinstance(read, dict) and read.get("error") and not read.get("choices"):
             raise self._error_in_answer(read["error"])
         made = completion(read, prompt)
         if prompt.top_logprobs and not made.reply.logprobs and made.reply.finish in ("stop", "length"):
-            # Not kept as a reply: the same endpoint may be taught to tell them.
+            # Not kept as a reply: the same endpoint may be set up to report them.
             raise CallFailed(
                 f"{self.where} told no token probabilities; take another in llm.roles.{self.role.name}, or the "
                 "reranker 'listwise'",
@@ -344,11 +341,11 @@ class Endpoint:
         return made
 
     def call(self, ask: Callable[[Any], T]) -> T:
-        """What `ask(client)` gives. Raises CallFailed for whatever goes wrong in it."""
+        """Return the result of `ask(client)`. Raise CallFailed for whatever goes wrong in it."""
         key = self._key()
         failed: CallFailed
         if not _SENDABLE.fullmatch(key):
-            raise self._unusable_key()  # libraries log what they cannot send
+            raise self._unusable_key()  # libraries log values that they cannot send
         try:
             return ask(self._shared_client())
         except SettingsError:
@@ -359,7 +356,7 @@ class Endpoint:
             failed = self._not_read(error)
         except Exception as error:
             failed = self._failed(error, key)
-        # Not in the handler: what is raised there carries the client's exception, and that the request.
+        # Raised outside the handler: an error raised in it would carry the client's exception, which holds the request.
         raise failed
 
     def close(self) -> None:
@@ -438,16 +435,16 @@ class Endpoint:
         return failed
 
     def _error_in_answer(self, error: Any) -> CallFailed:
-        """Some gateways answer 200 with the error of the model behind them."""
+        """Return the error of an answer with status 200: some gateways send the error of the model behind them so."""
         said = (error.get("message") or error.get("code")) if isinstance(error, dict) else error
         return CallFailed(f"{self.where} answered with an error: {self.safe(said)}")
 
     def safe(self, said: object) -> str:
-        """What the endpoint said, without its key."""
+        """Return the endpoint's message, without its key."""
         return masked(_plain(said) or "it does not say which", self._key())
 
     def _without_key(self, answer: bytes) -> bytes:
-        """Some gateways repeat the request in what they answer, its headers included."""
+        """Remove the key from an answer: some gateways repeat the request in it, its headers included."""
         key = self._key()
         return answer.replace(key.encode(), b"***") if len(key) >= _SHORTEST_SECRET else answer
 
@@ -459,20 +456,20 @@ class Endpoint:
 
 
 def _shown(url: str) -> str:
-    """An address without the user and password that may stand in it."""
+    """Return an address without the user, password and query that it may have."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
 def masked(text: str, key: str) -> str:
-    """One bounded line without the key of the endpoint."""
+    """Return one line of bounded length without the endpoint's key."""
     text = text.replace(key, "***") if key != NO_KEY else text
     text = re.sub(r"(?i)(bearer)\s+[^\s\"',}]+", r"\1 ***", text)
     return storable(" ".join(text.split()))[:_LONGEST_ERROR]
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds from `now` (Unix time) that the endpoint asks to wait; None where it does not."""
+    """Return the seconds from `now` (Unix time) that the endpoint asks to wait; None if it does not ask."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -493,14 +490,14 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def storable(text: str) -> str:
-    """Without what Postgres does not take: NUL, and halves of surrogate pairs."""
+    """Remove the characters that Postgres does not store: NUL, and halves of surrogate pairs."""
     return _UNSTORABLE.sub("", text)
 
 
 def _plain(value: object) -> str:
-    """Return a text of a reply as it can be stored; the empty text for what is no text.
+    """Return a text of a reply in a form that can be stored; "" if the value is not a text.
 
-    A list or mapping is not written out: where it is deep, that itself would fail."""
+    A list or mapping is not written out: if it is deep, that itself would fail."""
     return storable(value) if isinstance(value, str) else ""
 
 
@@ -512,9 +509,9 @@ def _json(answer: bytes) -> Any:
 
 
 def completion(read: Any, prompt: Prompt | None) -> Completion:
-    """The first choice of a chat completion, as JSON has it; MALFORMED where it has none.
+    """Return the first choice of a chat completion, parsed from JSON; MALFORMED if there is no choice.
 
-    What the endpoint does not tell of tokens is estimated from the prompt, where that is at hand."""
+    Token counts that the endpoint does not report are estimated, those of the prompt only if it is given."""
     read = read if isinstance(read, dict) else {}
     choices = read.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
@@ -540,14 +537,14 @@ def completion(read: Any, prompt: Prompt | None) -> Completion:
 
 
 def _text(content: Any) -> str:
-    """A message's content: text, or parts of which some are text."""
+    """Return a message's content: a text, or the texts among its parts."""
     if isinstance(content, list):
         return "".join(_plain(part.get("text")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def _first_logprobs(logprobs: Any) -> tuple[tuple[str, float], ...]:
-    """(Token, natural logarithm) of the alternatives of the first token."""
+    """Return (token, natural logarithm of its probability) for the alternatives of the first token."""
     try:
         first = logprobs["content"][0]
         pairs = [(item["token"], float(item["logprob"])) for item in first.get("top_logprobs") or [first]]

@@ -12,12 +12,12 @@ from resources.llm.model import BoughtModel
 from resources.llm.replies import Account, ReplyStore
 
 BATCHED = frozenset({"summary", "context", "figure"})
-"""Roles that can wait for a batch; at the others somebody waits."""
+"""Roles that can wait for a batch; for the others, a person waits."""
 
 
 @cache
 def shared_limits(base_url: str, calls: int, tokens: int) -> Limits:
-    """Those of an endpoint, for every model at it in this process."""
+    """Return the limits of an endpoint, shared by every model at it in this process."""
     return Limits(calls, tokens)
 
 
@@ -32,10 +32,10 @@ def language_model(
     retry_rejected: bool = False,
     sleep: Sleep | None = None,
 ) -> BoughtModel:
-    """The model of a role, whose replies are kept under a run, generation and stage (the role where none is
-    named). What one run may spend is bounded (llm.max_cost); calls without a run, as of queries, are not.
+    """Return the model of a role. Its replies are kept under a run, generation and stage (the role if no stage is
+    given). The cost of one run is limited (llm.max_cost); calls without a run, such as those of queries, are not.
 
-    Raises SettingsError where no model is named, or its price is not although llm.max_cost bounds it."""
+    Raise SettingsError if no model is set, or if it has no price although llm.max_cost is set."""
     llm = settings.llm
     chosen = llm.role(role)
     budget = None

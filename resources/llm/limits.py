@@ -1,4 +1,5 @@
-"""How often an endpoint is asked: calls and tokens a minute, pauses, retries, and when to leave it alone."""
+"""How often an endpoint is asked: calls and tokens a minute, pauses, retries, when to leave it alone, and a run's
+budget."""
 
 from __future__ import annotations
 
@@ -13,24 +14,25 @@ from resources.llm.endpoint import CallFailed
 
 T = TypeVar("T")
 Sleep = Callable[[float], object]
-"""Waits for so many seconds, or less: what waits looks again at the clock, and whether it shall stop."""
+"""A function that waits for the given seconds, or less: its callers look again at the clock, and whether they shall
+stop."""
 
 FAILURES_IN_A_ROW = 3
-"""Calls that failed for good one after another, after which a model that answers no other either is not asked again in
-a run."""
+"""Calls that failed for good one after another, after which a probe is sent. If the probe gets no answer, the model is
+not asked again in a run."""
 MOST_IN_A_ROW = 30
-"""The same, whatever else it answers."""
+"""Calls that failed for good one after another, after which the model is not asked again, whatever a probe answers."""
 _WINDOW_SECONDS = 60.0
 _FIRST_WAIT_SECONDS = 1.0
 
 
 class Stopped(Exception):
-    """The replies are not wanted any more."""
+    """Raised if the replies are not wanted any more."""
 
 
 class Limits:
-    """What all calls to an endpoint share: at most so many calls and tokens in any minute (0 is no limit), and
-    a pause that the endpoint asked for. Calls start in the order in which they came."""
+    """The limits shared by all calls to an endpoint: the calls and tokens in any minute (0 is no limit), and a pause
+    that the endpoint asked for. Calls start in the order in which they came."""
 
     def __init__(self, calls: int, tokens: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_calls, self._most_tokens, self._clock = calls, tokens, clock
@@ -39,7 +41,7 @@ class Limits:
         self._held_until = 0.0
 
     def wait(self, tokens: int, sleep: Sleep, stopped: Callable[[], bool]) -> None:
-        """Until a call of so many tokens may start. Raises Stopped."""
+        """Wait until a call of this many tokens may start. Raise Stopped."""
         with self._lock:
             start = self._reserved(tokens)
         while True:
@@ -51,13 +53,13 @@ class Limits:
             sleep(pause)
 
     def hold(self, seconds: float) -> None:
-        """No call starts before that."""
+        """Start no call before this many seconds have passed."""
         with self._lock:
             self._held_until = max(self._held_until, self._clock() + seconds)
 
     def _reserved(self, tokens: int) -> float:
-        """When a call may start: not before those that came before it, and when a minute has passed since
-        enough of them. One that is larger than the limit starts alone."""
+        """Return when a call may start: not before the calls that came earlier, and a minute after enough of them. A
+        call that is larger than the limit starts alone."""
         start = max(self._clock(), self._starts[-1][0] if self._starts else 0.0)
         while self._starts and (self._starts[0][0] + _WINDOW_SECONDS <= start or self._full(tokens)):
             start = max(start, self._starts.popleft()[0] + _WINDOW_SECONDS)
@@ -71,7 +73,7 @@ class Limits:
 
 
 class Patience:
-    """Makes calls again that got no answer, and gives up on an endpoint that answers nobody.
+    """The retries of calls that got no answer, and the decision to give up on an endpoint that answers no call.
 
     `gave_up` says why no more calls are made; threads share all of this."""
 
@@ -93,7 +95,8 @@ class Patience:
         self._failures = 0
 
     def call(self, ask: Callable[[], T], stopping: threading.Event, tokens: int = 0) -> T:
-        """What `ask` gives, once it does. Raises CallFailed, or Stopped once that is set."""
+        """Return the result of `ask`, after as many retries as needed and allowed. Raise CallFailed, or Stopped if
+        `stopping` is set."""
         sleep = self._sleep or stopping.wait
         for tried in range(self._retries + 1):
             self._require_hope()
@@ -108,7 +111,7 @@ class Patience:
             else:
                 self._answered()
                 return given
-            # Full jitter, so that calls that failed together do not come back together.
+            # Full jitter, so that calls that failed together are not repeated together.
             sleep(min(self._longest, _FIRST_WAIT_SECONDS * 2.0**tried) * self._jitter())
         raise AssertionError("unreachable")
 
@@ -122,9 +125,9 @@ class Patience:
         if failed.passing and not last:
             return
         with self._lock:
-            # A prompt that is refused by itself (400) says that the endpoint is there.
+            # A prompt that is refused itself (400) shows that the endpoint is up.
             self._failures = failures = self._failures + 1 if failed.code == "unreachable" else 0
-        # A document for which it fails has many prompts: it may answer those of others.
+        # A document that makes the endpoint fail has many prompts: the endpoint may answer those of others.
         asks = failures >= FAILURES_IN_A_ROW and failures % FAILURES_IN_A_ROW == 0 and failures < MOST_IN_A_ROW
         if failed.hopeless or failures >= MOST_IN_A_ROW or (asks and not self._answers()):
             with self._lock:
@@ -142,14 +145,14 @@ class Patience:
 
 
 class Budget:
-    """What a run may spend, shared by its models and their threads. Estimates are set aside before a call."""
+    """The money that a run may spend, shared by its models and their threads. Estimates are reserved before a call."""
 
     def __init__(self, most: float, spent: float = 0.0) -> None:
         self._most, self._committed = most, spent
         self._lock = threading.Lock()
 
     def reserve(self, cost: float) -> bool:
-        """Sets so much aside; false where it is not left."""
+        """Reserve an amount; return false if it is not left."""
         with self._lock:
             if self._committed + cost > self._most:
                 return False

@@ -1,4 +1,4 @@
-"""The model of one role: replies that are kept are read, the others bought, several at once."""
+"""The model of one role: kept replies are read, and the others are bought, several at once."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 """Prompts that are looked up together."""
 OTHER_TEMPERATURE = 0.3
-"""Of a second attempt where the first had none: the same request would get the same reply."""
+"""Temperature of a later attempt if the first had zero: the same request would get the same reply."""
 IN_FILES = frozenset({"summary", "context", "figure"})
-"""Roles whose replies an index carries."""
+"""Roles whose replies an index carries in its files."""
 PROBE = Prompt("", "Say yes.", 1)
-"""Asked where several calls failed in a row."""
+"""Prompt that is sent after several failed calls in a row, to see whether the endpoint answers at all."""
 _LONGEST_FAREWELL_SECONDS = 10.0
 
 Said = Reply | NoReply
 Buy = Callable[[str, Prompt, int], Future[Said]]
-"""Of (key, prompt, how often it was asked already)."""
+"""A function that buys the reply to (key, prompt, how often it was asked already)."""
 
 
 @dataclass
 class Spent:
-    """By this model so far. `cached` prompts took no call; `pending` ones are in a batch."""
+    """The use of this model so far. `cached` prompts took no call; `pending` ones are in a batch."""
 
     calls: int = 0
     cached: int = 0
@@ -49,8 +49,9 @@ class Spent:
 
 
 class BoughtModel:
-    """Implements ports.LanguageModel. What `retry_rejected` asks for again are prompts that no usable reply
-    could be bought for. Without a run (`account.run_id`), as for queries, each `replies` hopes anew."""
+    """A model that buys replies and keeps them; it implements ports.LanguageModel. `retry_rejected` asks again for
+    prompts that got no usable reply before. If there is no run (`account.run_id`), as for queries, each call of
+    `replies` tries the endpoint again even if it failed before."""
 
     def __init__(
         self,
@@ -79,11 +80,11 @@ class BoughtModel:
 
     @property
     def gave_up(self) -> str | None:
-        """Why no more calls are made in this run; None where they are."""
+        """Return why no more calls are made in this run; None if they are made."""
         return self.patience.gave_up
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
-        """One for each prompt, in order. Raises DatabaseError where what was bought cannot be kept."""
+        """Yield one reply for each prompt, in order. Raise DatabaseError if a bought reply cannot be kept."""
         self.hope()
         stopping, workers = threading.Event(), Workers(self.settings.concurrency)
         buy = partial(self._purchase, unusable=unusable, stopping=stopping)
@@ -93,18 +94,18 @@ class BoughtModel:
                     iter(prompts), unusable, lambda *bought: workers.submit(partial(buy, *bought))
                 )
             finally:
-                # Calls under way are paid for: they have a while to end, so that what they bring is kept.
+                # Calls under way are paid for: they get a while to end, so that their replies are kept.
                 stopping.set()
                 workers.stop(min(self.settings.timeout_seconds, _LONGEST_FAREWELL_SECONDS))
 
     def hope(self, anew: bool = False) -> None:
-        """An endpoint that answered nobody is asked again, where there is no run that it ended for."""
+        """Forget that an endpoint was given up, if `anew` or if the calls belong to no run."""
         if anew or not self.account.run_id:
             wait, retries = self.settings.longest_wait_seconds, self.settings.retries
             self.patience = Patience(self._limits, retries, wait, self._sleep, answers=self._answers)
 
     def _answers(self) -> bool:
-        """Whether the endpoint answers a prompt that is no document's."""
+        """Say whether the endpoint answers a prompt that comes from no document."""
         try:
             self.endpoint.complete(PROBE, self.role.temperature)
         except CallFailed as failed:
@@ -112,20 +113,21 @@ class BoughtModel:
         return True
 
     def close(self) -> None:
-        """Lets go of the endpoint's connections."""
+        """Close the endpoint's connections."""
         self.endpoint.close()
 
-    # ------------------------------------------------------------ what is known
+    # ------------------------------------------------------------ kept replies
 
     def key_of(self, prompt: Prompt) -> str:
         return prompt_key(self.role.model, self.role.temperature, prompt)
 
     def known(self, keys: Collection[str]) -> dict[str, KeptReply]:
-        """What is kept of these prompts. The files of an index have no replies of the other roles."""
+        """Return the kept replies to these prompts. Only the roles of IN_FILES are searched for in the files of an
+        index."""
         return self.store.get(keys, seek=self.role.name in IN_FILES) if keys else {}
 
     def settled(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
-        """What is known of a prompt suffices, or how often it was asked already in this round."""
+        """Return the known reply if it suffices, else how often the prompt was asked already in this round."""
         if kept is None:
             return 0
         rejected, asked = kept.rejected, kept.attempts
@@ -165,7 +167,8 @@ class BoughtModel:
     def _begun(
         self, prompts: Sequence[Prompt], unusable: ReplyCheck, buy: Buy, flying: dict[str, Future[Said]]
     ) -> Iterator[Said | Future[Said]]:
-        """What is kept, or will be bought. A prompt whose reply is under way waits for that one."""
+        """Yield the kept reply to each prompt, or the future of a bought one. A prompt whose reply is being bought
+        waits for it."""
         for key in [key for key, future in flying.items() if future.done()]:
             del flying[key]
         keys = [self.key_of(prompt) for prompt in prompts]
@@ -186,7 +189,7 @@ class BoughtModel:
         except Stopped:
             return NoReply("unreachable", "the run was stopped before the model was asked", key)
         except BaseException:
-            stopping.set()  # what cannot be kept is not bought
+            stopping.set()  # a reply that cannot be kept is not bought
             raise
 
     def _bought(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
@@ -217,7 +220,7 @@ class BoughtModel:
                 self._budget.settle(reserved, actual)
 
     def keep(self, key: str, completion: Completion) -> None:
-        """Before it is judged: it is paid for."""
+        """Keep a reply before it is judged, since it is paid for."""
         self.store.add(key, completion, self.price(completion), self.account)
         self.count_completions([completion])
 
@@ -233,11 +236,12 @@ class BoughtModel:
         return cost(self.role.price, completion.prompt_tokens, completion.completion_tokens)
 
     def temperature(self, attempt: int) -> float | None:
-        """Of the first attempt (0) that of the settings; of a later one a warmer, where that is zero."""
+        """Return the temperature of the settings for the first attempt (0); for a later one a warmer, if that is
+        zero."""
         return OTHER_TEMPERATURE if attempt and self.role.temperature == 0 else self.role.temperature
 
     def reserve(self, prompt: Prompt) -> float:
-        """Sets the estimated cost of a call aside. Raises CallFailed (`budget`)."""
+        """Reserve the estimated cost of a call. Raise CallFailed (`budget`)."""
         estimate = cost(self.role.price, prompt_tokens(prompt), prompt.most_tokens)
         if self._budget and not self._budget.reserve(estimate):
             most, currency = self.settings.max_cost, self.settings.currency

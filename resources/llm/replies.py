@@ -1,7 +1,7 @@
-"""Replies of language models, kept in Postgres by model, parameters and prompt: none is bought twice.
+"""The replies of language models, kept in Postgres by model, parameters and prompt: none is bought twice.
 
-A reply is written when it arrives, by the thread that got it, before anything is made of it. The rows that
-were made of replies carry them too (Parquet), so that a database that was lost is filled from there.
+The thread that got a reply writes it when it arrives, before anything is made of it. The rows that were made of
+replies carry them too (Parquet), so a database that was lost is filled from those rows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 BOUGHT_TABLES = ("document_summaries", "chunk_contexts", "figure_descriptions")
 """Tables whose rows carry the replies that they were made of."""
 _ROWS_AT_ONCE = 1000
+"""Rows that one transaction restores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a reply is bought for, and how it is paid."""
+    """The purpose that a reply is bought for, and how it is paid."""
 
     stage: str
     model: str
@@ -44,8 +45,8 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class KeptReply:
-    """What is known of a prompt: a reply, or why none is bought any more (`rejected`), or neither where it was
-    asked `attempts` times and may be asked again."""
+    """The state of one prompt: a reply, or why no more is bought (`rejected`). Neither is set if the prompt was asked
+    `attempts` times and may be asked again."""
 
     reply: Reply | None
     rejected: str | None
@@ -53,9 +54,9 @@ class KeptReply:
 
 
 class ReplyStore:
-    """The replies of a database. Threads share it, by a connection of its own.
+    """The replies of a database. Threads share it; it opens a connection of its own.
 
-    `tables` are those of the state, from which missing replies are taken back, once."""
+    `tables` are the tables of the state. Missing replies are restored from them, once."""
 
     def __init__(self, database: Database, tables: ParquetTables | None = None) -> None:
         self._database, self._tables = database, tables
@@ -66,7 +67,7 @@ class ReplyStore:
         self._budgets: dict[str, Budget] = {}
 
     def get(self, keys: Collection[str], seek: bool = True) -> dict[str, KeptReply]:
-        """What is known of these prompts, by key. `seek` looks in the files too, once, where some are missing."""
+        """Return the state of these prompts by key. If some are missing and `seek` is set, restore from files once."""
         found = self._kept(keys)
         if seek and len(found) < len(set(keys)) and not self._refilled:
             self._refilled = True
@@ -75,7 +76,7 @@ class ReplyStore:
         return found
 
     def add(self, key: str, completion: Completion, cost: float, account: Account) -> None:
-        """Keeps an attempt: its reply, and what it took beside what earlier attempts did."""
+        """Keep an attempt: its reply, and its tokens and cost added to those of earlier attempts."""
         row = reply_row(key, completion, cost, account)
         try:
             self._execute("keep_reply", row)
@@ -83,20 +84,20 @@ class ReplyStore:
             self._execute("keep_reply", row)  # it is paid for: a server that was restarted may take it
 
     def refuse(self, key: str, reason: str | None) -> None:
-        """The reply cannot be used. With a reason no other is bought until that is asked for."""
+        """Mark the reply as unusable. If a reason is given, no other is bought until that is asked for."""
         self._execute("refuse_reply", refusal_row(key, reason))
 
     def costs(self) -> list[dict[str, Any]]:
-        """By stage, generation, model and currency: prompts, calls, prompt_tokens, completion_tokens,
+        """Return costs by stage, generation, model and currency: prompts, calls, prompt_tokens, completion_tokens,
         estimated_tokens, cost. A prompt that two runs asked counts wholly to the later one."""
         return self._records("llm_costs")
 
     def costs_of_run(self, run_id: str) -> list[dict[str, Any]]:
-        """The same of one run."""
+        """Return the costs of one run, in the form of `costs`."""
         return self._records("llm_costs_of_run", run_id=run_id)
 
     def budget(self, run_id: str, most: float) -> Budget:
-        """What a run may still spend: one for all models of the run."""
+        """Return the budget that a run has left. All models of the run share it."""
         with self._lock:
             if run_id not in self._budgets:
                 spent = sum(row["cost"] for row in self.costs_of_run(run_id))
@@ -105,7 +106,7 @@ class ReplyStore:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """While it lasts, transactions share one connection. Each opens its own else."""
+        """Let transactions share one connection while this lasts. Otherwise each opens its own."""
         with self._lock:
             self._holders += 1
         try:
@@ -118,7 +119,7 @@ class ReplyStore:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
-        """One at a time, whichever thread asks."""
+        """Yield a connection in a transaction; threads take turns."""
         with self.held(), self._lock:
             self._own = self._own or _another(self._database)
             with self._own.connect() as connection:
@@ -149,8 +150,8 @@ class ReplyStore:
             return cursor.execute(query("llm", name), values).fetchall()
 
     def _refill(self) -> int:
-        """Takes back what any file under the state holds, whatever its key and whether or not it was
-        committed. How many there were."""
+        """Restore the replies in all files under the state, whatever their key and whether or not they were committed.
+        Return how many there were."""
         import pyarrow as pa
 
         restored = 0
@@ -168,8 +169,8 @@ class ReplyStore:
         return restored
 
     def _bought_rows(self, table: str, file: str) -> list[dict[str, Any]]:
-        """Rows for the replies of a file that Postgres does not know. Files from before replies were kept in
-        them have none."""
+        """Return rows for the replies of a file that Postgres lacks. Files written before rows carried replies give
+        no rows."""
         assert self._tables is not None
         try:
             keys = set(self._tables.read(file, ["reply"])["reply"].to_pylist()) - {""}
@@ -198,12 +199,12 @@ class ReplyStore:
 
 
 def _another(database: Database) -> Database:
-    """The same database for other threads: the connections of the first are its thread's."""
+    """Return the same database for other threads. The connections of the given one belong to its thread."""
     return Database("embedded", database.server.state) if database.server else Database(database.url, Path())
 
 
 def reply_row(key: str, completion: Completion, cost: float, account: Account) -> dict[str, Any]:
-    """Parameters of `keep_reply`."""
+    """Return the parameters of `keep_reply`."""
     from psycopg.types.json import Jsonb
 
     reply = completion.reply
@@ -225,5 +226,5 @@ def reply_row(key: str, completion: Completion, cost: float, account: Account) -
 
 
 def refusal_row(key: str, reason: str | None) -> dict[str, Any]:
-    """Parameters of `refuse_reply`."""
+    """Return the parameters of `refuse_reply`."""
     return {"key": key, "rejected": None if reason is None else storable(reason)}

@@ -1,4 +1,4 @@
-"""What an endpoint of models did instead of answering, as an error that says what to do."""
+"""The errors for an endpoint of models that did not answer: each says what happened and what to do."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ if TYPE_CHECKING:
     from resources.llm.endpoint import NotRead
 
 _LONGEST_PAUSE_SECONDS = 60.0
-"""That the client makes where an endpoint asks for it."""
+"""Seconds: the longest pause that the client makes if an endpoint asks for one."""
 
 
 class LeaveAlone(ModelError):
-    """It asks for a longer pause than a run makes."""
+    """An endpoint's request for a longer pause than a run makes."""
 
 
 def refused(error: APIStatusError, where: str, section: str) -> ModelError:
-    """Of who asked, or of everybody for now; `section` of the settings says whom to ask, and by which key."""
+    """Return the error for an endpoint that refuses the sender, or everybody for now. `section` names the settings of
+    its address, model and key."""
     said, wait = f"{where} answered {error.status_code}", retry_after(error.response.headers, time.time())
     if error.status_code != 429 and error.status_code < 500:
         names = ("endpoint", "model", "api_key_env")

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from pipelines.settings.query import CrossEncoderSettings
 
 
-# ---------------------------------------------------------------- cross encoder
-#
-# Cross-encoders through sentence-transformers: a folder, or a name and revision on a hub.
-#
-# Weights are safetensors only and no code of a model is run. Models with one label (or two, of which
-# the second is "relevant"), and causal models that the library reads as yes/no rerankers.
+# ---------------------------------------------------------------- sentence-transformers
 
 
 def _line(error: Exception) -> str:
@@ -43,19 +38,19 @@ def _sigmoid(logit: float) -> float:
 
 
 class TransformerCrossEncoder:
-    """Implements ports.CrossEncoder. The model is loaded at first use and kept."""
+    """The cross-encoder of a local model; implements ports.CrossEncoder. The model is loaded at first use and kept."""
 
     def __init__(self, settings: CrossEncoderSettings) -> None:
         self._settings = settings
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """Of each passage, in [0, 1]: the sigmoid of the model's logit. Raises SettingsError where no
-        model is named, ModelError where it cannot be loaded or is no reranker."""
+        """Return a score in [0, 1] for each passage: the sigmoid of the model's logit. Raise SettingsError if no model
+        is named, ModelError if it cannot be loaded or is no reranker."""
         if not passages:
             return []
         import torch
 
-        # The library's own sigmoid is in the model's precision, in which the best of them all read 1.
+        # The library's sigmoid has the model's precision, in which the best passages would all read 1.
         model, pairs = self._model, [(question, passage) for passage in passages]
         try:
             found = model.predict(
@@ -74,7 +69,7 @@ class TransformerCrossEncoder:
         return [_sigmoid(logit) for logit in logits]
 
     def _place(self) -> str:
-        """The folder or name to load from, checked."""
+        """Return the checked folder or name to load from. Raise SettingsError or ModelError."""
         model, revision = self._settings.model, self._settings.revision
         if not model:
             raise SettingsError(
@@ -113,7 +108,7 @@ class TransformerCrossEncoder:
 
 
 def _require_reranker(model: Any, name: str | None) -> None:
-    """Raises ModelError for a model whose outputs do not say how well a passage answers."""
+    """Raise ModelError if the model's outputs do not say how well a passage answers."""
     from sentence_transformers.cross_encoder.modules import LogitScore
 
     if model.num_labels > 2:
@@ -129,24 +124,22 @@ def _require_reranker(model: Any, name: str | None) -> None:
 
 
 # ---------------------------------------------------------------- endpoint
-#
-# Cross-encoders behind an endpoint that answers to `/rerank`, as vLLM, Text Embeddings Inference, Cohere, Jina and
-# Voyage do.
 
 
 _RETRIES = 6
 _TIMEOUT_SECONDS = 120.0
+"""Seconds that a request may take."""
 _SLACK, _RESULT_BYTES = 1 << 20, 1 << 10
-"""What a reply may have besides its results, and for each of them besides the passage, which some repeat."""
+"""Bytes that a reply may have besides its results, and bytes of a result besides the passage, which some repeat."""
 _MOST_CHARACTER_BYTES = 12
-"""Of one character of a passage that is repeated, escaped as a pair of surrogates."""
+"""Bytes of one character of a repeated passage, if it is escaped as a pair of surrogates."""
 _OF_THE_REQUEST = frozenset({400, 413, 422})
-"""Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
+"""Statuses that refuse the request itself, not the sender or the address."""
 _SECTION = "query.cross_encoder"
 
 
 class EndpointCrossEncoder:
-    """Implements ports.CrossEncoder. Retries with back-off are the client's own."""
+    """The cross-encoder of an endpoint; implements ports.CrossEncoder. The client itself retries with back-off."""
 
     def __init__(self, settings: CrossEncoderSettings) -> None:
         self._settings = settings
@@ -165,8 +158,8 @@ class EndpointCrossEncoder:
         )
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
-        """Of each passage, in [0, 1]: as the endpoint tells them or, where any of them is outside, the sigmoid of each.
-        Raises ModelError where it does not answer, or not with one score for each passage."""
+        """Return a score in [0, 1] for each passage: the endpoint's own or, if any of them is outside, the sigmoid of
+        each. Raise ModelError if it does not answer, or not with one score for each passage."""
         size, found = self._settings.batch_size, list[float]()
         for start in range(0, len(passages), size):
             found += self._asked(question, passages[start : start + size])
@@ -194,8 +187,8 @@ class EndpointCrossEncoder:
         return self._read(reply, len(passages))
 
     def _read(self, reply: bytes, count: int) -> list[float]:
-        """The scores in order of the passages. `results`, `data` or a bare list of `index` and `relevance_score` or
-        `score`, best first."""
+        """Return the scores in order of the passages. A reply is `results`, `data` or a bare list of `index` and
+        `relevance_score` or `score`, best first. Raise ModelError if it is not."""
         try:
             read = json.loads(reply)
             items = read if isinstance(read, list) else read["results"] if "results" in read else read["data"]
@@ -204,7 +197,7 @@ class EndpointCrossEncoder:
                 for item in items
             ]
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-            # Not what the error says: it repeats the reply, which may repeat the key.
+            # The error's own words are left out: they repeat the reply, which may repeat the key.
             raise ModelError(
                 f"{self._where} gave no scores ({type(error).__name__} in its reply); check that {_SECTION}.endpoint "
                 "is the address above its /rerank"
@@ -220,9 +213,7 @@ class EndpointCrossEncoder:
         return [scores[number] for number in range(count)]
 
 
-# ---------------------------------------------------------------- factory
-#
-# From the settings to a cross-encoder that works; imports lazily.
+# ---------------------------------------------------------------- choice by the settings
 
 
 def make_cross_encoder(settings: CrossEncoderSettings) -> CrossEncoder:

@@ -1,4 +1,4 @@
-"""Where a model is loaded from: a folder whose weights are safetensors in every part, or a name and revision on a
+"""The place that a model may be loaded from: a folder with safetensors in every part, or a name and revision on a
 hub."""
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 
 
 def model_place(model: str, revision: str | None, what: str, setting: str) -> str:
-    """The folder or name to load from, checked; `what` the model is ("embedder"), and the section of the settings
-    that names it.
+    """Return the checked folder or name to load from. `what` names the kind of model ("embedder"), `setting` the
+    section of the settings that names it.
 
-    Raises ModelError for a folder that holds no model or pickled weights, SettingsError for a name without a
-    revision."""
+    Raise ModelError for a folder that holds no model or pickled weights, and for a name that the current folder has
+    too. Raise SettingsError for a name without a revision."""
     folder = Path(model).expanduser()
     if folder.is_absolute() and folder.is_dir():
         _require_safetensors(folder, what, setting)
@@ -36,8 +36,8 @@ def model_place(model: str, revision: str | None, what: str, setting: str) -> st
 
 
 def _parts(folder: Path, what: str) -> list[Path]:
-    """The folders that weights are read from: the model's own, and those of its modules. Others, with
-    weights for other runtimes, are not looked at."""
+    """Return the folders that weights are read from: the model's own, and its modules'. Others hold weights for other
+    runtimes and are not checked. Raise ModelError if modules.json cannot be read."""
     try:
         modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
         named = [folder / module["path"] for module in modules if module["path"]]

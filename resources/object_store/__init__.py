@@ -6,10 +6,10 @@ from resources.object_store.objects import PATIENCE, ObjectStore
 
 
 def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
-    """By its address, as the settings have checked it. Nothing is asked of it yet; it is given up after `patience`
-    seconds of pauses.
+    """Return the store at an address that the settings have checked. Nothing is asked of it yet. A request fails after
+    `patience` seconds of pauses.
 
-    Raises SettingsError, IndexStateError (`credentials`, `store`)."""
+    Raise SettingsError, IndexStateError (`credentials`, `store`)."""
     scheme = address.partition(":")[0]
     if scheme == "s3":
         from resources.object_store import s3

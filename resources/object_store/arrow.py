@@ -1,8 +1,8 @@
-"""Objects of Google Cloud Storage and Azure Blob Storage, by the file systems that pyarrow has built in.
+"""The objects of Google Cloud Storage and Azure Blob Storage, reached through pyarrow's own file systems.
 
-Credentials are those that the providers' libraries find: for Google GOOGLE_APPLICATION_CREDENTIALS, gcloud's, the
-machine's; for Azure AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else the environment's
-service principal, the machine's identity, the Azure CLI's.
+Credentials are those that the providers' libraries find. For Google: GOOGLE_APPLICATION_CREDENTIALS, gcloud's login,
+the machine's account. For Azure: AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else the
+environment's service principal, the machine's identity, the Azure CLI's login.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 def connect(address: str) -> ArrowObjects:
-    """Raises SettingsError, IndexStateError."""
+    """Return the objects at an address. Raise SettingsError, IndexStateError."""
     parts = urlsplit(address)
     try:
         files = _azure() if parts.scheme == "az" else _google()
@@ -77,7 +77,7 @@ def _azure() -> Any:
 
 
 class ArrowObjects:
-    """Implements objects.Objects below a root BUCKET/PREFIX."""
+    """The objects below a root BUCKET/PREFIX; implements objects.Objects."""
 
     def __init__(self, address: str, files: Any, root: str) -> None:
         self.address, self._files, self._root = address, files, root.rstrip("/")
@@ -127,11 +127,11 @@ class ArrowObjects:
                 self._files.delete_file(f"{self._root}/{key}")
 
     def close(self) -> None:
-        """pyarrow gives back what it holds when nothing refers to it."""
+        """Do nothing: pyarrow frees what it holds when nothing refers to it."""
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """pyarrow tells most by the words of an OSError."""
+        """Translate pyarrow's errors to those of Objects. It tells most of them only in the message of an OSError."""
         import pyarrow as pa
 
         try:

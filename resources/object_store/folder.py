@@ -1,4 +1,4 @@
-"""Objects as files of a folder that several machines share."""
+"""The objects in a folder that several machines share: each is a file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_PLAIN_PATH = (errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EMLINK, errno.EISDIR)
-"""Errors of opening a path in which a link, a pipe or a file stands in place of what should be there."""
+"""Errors of opening a path if a link, a pipe or a file is in the place of a plain file or a folder."""
 
 
 def connect(address: str) -> FolderObjects:
-    """Raises IndexStateError where the folder is not there: it may be a disk that is not mounted."""
+    """Return the objects of a folder. Raise IndexStateError if it does not exist: its disk may not be mounted."""
     root = Path(urlsplit(address).path)
     if not root.is_dir():
         raise unusable(address, "there is no such folder", "make it, or mount the disk that it is on")
@@ -34,7 +34,8 @@ def connect(address: str) -> FolderObjects:
 
 
 class FolderObjects:
-    """Implements objects.Objects. What is half written has another name, which ends in `.partial`.
+    """The objects of a folder; implements objects.Objects. A file that is half written has another name, which ends
+    in `.partial`.
 
     Others may write in the folder. So no link below it is followed, and only plain files are read: a link would lead
     reading, writing and deleting elsewhere, and a pipe would block its reader."""
@@ -96,7 +97,7 @@ class FolderObjects:
         return None
 
     def delete(self, keys: Sequence[str]) -> None:
-        """And the folders that are empty then."""
+        """Delete objects, and the folders that are empty afterwards."""
         for key in keys:
             with self._asking(key), suppress(FileNotFoundError), self._folder_of(key) as (at, name):
                 os.unlink(name, dir_fd=at)
@@ -108,13 +109,13 @@ class FolderObjects:
                     break
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is nothing to close."""
 
     @contextmanager
     def _folder_of(self, key: str, make: bool = False) -> Iterator[tuple[int, str]]:
         """Yield the descriptor of the folder that a key is in, and the last part of the key. The root may be a link.
 
-        Raise OSError, also where a part of the key is a link or `..`."""
+        Raise OSError, also if a part of the key is a link or `..`."""
         *above, name = key.split("/")
         at = os.open(self._root, _FOLDER)
         try:

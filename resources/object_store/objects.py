@@ -1,4 +1,5 @@
-"""The object store that the setting `tables` names, asked with retries, and copies of its objects on this machine.
+"""The object store that the setting `tables` names: how it is asked with retries, and how copies of its objects are
+kept on this machine.
 
 Keys lie below one prefix. An object appears whole or not at all, and there are no folders. A passing failure is
 retried after growing pauses; a lasting one ends the run, whose commits stay.
@@ -24,24 +25,19 @@ from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError, SettingsError
 
-# ---------------------------------------------------------------- cache
-#
-# Copies of objects on this machine, under names that tell their content, so that none is fetched twice.
-#
-# All of it may be deleted at any time, by whoever likes: what is not there is fetched again. Several processes share
-# it. Whoever reads a copy looks whether its bytes are the ones that its name says.
+# ---------------------------------------------------------------- local copies
 
 
 _NAME = re.compile(r"[0-9a-z][0-9a-z._-]{0,200}", re.ASCII)
-"""What a copy may be called: one component of a path, since names come from listings that others may have written."""
+"""Names that a copy may have: one component of a path, since names come from listings that others may have written."""
 _ABANDONED = 6 * 3600.0
-"""Seconds after which what is half fetched counts as left by a process that was killed."""
+"""Seconds after which a half fetched file counts as left by a process that was killed."""
 _LEFT = 0.8
-"""Share of the bound that is left where the copies went over it."""
+"""Share of the cache's bound that is kept when the copies exceed it."""
 
 
 class LocalCache:
-    """At most about `most` bytes, beside the last copy; those go first that were not asked for the longest."""
+    """The local copies: about `most` bytes in all, besides the newest. The least recently used are deleted first."""
 
     def __init__(self, folder: Path, most: int) -> None:
         self._copies, self._fetching, self._most = folder / "copies", folder / "fetching", most
@@ -54,7 +50,7 @@ class LocalCache:
         return self._copies / name[:2] / name
 
     def found(self, name: str) -> Path | None:
-        """Where the copy is; None where there is none."""
+        """Return the path of the copy; None if it is missing."""
         path = self.path(name)
         try:
             status = path.stat()
@@ -64,12 +60,12 @@ class LocalCache:
         return path
 
     def fresh(self) -> Path:
-        """Where a copy, or a folder of copies, is made before it is `put` under its name."""
+        """Return a path at which to make a copy, or a folder of copies, before it is `put` under its name."""
         self._fetching.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._fetching / secrets.token_hex(16)
 
     def put(self, name: str, made: Path) -> Path:
-        """A copy that is whole; it may take the place of another."""
+        """Move a complete copy to its name, over an older one if it exists. Return its path."""
         size, path = made.stat().st_size, self.path(name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.replace(made, path)
@@ -109,22 +105,18 @@ class LocalCache:
                         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-# ---------------------------------------------------------------- objects
-#
-# What every object store can do, and the patience with which it is asked.
-#
-# Keys are below one prefix. An object appears whole or not at all, and is another object's neighbour by its name alone:
-# there are no folders, and nothing marks one. What a store says once and not again is tried again after pauses that
-# grow; what it goes on saying ends a run, whose commits stay.
+# ---------------------------------------------------------------- objects and retries
 
 
 PATIENCE = 90.0
-"""Seconds of pauses after which a store that is busy, ails or is not reached ends a run."""
+"""Seconds of pauses after which a store that is busy, failing or unreachable ends a run."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
+"""Seconds: bounds of the first and of the longest pause. The bound doubles with each try."""
 AT_ONCE = 16
-"""Requests that are under way together."""
+"""Requests that run at the same time."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DELETED_AT_ONCE = 1000
+"""Keys of one request to delete, the most that S3 takes."""
 T = TypeVar("T")
 
 
@@ -138,36 +130,36 @@ class Found:
 
 
 class Passing(Exception):
-    """What another try may not meet: a server that is busy or ails, a connection that broke."""
+    """An error that another try may not meet: a server that is busy or failing, a connection that broke."""
 
 
 class Objects(Protocol):
-    """A store as its library speaks with it. Methods raise FileNotFoundError where there is no such object, Passing,
-    and IndexStateError (`credentials`, `store`, `disk`) for what stays as it is."""
+    """A store as its client library reaches it. Methods raise FileNotFoundError if there is no such object, Passing,
+    and IndexStateError (`credentials`, `store`, `disk`) for a lasting failure."""
 
     address: str
-    """As people know it; without secrets."""
+    """Address to show to people; it has no secrets."""
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """Makes an object, or another in its place."""
+        """Write an object, or replace one."""
 
     def read(self, key: str, start: int, end: int | None) -> Generator[bytes]:
-        """Bytes from `start` to before `end`, or to the last, in pieces."""
+        """Yield the bytes from `start` to before `end`, or to the last, in pieces."""
 
     def size(self, key: str) -> int | None:
-        """In bytes; None where there is no such object."""
+        """Return the size in bytes; None if there is no such object."""
 
     def pages(self, below: str) -> Iterator[Sequence[Found]]:
-        """All whose keys begin so."""
+        """Yield pages of all objects whose keys begin with `below`."""
 
     def delete(self, keys: Sequence[str]) -> None:
-        """At most DELETED_AT_ONCE; one that is not there is no error."""
+        """Delete at most DELETED_AT_ONCE objects. A missing one is no error."""
 
     def close(self) -> None: ...
 
 
 class ObjectStore:
-    """Asks patiently. Safe to be asked by several threads."""
+    """The objects of a store, asked with retries. Threads may share it."""
 
     def __init__(
         self, objects: Objects, patience: float = PATIENCE, sleep: Callable[[float], object] = time.sleep
@@ -182,8 +174,8 @@ class ObjectStore:
         self._patiently(f"write {key}", lambda: self._objects.put(key, body))
 
     def fetch(self, key: str, into: Path, most: int | None = None) -> None:
-        """The bytes of an object into a new file. Raises FileNotFoundError; OverflowError where they are over `most`,
-        OSError where the file cannot be written."""
+        """Write the bytes of an object to a new file. Raise FileNotFoundError; OverflowError if there are more than
+        `most`; OSError if the file cannot be written."""
         self._patiently(f"read {key}", lambda: self._fetch(key, into, most))
 
     def _fetch(self, key: str, into: Path, most: int | None) -> None:
@@ -196,7 +188,7 @@ class ObjectStore:
                 stream.write(piece)
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Bytes from `start` to before `end`, no more, whatever the store sends. Raises FileNotFoundError."""
+        """Return the bytes from `start` to before `end`, no more, whatever the store sends. Raise FileNotFoundError."""
 
         def do() -> bytes:
             data = bytearray()
@@ -208,11 +200,11 @@ class ObjectStore:
         return self._patiently(f"read {key}", do) if end > start else b""
 
     def size(self, key: str) -> int | None:
-        """In bytes; None where there is no such object."""
+        """Return the size in bytes; None if there is no such object."""
         return self._patiently(f"look for {key}", lambda: self._objects.size(key))
 
     def listed(self, below: str) -> list[Found]:
-        """All whose keys begin so."""
+        """Return all objects whose keys begin with `below`."""
         return self._patiently(
             f"list {below}", lambda: [found for page in self._objects.pages(below) for found in page]
         )
@@ -244,7 +236,8 @@ class ObjectStore:
 
 
 def require_https(variable: str) -> str:
-    """The address of an endpoint that the environment names; "" where it names none. Raises SettingsError."""
+    """Return the address of an endpoint that the environment names; "" if it names none. Raise SettingsError if it is
+    plain HTTP and not on loopback."""
     named = os.environ.get(variable, "")
     parts = urlsplit(named)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
@@ -253,10 +246,10 @@ def require_https(variable: str) -> str:
 
 
 def refused(address: str, said: str, remedy: str) -> IndexStateError:
-    """Of rights that the store does not give."""
+    """Return the error for a store that does not give the rights."""
     return IndexStateError(f"the store {address} (setting tables) refuses it: {said}; {remedy}", "credentials")
 
 
 def unusable(address: str, said: str, remedy: str) -> IndexStateError:
-    """Of a store that is not there, or cannot be meant."""
+    """Return the error for a store that is missing, or whose address cannot be right."""
     return IndexStateError(f"the store {address} (setting tables) cannot be used: {said}; {remedy}", "store")

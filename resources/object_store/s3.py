@@ -1,9 +1,9 @@
-"""Objects of S3, and of servers that speak like it, by botocore.
+"""The objects of S3, and of servers with its protocol, reached through botocore.
 
-Credentials are those that boto3 finds: the environment, ~/.aws, the machine's role; another server than Amazon's is
-named by AWS_ENDPOINT_URL. Rights to list, read, write and delete below the prefix are enough: nothing is asked of the
-bucket itself, and whether an object is there is told by a listing, since a store that lets only a prefix be listed
-answers "forbidden" of what is not there.
+Credentials are those that boto3 finds: the environment, ~/.aws, the machine's role. AWS_ENDPOINT_URL names a server
+other than Amazon's. Rights to list, read, write and delete below the prefix are enough: nothing is asked of the bucket
+itself. A listing decides whether an object exists, since a store that lets only a prefix be listed answers "forbidden"
+for an object that does not exist.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session,
 from resources.object_store.objects import AT_ONCE, Found, Passing, refused, require_https, unusable
 
 IN_PARTS = 1 << 30
-"""Bytes from which an object is sent in parts, which the store puts together at the end."""
+"""Bytes from which an object is sent in parts; the store joins them at the end."""
 _READING = 3600.0
-"""Seconds that an object may take."""
+"""Seconds that reading an object may take."""
 _PIECE = 1 << 20
 _LONGEST = 300
 _RIGHTS = (
@@ -37,7 +37,7 @@ _BUSY = frozenset(
 
 
 def connect(address: str) -> S3Objects:
-    """Raises SettingsError, IndexStateError."""
+    """Return the objects at an address. Raise SettingsError, IndexStateError."""
     import botocore.session
     from boto3.session import Session
     from botocore.config import Config
@@ -64,20 +64,20 @@ def connect(address: str) -> S3Objects:
         )
         for operation in ("ListObjectsV2", "GetObject"):
             client.meta.events.register(f"before-send.s3.{operation}", lambda request, **_: direct.send(request))
-    except Exception as error:  # what botocore raises of an endpoint, a region or a file of settings has no common base
+    except Exception as error:  # botocore's errors for an endpoint, a region or a settings file have no common base
         raise unusable(address, _said(error), "see AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and ~/.aws") from None
     parts = urlsplit(address)
     return S3Objects(address, client, parts.netloc, f"{parts.path.strip('/')}/".lstrip("/"))
 
 
 class S3Objects:
-    """Implements objects.Objects below a prefix, which ends with a slash or is empty."""
+    """The objects below a prefix, which ends with a slash or is empty; implements objects.Objects."""
 
     def __init__(self, address: str, client: Any, bucket: str, prefix: str) -> None:
         self.address, self._client, self._bucket, self._prefix = address, client, bucket, prefix
 
     def put(self, key: str, body: bytes | Path) -> None:
-        """The store compares the bytes that come with their MD5, of which it is told before."""
+        """Write an object. Its MD5 goes with it (unless it is sent in parts), and the store compares it."""
         with self._asking(), _opened(body) as stream:
             md5 = hashlib.md5(usedforsecurity=False)
             while piece := stream.read(_PIECE):
@@ -124,8 +124,8 @@ class S3Objects:
                 yield [item for item in self._contents(page) if not item.key.endswith("/")]
 
     def _contents(self, page: dict[str, Any]) -> Iterator[Found]:
-        """Yield what a page of a listing names. Raise IndexStateError where it is none: what it leaves out would be
-        taken for gone."""
+        """Yield the objects on a page of a listing. Raise IndexStateError if it is not such a page: objects that it
+        leaves out would be taken for deleted."""
         try:
             if not isinstance(page["IsTruncated"], bool):
                 raise self._unmeant()
@@ -157,7 +157,7 @@ class S3Objects:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """What botocore raises as what Objects does."""
+        """Translate botocore's errors to those of Objects."""
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 

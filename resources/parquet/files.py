@@ -1,7 +1,7 @@
-"""Files of tables, in a folder of this machine or in an object store from which each is fetched when first read.
+"""The place of table files: a folder of this machine, or an object store from which each is fetched when first read.
 
 Files never change, so a process does not ask again for one that it has seen. A listing of the folder says once which
-exist; a file that went away later is noticed when it is fetched, and by `intact`, which always asks.
+exist. A file that was deleted later is noticed when it is fetched, and by `intact`, which always asks.
 
 Others may write in a store. A file is parsed only after its bytes were hashed, whole or block by block. Only files
 that pincite is known to have written are searched for vectors and replies.
@@ -29,66 +29,64 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- local files
-#
-# Files of tables in a folder of this machine.
 
 
 LARGE = 1 << 24
-"""Bytes of a file that is hashed piece by piece, and then read from where it lies."""
+"""Bytes of a file above which it is hashed piece by piece and then read from disk, not from memory."""
 OWN_NAME = re.compile(r"[a-z_]+/[0-9a-zA-Z_-]+/(all|[0-9]{2,})-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.partial)?")
-"""The names that pincite gives to files of tables, and to half-written ones. Other files below the root are not its."""
+"""Names that pincite gives to table files, and to half-written ones. It leaves all other files below the root alone."""
 Listed = tuple[str, int]
 """The name of a file, and its bytes."""
 
 
 class Harmed(Exception):
-    """The bytes of a file are not those that it is named after."""
+    """An error for a file whose bytes are not those that it is named after."""
 
 
 class Files(Protocol):
     """Files that never change, named below one root after the hash of their bytes."""
 
     shown: str
-    """Where they are, for people."""
+    """Their place, for people."""
 
     def put(self, name: str, data: Any) -> None:
-        """A file, whole or not at all; one that is there and right stays. Raises IndexStateError."""
+        """Write a file, whole or not at all; an intact one stays. Raise IndexStateError."""
 
     def open(self, name: str) -> Any:
-        """What pyarrow reads a file from, whose bytes are right. Raises FileNotFoundError, Harmed."""
+        """Return a source for pyarrow with the file's checked bytes. Raise FileNotFoundError, Harmed."""
 
     def glance(self, name: str) -> Any:
-        """Return the same for reading parts of it. Raises as `open`; reading raises Harmed where a part is wrong."""
+        """Return such a source for reading parts of it. Raise as `open`; reading raises Harmed if a part is wrong."""
 
     def place(self, name: str) -> Path:
-        """Where its bytes are on this machine, for those who read it by themselves. Raises as `open`."""
+        """Return the path of the file on this machine, for readers of their own. Raise as `open`."""
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file, right or not."""
+        """Say whether the file exists, intact or not."""
 
     def survey(self) -> None:
-        """Told that whether they are there will be asked of most files."""
+        """Prepare for `exists` being asked of most files."""
 
     def intact(self, name: str) -> bool:
-        """Whether it is there now and its bytes are right; all of them are read."""
+        """Say whether the file exists now with the right bytes; all of them are read."""
 
     def listed(self, below: str) -> list[Listed]:
-        """All files of a folder and of those in it, "" for the root; the newest first."""
+        """Return all files of a folder and of folders in it, "" for the root; the newest first."""
 
     def written(self, below: str) -> list[Listed]:
-        """Return those of `listed` that pincite wrote."""
+        """Return the files of `listed` that pincite wrote."""
 
     def delete(self, names: Collection[str]) -> None: ...
 
 
 class Sound:
-    """Local files whose bytes were found to be right; they are hashed again where they are others by their times."""
+    """The local files whose bytes were checked. A file is hashed again if its times, size or inode changed."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, ...]] = {}
 
     def open(self, path: Path, content: str) -> Any:
-        """Raises FileNotFoundError, Harmed."""
+        """Return a source for pyarrow, checked. Raise FileNotFoundError, Harmed."""
         import pyarrow as pa
 
         try:
@@ -112,17 +110,17 @@ class Sound:
         self._seen[str(path)] = identity
         if data is not None:
             return pa.BufferReader(data)
-        stream.seek(0)  # the file that was hashed, whatever has its name by now
+        stream.seek(0)  # the file that was hashed, even if another has its name by now
         return stream
 
 
 def content_of(name: str) -> str:
-    """The hash that a file is named after."""
+    """Return the hash that a file is named after."""
     return name.rpartition("-")[2].removesuffix(".parquet")
 
 
 class LocalFiles:
-    """Implements Files in a folder."""
+    """The files of a folder; implements Files."""
 
     def __init__(self, root: str) -> None:
         self.shown = os.path.abspath(root)
@@ -166,7 +164,7 @@ class LocalFiles:
         return self.place(name).is_file()
 
     def survey(self) -> None:
-        """A look at a file costs nothing here."""
+        """Do nothing: a look at a local file costs little."""
 
     def intact(self, name: str) -> bool:
         held = hashlib.blake2b(digest_size=16)
@@ -198,7 +196,7 @@ class LocalFiles:
         return self.listed(below)
 
     def delete(self, names: Collection[str]) -> None:
-        """And the folders that are empty then."""
+        """Delete files, and their folders if they are empty afterwards."""
         for name in names:
             self.place(name).unlink()
         for folder in sorted({self.place(name).parent for name in names}):
@@ -207,38 +205,31 @@ class LocalFiles:
 
 
 # ---------------------------------------------------------------- stored files
-#
-# Files of tables in an object store, each fetched to this machine when it is first read.
-#
-# Files never change, so that one which was seen is not asked for again by the process that saw it: which there are is
-# told by a listing of their folder, once. What went away meanwhile is noticed where it is fetched, and by `intact`,
-# which always asks.
-#
-# Others may write in a store. A file is parsed only after its bytes were hashed: whole, or block by block where a part
-# of it is read. Only files that pincite is known to have written are looked through for vectors and replies.
 
 
 BELOW = "parquet/"
 BLOCK = 1 << 16
-"""Bytes of a file that are hashed together, and read together at least."""
+"""Bytes of a file that share one hash, and are read together at least."""
 _BUFFER = 1 << 18
 _DIGEST = 16
+"""Bytes of a block's hash."""
 _TRIES = 10
+"""Fetches of one file before it counts as damaged: other processes may delete its copy in between."""
 
 
 class StoredFiles:
-    """Implements Files below `parquet/` of a store. Safe to be asked by several threads."""
+    """The files below `parquet/` of a store; implements Files. Threads may share it."""
 
     def __init__(self, store: ObjectStore, cache: LocalCache, book: WrittenFiles) -> None:
         self.shown = f"{store.address}/{BELOW.rstrip('/')}"
         self._store, self._cache, self._book, self._sound = store, cache, book, Sound()
         self._adopted = False
         self._written: dict[str, Written] = {}
-        """What the book said of files when they were listed last."""
+        """Size and block hashes that the book had for files when they were listed last."""
         self._sizes: dict[str, int] = {}
-        """Files that were seen by this process."""
+        """Bytes of the files that this process has seen."""
         self._listed = set[str]()
-        """Folders, with a slash, whose files were listed."""
+        """Folders, ending in a slash, whose files were listed."""
 
     # ------------------------------------------------------------ reading
 
@@ -255,7 +246,7 @@ class StoredFiles:
             except FileNotFoundError:
                 continue  # another process made room
             except Harmed:
-                self._cache.drop(content)  # the copy, since what is fetched is looked at
+                self._cache.drop(content)  # only the copy: what is fetched is hashed again
         raise Harmed
 
     def _fetched(self, name: str, content: str) -> Path:
@@ -278,7 +269,7 @@ class StoredFiles:
             raise _full(self._cache.path(content), error) from error
 
     def glance(self, name: str) -> Any:
-        """Return the file for reading parts of it. Where it is not here, only blocks that are asked for are fetched."""
+        """Return the file for reading parts of it. If it is not here, only the blocks that are read are fetched."""
         import pyarrow as pa
 
         written = self._written.get(name) or self._book.file(name)
@@ -290,7 +281,7 @@ class StoredFiles:
             self._note(name, self.place(name).read_bytes())
         return stream
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ listing
 
     def exists(self, name: str) -> bool:
         if name in self._sizes:
@@ -308,7 +299,7 @@ class StoredFiles:
     def listed(self, below: str) -> list[Listed]:
         """Return the files of a folder, the newest first, without objects whose names pincite does not give.
 
-        A store may hold objects of others, whose keys may be any path: they are neither read nor deleted."""
+        A store may hold other people's objects with any path as key: they are neither read nor deleted."""
         folder = f"{below.rstrip('/')}/" if below else ""
         found = sorted(self._store.listed(BELOW + folder), key=lambda each: (-each.changed, each.key))
         named = [(each.key.removeprefix(BELOW), each.size) for each in found]
@@ -328,8 +319,8 @@ class StoredFiles:
         return [(name, size) for name, size in named if name in known]
 
     def _adopt(self) -> None:
-        """Take over the files that are there where the database knows of none: it is new, was lost, or is older than
-        the book. They are believed as they are then; what others add later is not."""
+        """Take over the files in the store if the database knows of none: it is new, was lost, or is older than the
+        book. They are trusted in their present state; files that others add later are not."""
         if not self._adopted and not self._book.known():
             self._book.note({name: Written(size) for name, size in self.listed("")})
         self._adopted = True
@@ -344,7 +335,7 @@ class StoredFiles:
     # ------------------------------------------------------------ writing
 
     def put(self, name: str, data: Any) -> None:
-        """Over one that is there, be it right or damaged. A copy stays here, for the stages that read it next."""
+        """Write a file over any of its name, intact or damaged. A copy stays here for the stages that read it next."""
         content = content_of(name)
         self._adopt()
         self._note(name, bytes(data))
@@ -373,9 +364,9 @@ class StoredFiles:
 
 
 class _Blocks(io.RawIOBase):
-    """An object as a file, of which only the blocks are fetched that are read. Each is hashed before it is given out.
+    """An object as a file. Only blocks that are read are fetched, and each is hashed before it is given out.
 
-    Reading raises Harmed where a block is another than was written."""
+    Reading raises Harmed if a block differs from what was written."""
 
     def __init__(self, store: ObjectStore, key: str, written: Written) -> None:
         self._store, self._key, self._file, self._at = store, key, written, 0

@@ -1,4 +1,4 @@
-"""Tables as Parquet: one immutable file a shard, named by its content, with document states in its footer.
+"""The form of a table in Parquet: one immutable file a shard, named by its content, with document states in its footer.
 
 The footer has the state of every document in the file, also of those without rows: columns, compressed, in base64,
 since a footer is text and JSON took longer to read than the rows. Older files have JSON; both are read.
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- document states
-#
-# The states of a file's documents as its footer carries them: columns, compressed, in base64.
-#
-# A footer may be text only, and one in JSON took longer to read than the rows. Files of older versions have their
-# states as JSON; both are read.
 
 
 DOC_ID = "doc_id"
@@ -44,14 +39,14 @@ DOC_ID = "doc_id"
 
 @cache
 def states_schema() -> pa.Schema:
-    """doc_id, then the fields of DocumentState."""
+    """Return the schema: doc_id, then the fields of DocumentState."""
     import pyarrow as pa
 
     return pa.schema([pa.field(DOC_ID, pa.string()), *schema_of(DocumentState)])
 
 
 def states_table(documents: Mapping[str, DocumentState]) -> pa.Table:
-    """In order of their ids."""
+    """Return the states as a table in order of doc_id."""
     import pyarrow as pa
 
     names = sorted(documents)
@@ -61,7 +56,7 @@ def states_table(documents: Mapping[str, DocumentState]) -> pa.Table:
 
 
 def packed(states: pa.Table) -> bytes:
-    """What a footer carries of these states."""
+    """Return the states as a footer carries them."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -79,34 +74,28 @@ def unpacked(data: bytes) -> pa.Table:
 
 
 def table_of_json(documents: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    """The same of a footer of an older version."""
+    """Return the states of an older version's footer, which are JSON."""
     return states_table({doc_id: DocumentState(**state) for doc_id, state in documents.items()})
 
 
 def as_states(states: pa.Table) -> dict[str, DocumentState]:
-    """doc_id to state."""
+    """Return the states by doc_id."""
     names, *columns = (states[field.name].to_pylist() for field in states_schema())
     return dict(zip(names, map(DocumentState, *columns), strict=True))
 
 
 # ---------------------------------------------------------------- tables
-#
-# Tables as Parquet: one immutable, content-named file for a shard under a key.
-#
-# A file carries, in its footer, the state of every document in it, those without rows included, so
-# that it says by itself what it was made from. It does not count until the manifest names it. A file is
-# read only where its bytes are those that it is named after; one that is damaged is as good as gone.
 
 
 FOOTER, STATES = b"pincite", b"pincite.documents"
 ROW_GROUP = 8192
-"""Rows that are read at a time by who reads a file piece by piece."""
+"""Rows of a row group: the most that a reader of one piece at a time holds."""
 PEEKED = 64 << 20
-"""Bytes of what was peeked at in files that are elsewhere, which is not asked for again."""
+"""Bytes of columns peeked at in remote files that stay in memory, so that they are not fetched again."""
 
 
 class ParquetTables:
-    """All tables under one root: a folder of this machine, or files that are elsewhere."""
+    """All tables under one root: a folder of this machine, or remote files."""
 
     def __init__(self, root: str | Files) -> None:
         self.files_kept = LocalFiles(root) if isinstance(root, str) else root
@@ -116,12 +105,12 @@ class ParquetTables:
 
     @property
     def shown(self) -> str:
-        """Where they are, for people."""
+        """Their place, for people."""
         return self.files_kept.shown
 
     @property
     def local(self) -> bool:
-        """Whether their files lie on this machine as they are."""
+        """True if the files themselves are on this machine."""
         return isinstance(self.files_kept, LocalFiles)
 
     def path(self, table: str, key: str, shard: int, content: str) -> str:
@@ -129,12 +118,12 @@ class ParquetTables:
         return f"{table}/{key}/{part}-{content}.parquet"
 
     def place(self, name: str) -> str:
-        """The path of a file, for those who read it by themselves; of a copy where it is elsewhere."""
+        """Return the path of a file, or of its local copy, for readers of their own."""
         with self._told(name):
             return str(self.files_kept.place(name))
 
     def write(self, table: str, key: str, shard: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
-        """Writes rows with their documents' states; returns the file's name under the root.
+        """Write rows with their documents' states. Return the file's name under the root.
 
         `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
         import pyarrow as pa
@@ -157,9 +146,9 @@ class ParquetTables:
         return name
 
     def _open(self, name: str) -> Any:
-        """A file for reading. Its bytes are hashed when it is first read, and again where it is another by then.
+        """Open a file for reading. Its bytes are hashed at the first reading, and again if the file was replaced.
 
-        Raises DamagedFile; IndexStateError (`missing_file`)."""
+        Raise DamagedFile; IndexStateError (`missing_file`)."""
         import pyarrow.parquet as pq
 
         with self._told(name):
@@ -188,8 +177,8 @@ class ParquetTables:
         )
 
     def peek(self, name: str, columns: Sequence[str]) -> tuple[str, pa.Table] | None:
-        """The note of a file and columns of it, without a look at the rest; None where they cannot be read. What
-        they say holds only where `read` takes the file."""
+        """Return the note of a file and some columns without checking the rest; None if they cannot be read. They may
+        be trusted only if `read` accepts the file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -213,17 +202,17 @@ class ParquetTables:
         return self._open(name).read(columns=list(columns) if columns else None)
 
     def pieces(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The same, some rows at a time."""
+        """Yield the rows of `read`, some at a time."""
         file = self._open(name)
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=list(columns) if columns else None)
 
     def documents(self, name: str) -> dict[str, DocumentState]:
-        """The state of every document of a file."""
+        """Return the state of every document of a file."""
         return as_states(self.states(name))
 
     def states(self, name: str) -> pa.Table:
-        """The same in columns: doc_id and the fields of DocumentState, in order of ids."""
+        """Return the states as a table: doc_id and the fields of DocumentState, in order of doc_id."""
         footer = self._open(name).metadata.metadata
         if STATES in footer:
             return unpacked(footer[STATES])
@@ -236,34 +225,34 @@ class ParquetTables:
         return json.loads(self._open(name).metadata.metadata[FOOTER])
 
     def exists(self, name: str) -> bool:
-        """Whether there is such a file, not known to be damaged; always true of no name, which rows in Postgres
-        have."""
+        """Say whether the file exists and is not known to be damaged. Rows in Postgres have an empty name, for which
+        this is always true."""
         return not name or (name not in self.damaged and self.files_kept.exists(name))
 
     def survey(self) -> None:
-        """Told that whether they are there will be asked of most files, so that it is found out at once."""
+        """Prepare for `exists` being asked of most files, by listing them all at once."""
         self.files_kept.survey()
 
     def rows(self, name: str) -> int:
-        """How many rows a file has."""
+        """Return how many rows a file has."""
         return int(self._open(name).metadata.num_rows)
 
     def intact(self, name: str) -> bool:
-        """Whether a file is there and its bytes are those that it is named after; all of them are read."""
+        """Say whether a file exists with the bytes that it is named after; all of them are read."""
         return self.files_kept.intact(name)
 
     def sought(self, names: Collection[str]) -> None:
-        """Reads these files, so that it is known of each whether it is damaged."""
+        """Read these files to find the damaged ones."""
         for name in names:
             if self.exists(name) and not self.intact(name):
                 self.damaged[name] = None
 
     def files(self, table: str = "") -> list[str]:
-        """Names of all files of a table that pincite wrote, the newest first; of all tables where none is named."""
+        """Return the names of all files of a table ("" for all tables) that pincite wrote, the newest first."""
         return [name for name, _ in self.files_kept.written(table) if name.endswith(".parquet")]
 
     def sizes(self) -> dict[str, int]:
-        """All files under the root by name, unfinished ones too, with their bytes."""
+        """Return the bytes of all files under the root by name, unfinished ones too."""
         return dict(self.files_kept.listed(""))
 
     def delete(self, names: Collection[str]) -> None:
@@ -271,7 +260,7 @@ class ParquetTables:
 
 
 def _codecs(schema: pa.Schema) -> str | dict[str, str]:
-    """zstd, but not of vectors, which it makes hardly a twelfth smaller and takes twice as long to read."""
+    """Return zstd for all columns except vectors, which it makes hardly a twelfth smaller and twice as slow to read."""
     import pyarrow as pa
 
     vectors = [field.name for field in schema if pa.types.is_list(field.type) and field.type.value_type == pa.float32()]

@@ -1,4 +1,4 @@
-"""Vectors known by embedder and by what they are made of, so that nothing is embedded twice.
+"""The lookup of vectors by embedder and by the key of their input, so that nothing is embedded twice.
 
 Keys are held as sixteen bytes each and not as Python objects, since there are millions.
 """
@@ -24,27 +24,25 @@ if TYPE_CHECKING:
     from resources.parquet.tables import ParquetTables
 
 
-# ---------------------------------------------------------------- vector keys
-#
-# Keys of vectors, each the hash of what it is made of, by the million: sixteen bytes each and no Python object.
+# ---------------------------------------------------------------- keys
 
 
 Keys = NDArray[Any]
-"""Shape (n,), of sixteen bytes each."""
+"""Array of shape (n,) with sixteen bytes in each item; each key is the hash of a vector's input."""
 _KEY = "S16"
 
 
 def keys_from(digits: Iterable[str]) -> Keys:
-    """Of keys in 32 hex digits each. Raises ValueError."""
+    """Return keys given in 32 hex digits each as an array. Raise ValueError."""
     return np.frombuffer(bytes.fromhex("".join(digits)), dtype=_KEY)
 
 
 def sound_keys(column: pa.ChunkedArray) -> Keys:
-    """Those of a file that nobody has looked through yet; none where it is damaged: no run takes vectors from it."""
+    """Return the keys in a file that nobody has checked yet; none if it is damaged: no run takes vectors from it."""
     try:
         digits = column.to_pylist()
         keys = keys_from(digits)
-    except (ValueError, TypeError):  # bytes that are no text, text that is no key, nothing
+    except (ValueError, TypeError):  # bytes that are no text, text that is no key, null
         return keys_from(())
     return keys if len(keys) == len(digits) else keys_from(())
 
@@ -55,20 +53,18 @@ def digits_of(keys: Keys) -> list[str]:
 
 
 # ---------------------------------------------------------------- vectors
-#
-# Vectors known by (embedder, what they are made of): what has been embedded is not embedded again.
 
 
 _UNFINISHED = "unfinished"
 
 
 def imported_for(key: str) -> str:
-    """What stands in place of a key for vectors that others made for a stage of this key, until that is committed."""
+    """Return the name used in place of a key for vectors imported for a stage of this key, until they are committed."""
     return f"imported-{key}"
 
 
 def matrix(column: Any) -> NDArray[np.float32]:
-    """An Arrow column of vectors as shape (rows, dimension), without a Python float."""
+    """Return an Arrow column of vectors as shape (rows, dimension), without making Python floats."""
     import numpy as np
 
     rows = len(column)
@@ -78,7 +74,7 @@ def matrix(column: Any) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """A row of a table of vectors, but for its vector; `text_hash` is the key of what it is made of."""
+    """A row of a table of vectors without its vector. `text_hash` is the key of the vector's input."""
 
     doc_id: str
     index: int
@@ -87,7 +83,7 @@ class VectorRow:
 
 
 def vector_table(rows: Sequence[VectorRow], vectors: NDArray[np.float32]) -> pa.Table:
-    """A table of records.Embedding; vectors: shape (len(rows), dimension)."""
+    """Return a table of records.Embedding; `vectors` has the shape (len(rows), dimension)."""
     import numpy as np
     import pyarrow as pa
 
@@ -101,7 +97,7 @@ def vector_table(rows: Sequence[VectorRow], vectors: NDArray[np.float32]) -> pa.
 
 
 def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
-    """Vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
+    """Return vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -115,14 +111,14 @@ def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> di
 
 
 def kept_files(tables: ParquetTables, table: str, place: str, shards: Collection[int]) -> list[str]:
-    """Files of a table that stand in place of a key, and are of these shards."""
+    """Return the files of a table in a named place (instead of a key) that belong to these shards."""
     parts = tuple(tables.path(table, place, shard, "").removesuffix(".parquet") for shard in shards)
     return [name for name in tables.files(f"{table}/{place}") if name.startswith(parts)]
 
 
 @dataclass
 class _Places:
-    """Where vectors are: of each key, ascending, the number of a file in `names`, or -1, and a row of it."""
+    """The places of vectors: for each key, ascending, the number of a file in `names` or -1, and a row of it."""
 
     keys: Keys
     files: NDArray[np.int32]
@@ -130,7 +126,7 @@ class _Places:
     names: list[str]
 
     def take(self, file: str, keys: Keys) -> int:
-        """Notes the keys that a file has, of those that have no place yet; how many."""
+        """Note the keys of a file that have no place yet. Return how many there were."""
         import numpy as np
 
         at, there = places_in(self.keys, keys)
@@ -142,7 +138,7 @@ class _Places:
         return int(new.sum())
 
     def of(self, digits: Sequence[str]) -> dict[str, tuple[str, int]]:
-        """File and row of each of these keys that has a place."""
+        """Return file and row of each of these keys that has a place."""
         at, there = places_in(self.keys, keys_from(digits))
         there[there] = self.files[at[there]] >= 0
         named, at = there.nonzero()[0].tolist(), at[there]
@@ -150,16 +146,16 @@ class _Places:
         return {digits[number]: (self.names[file], row) for number, file, row in places}
 
     def drop(self, file: str) -> None:
-        """Nothing is at this file any more."""
+        """Forget all places in this file."""
         for number, name in enumerate(self.names):
             if name == file:
                 self.files[self.files == number] = -1
 
 
 class KnownVectors:
-    """Vectors of one embedder by the key of what they are made of (the column `text_hash`): those of this run,
-    and those that any file under the state holds, whatever its stage key and whether or not it was committed.
-    So a document that moved, settings that changed and a database that was lost cost no second embedding."""
+    """The vectors of one embedder by the key of their input (the column `text_hash`): those of this run, and those
+    that any file under the state holds, whatever its stage key and whether or not it was committed. So a moved
+    document, changed settings and a lost database cost no second embedding."""
 
     def __init__(self, tables: ParquetTables, table: str, embedder: str) -> None:
         self._tables, self._table, self._embedder = tables, table, embedder
@@ -168,19 +164,19 @@ class KnownVectors:
         self._expected: _Places | None = None
 
     def keys(self) -> Iterator[Keys]:
-        """The keys of all vectors of this embedder that any file holds, file by file."""
+        """Yield the keys of all vectors of this embedder that any file holds, file by file."""
         for file in self._tables.files(self._table):
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is not None and seen[0] == self._embedder:
                 yield sound_keys(seen[1]["text_hash"])
 
     def expect(self, keys: Keys) -> NDArray[np.bool_]:
-        """Looks once through all files for these vectors, whose keys ascend; which of them some file holds."""
+        """Search all files once for these vectors, whose keys ascend. Return which of them some file holds."""
         self._expected = self._look(keys)
         return self._expected.files >= 0
 
     def seek(self, keys: Iterable[str]) -> set[str]:
-        """The same of a few; returns the keys of those that none holds, and that were not added."""
+        """Search all files for a few vectors. Return the keys that no file holds and that were not added."""
         wanted = set(keys) - self._found.keys()
         unknown = sorted(wanted - self._placed(wanted).keys())
         self._places.update(self._look(keys_from(unknown)).of(unknown))
@@ -194,20 +190,20 @@ class KnownVectors:
         for file in self._tables.files(self._table) if left else ():
             seen = self._tables.peek(file, ["text_hash"]) if self._tables.exists(file) else None
             if seen is None or seen[0] != self._embedder:
-                continue  # no whole file; if it was committed, reading it as a table says so
+                continue  # unreadable, or another embedder's; if committed, reading it as a table reports damage
             left -= found.take(file, sound_keys(seen[1]["text_hash"]))
             if not left:
                 break
         return found
 
     def _placed(self, keys: Collection[str]) -> dict[str, tuple[str, int]]:
-        """A file that holds a vector, and its row, of those of which it is known."""
+        """Return the file and row of each of these vectors that has a known place."""
         known = {key: self._places[key] for key in keys if key in self._places}
         return {**self._expected.of([key for key in keys if key not in known]), **known} if self._expected else known
 
     def missing(self, keys: Iterable[str]) -> set[str]:
-        """Which of these have no vector yet; those that `expect` or `seek` found are read. Those of a file that turns
-        out damaged are looked for in others."""
+        """Return which of these have no vector yet; vectors that `expect` or `seek` found are read. If a file turns out
+        to be damaged, its vectors are searched for in others."""
         wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
         for key, (file, row) in self._placed(wanted).items():
@@ -225,25 +221,25 @@ class KnownVectors:
         return wanted - self._found.keys()
 
     def add(self, keys: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        # Each a copy: one that is asked for to the end would else hold all that were made with it.
+        # Each is a copy: a view of one vector would keep the whole batch in memory.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
     def keep(self, rows: pa.Table, shard: int = WHOLE) -> None:
-        """Writes vectors that no commit has yet, so that the stage that asks for them, or a later run, finds them."""
+        """Write vectors that no commit has yet, so that the stage that needs them, or a later run, finds them."""
         self._tables.write(self._table, _UNFINISHED, shard, rows, {}, self._embedder)
 
     def unkeep(self, shards: Collection[int], key: str) -> None:
-        """Deletes what was kept, or imported for a stage of this key, of buckets that are committed now."""
+        """Delete vectors kept, or imported for a stage of this key, of shards that are committed now."""
         for place in (_UNFINISHED, imported_for(key)):
             self._tables.delete(kept_files(self._tables, self._table, place, shards))
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of these keys, shape (len(keys), dimension)."""
+        """Return the vectors of these keys, shape (len(keys), dimension)."""
         import numpy as np
 
         return np.stack([self._found[key] for key in keys]) if keys else np.zeros((0, 0), dtype=np.float32)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Lets go of vectors that are not asked for any more."""
+        """Free vectors that are not needed any more."""
         for key in keys:
             self._found.pop(key, None)

@@ -1,4 +1,4 @@
-"""The file `NAME.elements.json`: the structure that an external extractor found, its schema, and its errors in words.
+"""The file `NAME.elements.json`: the structure that an external extractor found, its schema, and its error messages.
 
 The models are the schema: docs/reference/elements.schema.json and docs/reference/elements.md are generated from them.
 A valid map is taken unchanged. Errors name their JSON path.
@@ -34,11 +34,7 @@ from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
 from resources.hashes import content_hash
 
-# ---------------------------------------------------------------- element schema
-#
-# The schema of `NAME.elements.json`, and what is wrong with a map in words, by JSON path.
-#
-# The models are the schema: docs/reference/elements.schema.json and docs/reference/elements.md are generated from them.
+# ---------------------------------------------------------------- schema
 
 
 VERSION: Final = 1
@@ -211,7 +207,7 @@ class ElementMap(_Part):
     elements: list[MapElement] = Field(description="Blocks in reading order.")
 
 
-# ---------------------------------------------------------------- what is wrong, in words
+# ---------------------------------------------------------------- error messages
 
 _MODELS: dict[str, type[BaseModel]] = {
     "document": MapDocument,
@@ -246,7 +242,7 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def path_of(location: Sequence[str | int]) -> str:
-    """A JSON path such as `elements[12].boxes[0].page`."""
+    """Return a JSON path such as `elements[12].boxes[0].page`."""
     path = ""
     for index, part in enumerate(location):
         if part in ("count", "sizes") and index and location[index - 1] == "pages":
@@ -256,7 +252,7 @@ def path_of(location: Sequence[str | int]) -> str:
 
 
 def problems_of(error: ValidationError, before: Sequence[str | int] = ()) -> Iterator[str]:
-    """Every problem as `path: what is wrong`; `before` is the place of what was validated."""
+    """Yield every problem as `path: what is wrong`; `before` is the path of the value that was validated."""
     for item in error.errors(include_url=False, include_input=False):
         location = (*before, *item["loc"])
         where, kind = path_of(location), item["type"]
@@ -271,7 +267,7 @@ def problems_of(error: ValidationError, before: Sequence[str | int] = ()) -> Ite
 
 
 def overlapping(cells: Sequence[MapCell]) -> tuple[int, str] | None:
-    """The first cell that stands where another does, by its index, with what is wrong."""
+    """Return the index of the first cell that overlaps another, and what is wrong."""
     filled: dict[int, tuple[int, int]] = {}  # column -> (the row up to which it is filled, by which cell)
     squares = 0
     for index, cell in sorted(enumerate(cells), key=lambda item: (item[1].row, item[1].column)):
@@ -286,11 +282,7 @@ def overlapping(cells: Sequence[MapCell]) -> tuple[int, str] | None:
     return None
 
 
-# ---------------------------------------------------------------- element map
-#
-# `NAME.elements.json`: the structure that an external extractor found, read and written.
-#
-# docs/reference/elements.md describes the file. A map is taken as it is, once it is valid.
+# ---------------------------------------------------------------- file
 
 
 ORIGIN = "elements.json"
@@ -303,8 +295,8 @@ _ELEMENT = TypeAdapter(MapElement)
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError `element_map` naming what is wrong, by JSON path where it can: what the map meant to say of
-    groups is unknown then."""
+    """Read a map. Raise DocumentError `element_map` that says what is wrong, by JSON path if possible. No part of a
+    faulty map is used, because its groups are unknown."""
     size = path.stat().st_size
     if size > MOST_BYTES:
         message = f"{path.name}: {size >> 20} MB, over the {MOST_BYTES >> 20} MB that a map may have: divide it"
@@ -319,7 +311,7 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError where a key is given twice, since one of the two would be lost."""
+    """Return a JSON object. Raise ValueError if a key is given twice, since one of the values would be lost."""
     made: dict[str, Any] = {}
     for key, value in pairs if len(dict(pairs)) != len(pairs) else ():
         if key in made:
@@ -329,8 +321,8 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
-    """Figures that are cut out of the pages of the PDF beside a map are named by it and their places: a map
-    that stayed as it was must not keep what was said of other pages."""
+    """Name figures that are cut out of the PDF beside a map by the PDF's hash and their places. Otherwise an unchanged
+    map would keep descriptions of figures after its PDF has changed."""
     if pages.suffix.lower() != ".pdf" or not pages.is_file():
         return parsed
     boxes = [[run.box for run in block.runs if run.box] if block.kind == FIGURE else [] for block in parsed.blocks]
@@ -347,7 +339,7 @@ def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
 
 
 def parse_map(values: Any, name: str) -> ParsedFile:
-    """A map from plain values. Raises DocumentError `element_map`."""
+    """Read a map from plain values. Raise DocumentError `element_map`."""
     problems = _Problems(name)
     elements = values.get("elements") if isinstance(values, dict) else None
     listed = elements if isinstance(elements, list) else []
@@ -373,7 +365,7 @@ def parse_map(values: Any, name: str) -> ParsedFile:
 
 
 class _Problems:
-    """The first problems of a map, and how many there are."""
+    """The first problems of a map, and the number of all."""
 
     def __init__(self, name: str) -> None:
         self.name, self.count = name, 0
@@ -393,7 +385,7 @@ class _Problems:
 
 
 def _misplaced(element: MapElement, index: int, pages: int | list[MapPage] | None) -> Iterator[str]:
-    """What is wrong with an element only in its document or its table."""
+    """Yield the problems that an element has only in its document or its table."""
     for where, box in _boxes(element):
         problem = _outside(box, pages)
         if problem:
@@ -457,7 +449,7 @@ def _runs(words: MapElement | MapCell, table_box: MapBox | None = None, code: bo
 
 
 def _divided(text: str, boxes: Sequence[MapBox], separator: str) -> Iterator[tuple[str, MapBox]]:
-    """The words of a text over its boxes, as many characters in each as its share of the area."""
+    """Yield the words of a text for each of its boxes; each box gets characters in proportion to its area."""
     words = text.split(separator)
     areas = [max((box.x1 - box.x0) * (box.y1 - box.y0), 1e-6) for box in boxes]
     share, at, written = len(text) / sum(areas), 0, 0
@@ -493,7 +485,7 @@ def _block(element: MapElement) -> Block:
 
 
 def to_map(parsed: ParsedFile) -> dict[str, Any]:
-    """The map of a parsed file as plain values for JSON; `parse_map` gives the same blocks back."""
+    """Return the map of a parsed file as plain values for JSON; `parse_map` returns the same blocks from it."""
     free = {key: value for key, value in parsed.properties.items() if key not in PROPERTIES}
     groups = [group.strip() for group in parsed.properties.get("groups", "").split(",") if group.strip()]
     named = {key: parsed.properties[key] for key in PROPERTIES if key != "groups" and key in parsed.properties}
@@ -507,12 +499,12 @@ def to_map(parsed: ParsedFile) -> dict[str, Any]:
 
 
 def _given(**values: Any) -> dict[str, Any]:
-    """Without what says nothing."""
+    """Return the values that are not empty."""
     return {key: value for key, value in values.items() if value or (value == 0 and value is not False)}
 
 
 def _storable(value: Any) -> Any:
-    """Without lone surrogates, which no JSON file can hold and cleaning removes."""
+    """Return a value without lone surrogates, which no JSON file can hold and which cleaning removes."""
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATE.sub("", value)
     if isinstance(value, dict):

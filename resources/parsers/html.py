@@ -1,8 +1,8 @@
-"""HTML by lxml: blocks in document order, navigation and page furniture set apart.
+"""The reading of HTML with lxml: blocks in document order, with navigation and page furniture set apart.
 
 Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by events, so nesting
-costs no recursion. Tables that only lay out a page are told from tables of data. Neighbours whose classes are alike but
-for `label` and `value` are pairs. Only pictures written as `data:` URLs are in the file.
+costs no recursion. Tables that only lay out a page are told from tables of data. Neighbours are a pair if their classes
+differ only in `label` (or `key`) and `value`. Only pictures written as `data:` URLs are in the file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ from resources.parsers.text.source_text import Finder, decode
 from resources.parsers.untrusted import signed, whole
 
 # ---------------------------------------------------------------- source
-#
-# What an HTML file is written in, its tree, and what it says of itself.
 
 
 _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*+=\s*+["']?\s*+([\w-]{2,40})""", re.IGNORECASE)
@@ -99,18 +97,18 @@ def properties_of(root: Any) -> dict[str, str]:
 
 # ---------------------------------------------------------------- data pictures
 #
-# Pictures written into text as `data:` URLs, as figures. No other picture of HTML or Markdown is in its
-# file, and nothing is fetched.
+# Markdown has such pictures too.
 
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
-"""Of the pictures that are shown to a model, by their names in Pillow; no others are opened."""
+"""Formats of pictures that are shown to a model, by their names in Pillow. No others are opened."""
 LEAST_PIXELS = 80
+"""Pixels of the shorter side of a picture; a smaller one is an icon."""
 _URL = re.compile(r"data:image/(?!svg)[\w.+-]+((?:;[\w.+=-]+)*),([^\"'()<>]*)", re.IGNORECASE)
 
 
 def data_figure(url: str) -> Block | None:
-    """The figure of a picture's address; None where its bytes are elsewhere or it is an icon."""
+    """Return the figure of a picture's address; None if its bytes are elsewhere or it is an icon."""
     data = next(pictures_in(url.strip()), None)
     if data is None or not _is_large(data):
         return None
@@ -118,7 +116,7 @@ def data_figure(url: str) -> Block | None:
 
 
 def pictures_in(text: str) -> Iterator[bytes]:
-    """The bytes of all pictures written into a text."""
+    """Yield the bytes of all pictures written into a text."""
     for match in _URL.finditer(text):
         try:
             data = unquote_to_bytes(match[2])
@@ -130,7 +128,7 @@ def pictures_in(text: str) -> Iterator[bytes]:
 
 
 def _is_large(data: bytes) -> bool:
-    """By its header; what has none that can be read may be."""
+    """Say whether a picture is no icon, by its header. One without a readable header may be large."""
     from PIL import Image
 
     try:
@@ -144,18 +142,16 @@ def _is_large(data: bytes) -> bool:
 
 # ---------------------------------------------------------------- pairs
 #
-# Labels with values in the forms of a page: neighbours whose classes say what they are.
-#
-# `<span class="field-label">Order</span> <span class="field-value">17</span>` is a pair; so are `label` and
-# `value`, `form__key` and `form__value`: class names alike but for that word.
+# `<span class="field-label">Order</span> <span class="field-value">17</span>` is a pair. The class names may be
+# `label` and `value` or `form__key` and `form__value` too: alike except for that word.
 
 
 _LABEL, _VALUE = (re.compile(rf"\A(?P<stem>.*?)(?:\b|_)(?:{word})", re.IGNORECASE) for word in ("label|key", "value"))
 
 
 def pairs_of(root: Any, blocks: Collection[str]) -> dict[Any, Any]:
-    """The element of each value, and that of its label. Neither holds an element of `blocks`, and between them
-    stands nothing but a colon."""
+    """Return the label element of each value element. Neither holds an element of `blocks`, and only a colon may be
+    between them."""
     found = {}
     for label in root.iter():
         value = label.getnext() if isinstance(label.tag, str) and label.get("class") else None
@@ -185,20 +181,19 @@ def _words(element: Any) -> str:
 
 
 # ---------------------------------------------------------------- tables
-#
-# Tables of HTML: cells on a grid, header rows, captions; layout tables told apart.
 
 
 MOST_SPAN = 1000
+"""Rows or columns that one cell may cover."""
 MOST_OF_A_GRID = 4000
-"""Characters of a table with tables or headings inside that is not a layout."""
+"""Characters of a table with tables or headings inside; a larger one is a layout."""
 _SKIPPED_IN_CELLS = frozenset(("script", "style", "template", "svg", "noscript"))
 _BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
 _BREAKING = frozenset(_BREAKING_NAMES.split())
 
 
 def _rows(table: Any) -> Iterator[Any]:
-    """Rows of this table, not of tables inside it."""
+    """Yield the rows of this table, not of tables inside it."""
     for part in table:
         if part.tag == "tr":
             yield part
@@ -211,8 +206,8 @@ def _cells(row: Any) -> list[Any]:
 
 
 def is_data_table(table: Any) -> bool:
-    """Whether a table holds data, not the layout of a page: two columns somewhere; and, where a table or
-    heading is inside, a plain grid of little text."""
+    """Say whether a table holds data, not the layout of a page. Some row has two cells; if a table or heading is
+    inside, it is also a plain grid of little text."""
     if (table.get("role") or "") in ("presentation", "none"):
         return False
     rows = [_cells(row) for row in _rows(table)]
@@ -230,7 +225,7 @@ def _span(cell: Any, name: str) -> int:
 
 
 def runs_in(element: Any, finder: Finder) -> list[Run]:
-    """Pieces of text inside an element, in order, block boundaries as spaces."""
+    """Return the pieces of text inside an element, in order, with block boundaries as spaces."""
     from lxml import etree
 
     runs: list[Run] = []
@@ -264,14 +259,14 @@ def _is_header(row: Any) -> bool:
 
 
 def _heads_anew(row: Any) -> bool:
-    """Whether a row further down names the columns below it: a total may be marked as a header too."""
+    """Say whether a row further down names the columns below it. A total may be marked as a header too."""
     texts = [" ".join("".join(cell.itertext()).split()) for cell in _cells(row)]
     return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
 
 
 def table_blocks(table: Any, finder: Finder) -> list[Block]:
-    """The caption, if any, then the table. Header rows stand before the first other row, and further down where they
-    name columns of rows below them."""
+    """Return the caption, if any, then the table. Header rows are those before the first other row, and those further
+    down that name the columns of rows below them."""
     blocks: list[Block] = []
     taken: set[tuple[int, int]] = set()
     cells: list[BlockCell] = []
@@ -302,8 +297,8 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
 
 
 def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
-    """How many first rows of a table that marks no header cells read as its header; none where a cell of
-    theirs reaches below them."""
+    """Return how many first rows read as the header of a table that marks no header cells; 0 if one of their cells
+    reaches below them."""
     rows: dict[int, list[str]] = {}
     for cell in cells:
         if cell.row not in rows:
@@ -314,17 +309,12 @@ def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
     return below if all(cell.row + cell.row_span <= below for cell in cells if cell.row < below) else 0
 
 
-# ---------------------------------------------------------------- reader
-#
-# HTML by lxml: blocks in document order, navigation and page furniture set apart.
-#
-# Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by
-# events, so nesting costs no recursion.
+# ---------------------------------------------------------------- blocks of a page
 
 
 ORIGIN = "lxml"
 LARGEST_ICON = 32
-"""Pixels; what a smaller picture is said to show is not read."""
+"""Pixels of the longer side; the description of a picture no larger than this is not read."""
 _SKIPPED = frozenset(
     ("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video")
 )
@@ -341,7 +331,7 @@ _HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECAS
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
+    """Read an HTML file. Raise DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
     source, warnings = source_of(path.read_bytes(), path.name)
     return parse_source(source, path.name, warnings)
 
@@ -358,7 +348,7 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> Pars
 
 
 def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
-    """A page without its hidden elements, as HTML, and warnings. Raises DocumentError as `parse`."""
+    """Return a page without its hidden elements, as HTML, and warnings. Raise DocumentError as `parse`."""
     from lxml import etree
 
     root = tree_of(source, name)
@@ -366,7 +356,7 @@ def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
         return "", ()
     hidden = [element for element in root.iter("*") if _is_hidden(element)]
     for element in hidden:
-        # What follows it stands in its tail, and is not hidden.
+        # The text that follows it is in its tail, and is not hidden.
         tail = element.tail
         element.clear()
         element.tag, element.tail = "span", tail
@@ -375,7 +365,7 @@ def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
 
 
 class _Walker:
-    """Collects inline text until a block begins or ends, then makes a block of it."""
+    """The walk over a page. It collects inline text until a block begins or ends, then makes a block of it."""
 
     def __init__(self, finder: Finder, root: Any) -> None:
         self.finder, self.root = finder, root
@@ -465,7 +455,7 @@ class _Walker:
         self.runs.append(self.finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
 
     def _line_break(self) -> None:
-        """Two in a row end a paragraph, where no element does."""
+        """Add a line break. A second one in a row ends the paragraph, except in a heading or a term."""
         before = next((run.text for run in reversed(self.runs) if run.text != " "), "")
         if before == "\n" and not any(_HEADING.match(name) or name == "dt" for name in self.stack):
             self._flush()
@@ -473,8 +463,8 @@ class _Walker:
             self.runs.append(Run("\n", joined=True))
 
     def _picture(self, image: Any) -> None:
-        """What a picture is said to show, where it has no caption: with the words around it, else a
-        caption."""
+        """Add a picture's description if it has no caption: to the words around it, or as a caption if there are no
+        words."""
         self._figure(image)
         text = (image.get("alt") or "").strip()
         figure = next(image.iterancestors("figure"), None)
@@ -486,7 +476,7 @@ class _Walker:
             self.runs += (space, self.finder.run(text, joined=True, node=False), space)
 
     def _figure(self, image: Any) -> None:
-        """The picture itself, where it is in the file, after the block that it stands in."""
+        """Add the picture itself, if it is in the file, after the block around it."""
         source = image.get("src") or ""
         if source.startswith("data:") and not _is_icon(image) and self._region() is None:
             found = data_figure(source)
@@ -495,7 +485,7 @@ class _Walker:
     # ------------------------------------------------------------ blocks
 
     def _region(self) -> str | None:
-        """`page_header` or `page_footer` in the furniture of the page, not of an article in it."""
+        """Return `page_header` or `page_footer` in the furniture of the page; None in an article or elsewhere."""
         for name in reversed(self.stack):
             if name == "nav":
                 return "page_footer" if "footer" in self.stack else "page_header"
@@ -557,7 +547,7 @@ class _Walker:
         self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
 
     def _pair(self, element: Any) -> None:
-        """A label waits for its value; the colon that may stand between them is written anew."""
+        """Add a pair at its value; its label only ends the block before. The colon between them is written by us."""
         label = self.pairs.get(element)
         if label is None:
             self._flush()
@@ -595,7 +585,7 @@ def _list_state(element: Any, tag: str) -> dict[str, Any]:
 
 
 def _numeral(number: int, kind: str) -> str:
-    """A list number as `1`, `a`, `A`, `i` or `I` writes it."""
+    """Return a list number as `1`, `a`, `A`, `i` or `I` writes it."""
     if kind in ("a", "A") and 1 <= number <= 702:
         letters = ""
         while number:

@@ -1,6 +1,6 @@
-"""The programs and packages installed beside pincite's own readers, which let more files be read.
+"""The programs and packages that let more files be read than pincite's own readers can, and where they are installed.
 
-LibreOffice is found by its library, which the process of a document loads. Pandoc is started for the library
+LibreOffice is found by its library, which the process of a document loads. Pandoc is started on behalf of the library
 unstructured, which would start it itself.
 """
 
@@ -20,31 +20,29 @@ from typing import Any
 from resources.child_process import program_path
 from resources.programs import Ended, run
 
-# ---------------------------------------------------------------- installation
-#
-# Where LibreOffice is: its library, which a process of a document loads, and what that reads.
+# ---------------------------------------------------------------- LibreOffice
 
 
 _LIBRARIES = ("libmergedlo.so", "libsofficeapp.so")
-"""That have LibreOfficeKit; which, is a choice of who built it."""
+"""Libraries that have LibreOfficeKit; it depends on the build which one exists."""
 _OWN_DATA = ("share/registry", "share/uno_packages/cache", "share/prereg", "share/psprint/psprint.conf")
-"""What distributions keep in places of their own, and link to."""
+"""Parts of the installation that distributions keep elsewhere, and link to."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibreOffice:
-    """`program` is its folder of programs and libraries."""
+    """An installation of LibreOffice. `program` is its folder of programs and libraries."""
 
     program: Path
     library: Path
 
     def has(self, part: str) -> bool:
-        """Whether a part is there, by its library: writer is libswlo.so, impress libsdlo.so."""
+        """Say whether a part is installed, by its library: writer is libswlo.so, impress libsdlo.so."""
         return (self.program / f"lib{part}lo.so").is_file()
 
     @property
     def reads(self) -> Iterator[Path]:
-        """Its folder, and those that it links to."""
+        """Folders that it reads: its own, and those that it links to."""
         install = self.program.parent
         yield install
         for name in _OWN_DATA:
@@ -54,31 +52,29 @@ class LibreOffice:
 
 
 def libreoffice() -> LibreOffice | None:
-    """That of the `soffice` on the PATH; None where there is none, or one without its library beside it."""
+    """Return the installation of the `soffice` on the PATH; None if it is missing or has no library beside it."""
     found = program_path("soffice")
     program = Path(found).resolve().parent if found else None
     library = next((path for name in _LIBRARIES if program and (path := program / name).is_file()), None)
     return LibreOffice(program, library) if program and library else None
 
 
-# ---------------------------------------------------------------- pandoc
-#
-# Pandoc, by which unstructured reads some formats.
+# ---------------------------------------------------------------- Pandoc
 
 
 @cache
 def pandoc_path() -> str | None:
-    """Of the one that comes with the package pypandoc_binary, else of an installed one."""
+    """Return the path of the Pandoc in the package pypandoc_binary, else of an installed one, else None."""
     found = importlib.util.find_spec("pypandoc")
     beside = Path(found.origin).parent / "files" / "pandoc" if found and found.origin else None
     return str(beside) if beside and os.access(beside, os.X_OK) else program_path("pandoc")
 
 
 def converted(source_file: str, to: str, format: str, outputfile: str | None = None, **ignored: Any) -> str:
-    """Return a file in another format, or write it to `outputfile`: pypandoc's function of this name and these
-    arguments, which would start a process itself.
+    """Return a file in another format, or write it to `outputfile`. It replaces pypandoc's function and has its
+    arguments; pypandoc's would start a process itself.
 
-    Raises FileNotFoundError where there is no pandoc, ValueError for what it says of a file."""
+    Raise FileNotFoundError if Pandoc is missing, ValueError with Pandoc's message if it fails."""
     program = pandoc_path()
     if program is None:
         raise FileNotFoundError("pandoc")
@@ -95,7 +91,7 @@ def converted(source_file: str, to: str, format: str, outputfile: str | None = N
 
 
 def give_pandoc() -> None:
-    """Put our function in the place of pypandoc's, where that is installed."""
+    """Replace pypandoc's function with ours if pypandoc is installed."""
     with suppress(ImportError):
         import pypandoc
 
@@ -108,9 +104,7 @@ def _reason(done: Ended) -> str:
     return f'Pandoc died with exitcode "{done.status}" during conversion: {done.errors}'
 
 
-# ---------------------------------------------------------------- installed
-#
-# What is installed beside pincite's own readers, and lets more files be read.
+# ---------------------------------------------------------------- all of them
 
 
 _PACKAGES = ("unstructured", "python-oxmsg")
@@ -118,7 +112,7 @@ _PROGRAMS = ("soffice", "tesseract")
 
 
 def installed() -> dict[str, str]:
-    """Releases of packages and paths of programs, by name, of those that are there."""
+    """Return releases of packages and paths of programs, by name, for those that are installed."""
     found = {name: path for name in _PROGRAMS if (path := program_path(name))}
     if pandoc := pandoc_path():
         found["pandoc"] = pandoc

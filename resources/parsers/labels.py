@@ -6,18 +6,17 @@ import re
 from collections.abc import Sequence
 
 # ---------------------------------------------------------------- header rows
-#
-# Which rows at the top of a table name its columns, where nothing in the file says so.
 
 
 MOST_HEADER_ROWS = 8
+"""Rows that a header may have; more are data."""
 _NUMBER = re.compile(r"[-−+(]?[$€£₴]?\s*\d[\d\s.,:/%-]*\)?")
 _FIGURE = re.compile(r"[-−–—+($€£₴¥\s]*\d[\d\s.,]*(?:[)%][)%\s]*)?|[$€£₴¥\s]*[-−–—][-−–—\s%]*")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 def has_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row could name the columns: all filled, distinct, none a number."""
+    """Say whether the first row could name the columns: all cells are filled and distinct, and none is a number."""
     filled = [value.strip() for value in first]
     if not filled or not all(filled) or len(set(filled)) < len(filled) or not others:
         return False
@@ -25,7 +24,8 @@ def has_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
 
 
 def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """The same of a table made by hand, which need have no header: some column is numbers below it."""
+    """Say whether the first row of a table made by hand names the columns. Such a table may have no header, so some
+    column must be numbers below it."""
     if not has_header(first, others):
         return False
     columns = [[row[at].strip() for row in others if at < len(row) and row[at].strip()] for at in range(len(first))]
@@ -33,16 +33,16 @@ def reads_as_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bo
 
 
 def is_figure(value: str) -> bool:
-    """A number or the dash that stands for none; a year names a column as often as it fills one."""
+    """Say whether a value is a number or a dash for "no value". A year is not: it names a column as often as it fills
+    one."""
     return bool(_FIGURE.fullmatch(value)) and not _YEAR.fullmatch(value)
 
 
 def header_rows(rows: Sequence[Sequence[str]]) -> int:
-    """How many rows at the top name the columns of a table made by hand.
+    """Return how many rows at the top name the columns of a table made by hand.
 
-    Several, or one that is not filled, where they stand above figures without one of their own, and one
-    of them leaves the corner empty or has years among several names. Rows below them with nothing but
-    a label belong to what follows."""
+    Several rows, or one with empty cells, count if they have no figure, stand above figures, and one of them leaves
+    the corner empty or has years among several names. Rows below them with nothing but a label belong to the data."""
     filled = [[value.strip() for value in row] for row in rows]
     count = next((at for at, row in enumerate(filled) if any(map(is_figure, row[1:]))), 0)
     lead, below = filled[:count], [value for row in filled[count:] for value in row[1:] if value]
@@ -58,18 +58,16 @@ def _names(row: Sequence[str]) -> bool:
     return bool(values) and (not row[0] or (len(values) > 1 and any(map(_YEAR.search, values))))
 
 
-# ---------------------------------------------------------------- key values
-#
-# Labels with values, as metadata that `--filter kv.LABEL=VALUE` finds.
+# ---------------------------------------------------------------- pairs
 
 
 LONGEST = 200
-"""Characters of a label or value; what is longer is text."""
+"""Characters of the longest label or value; anything longer is text."""
 _CHECK_MARKS = "☐☑☒✓✔✗✘"
 
 
 def key_value(label: str, value: str) -> dict[str, str]:
-    """Metadata of one pair; none where either is missing, or too long to be one."""
+    """Return the metadata of one pair; none if either is missing or too long."""
     label, value = " ".join(label.strip(_CHECK_MARKS + " \t\n").split()).rstrip(" :"), " ".join(value.split())
     short = 0 < len(label) <= LONGEST and 0 < len(value) <= LONGEST
     return {f"kv.{label}": value} if short else {}

@@ -1,7 +1,7 @@
-"""Scanned pages through Tesseract, where the program is installed.
+"""The recognition of text on scanned pages with Tesseract, if it is installed.
 
-A page is rendered and read in a process of its own, which ends at the time limit. Nothing is
-fetched: only the languages that are installed are used.
+A page is rendered and read in a process of its own, which ends at the time limit. Nothing is fetched: only installed
+languages are used.
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ DOTS_PER_INCH = 300
 MOST_PIXELS = 30_000_000
 MOST_LANGUAGES = 4
 MOST_CONFIDENCE = 0.99
-"""What was read from a picture is never certain."""
+"""Confidence that a page may have at most: text read from a picture is never certain."""
 PICTURE_SHARE = 0.05
+"""Share of the page's area; a smaller picture is an ornament and not worth reading."""
 OUTLINES = 100
-"""Paths on a page that may be letters drawn as outlines."""
+"""Paths on a page from which on they may be letters drawn as outlines."""
 _GAP = 1.0
-"""Words of a line this many times its size apart are pieces of their own: cells, columns."""
+"""Gap, in sizes of the line, from which on words are pieces of their own: cells, columns."""
 _SAME_SIZE = 0.15
 _TELLS_TURNED = "osd"
 _NO_LANGUAGES = frozenset((_TELLS_TURNED, "snum", "equ"))
 TURNED, UPRIGHT = 1, 3
-"""Tesseract's ways to find text on a page, with and without asking first which way is up."""
+"""Tesseract's page segmentation modes, with and without finding first which way is up."""
 _PROGRAM = "install the program tesseract with the languages of the documents (Debian: tesseract-ocr-eng and so on)"
 _LISTING_SECONDS = 60.0
-"""For Tesseract to say which languages it has."""
+"""Seconds in which Tesseract must list its languages."""
 
 
 @dataclass(frozen=True, slots=True)
 class OcrSettings:
-    """parsing.ocr, parsing.ocr_languages and parsing.ocr_seconds; plain, since a parser process
-    imports no models of settings."""
+    """The settings parsing.ocr, parsing.ocr_languages and parsing.ocr_seconds. They are plain values, since a parser
+    process imports no models of settings."""
 
     mode: str = "auto"
     languages: tuple[str, ...] = ()
@@ -54,8 +55,8 @@ class OcrSettings:
 
 
 class Recognised(NamedTuple):
-    """Pieces of a page in points from its top left; how sure the reading is, under 1; why there is
-    nothing, where there is not; and where sentences may end within lines."""
+    """The result of a page: its pieces in points from the top left, the confidence below 1, a warning that says why
+    there are no pieces, and the gaps within lines where sentences may end."""
 
     items: tuple[PdfItem, ...] = ()
     confidence: float = 0.0
@@ -63,17 +64,17 @@ class Recognised(NamedTuple):
     gaps: tuple[PdfGap, ...] = ()
 
 
-# ---------------------------------------------------------------- whether it can be done
+# ---------------------------------------------------------------- availability
 
 
 def program() -> str | None:
-    """Return Tesseract's whole path, never one in the current folder; None where it is not installed."""
+    """Return Tesseract's absolute path, never one in the current folder; None if it is not installed."""
     return program_path("tesseract")
 
 
 @cache
 def _data() -> frozenset[str]:
-    """Return what Tesseract has data of, as it lists it: after one line of words, a name on each."""
+    """Return the names of Tesseract's data. Its listing has one line of words, then one name on each line."""
     found = program()
     if found is None:
         return frozenset()
@@ -94,8 +95,8 @@ def _tells_turned() -> bool:
 
 
 def languages_of(settings: OcrSettings) -> tuple[str, ...]:
-    """Those of the settings, else the installed ones; of very many, which would take long and
-    confuse each other, English or the first."""
+    """Return the languages of the settings, else the installed ones. If many are installed, which would take long and
+    confuse each other, return English or the first."""
     if settings.languages:
         return settings.languages
     installed = _installed()
@@ -105,7 +106,7 @@ def languages_of(settings: OcrSettings) -> tuple[str, ...]:
 
 
 def remedy(settings: OcrSettings) -> str:
-    """What to do so that scans are read; empty where they are."""
+    """Return what to do so that scans are read; "" if they are read already."""
     if settings.mode == "off":
         return "OCR is off: set parsing.ocr to auto"
     if program() is None:
@@ -118,13 +119,13 @@ def remedy(settings: OcrSettings) -> str:
 
 
 def available(settings: OcrSettings | None = None) -> bool:
-    """Whether the program and the data of its languages are there."""
+    """Say whether the program and the data of its languages are installed."""
     return not remedy(settings or OcrSettings())
 
 
 def has_pictures(page: Any) -> bool:
-    """Whether a page (of pypdfium2) without text shows something that may be text: a picture that
-    is no mere ornament, or as many paths as letters drawn in outlines have."""
+    """Say whether a page (of pypdfium2) without text shows something that may be text: a picture larger than an
+    ornament, or as many paths as letters drawn in outlines have."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -147,8 +148,8 @@ def has_pictures(page: Any) -> bool:
 
 
 def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
-    """The words of a page (of pypdfium2), in the pieces of its lines. Never raises for what is on
-    the page: the warning names it and says why it has no text."""
+    """Return the words of a page (of pypdfium2), in the pieces of its lines. Never raise for a page's content: the
+    warning names the page and says why it has no text."""
     trouble = remedy(settings)
     if trouble:
         return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
@@ -158,12 +159,12 @@ def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
     except subprocess.TimeoutExpired:
         limit = f"parsing.ocr_seconds ({settings.seconds:g})"
         return Recognised(warning=f"page {number}: no_text: OCR took longer than {limit}: raise it")
-    except (OSError, RuntimeError) as error:  # of PDFium, or what the program says
+    except (OSError, RuntimeError) as error:  # PDFium's, or the program's message
         return Recognised(warning=f"page {number}: no_text: OCR failed ({' '.join(str(error).split())[:200]})")
 
 
 def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
-    """Return the page as hOCR, and how many points a pixel of it is. Raises OSError, RuntimeError, TimeoutExpired."""
+    """Return the page as hOCR, and the points in one of its pixels. Raise OSError, RuntimeError, TimeoutExpired."""
     width, height = page.get_size()
     scale = min(DOTS_PER_INCH / POINTS, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
     picture = page.render(scale=scale, grayscale=True).to_pil()
@@ -198,7 +199,7 @@ def _recognised(markup: bytes, scale: float, number: int) -> Recognised:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """In pixels; `size` and `angle` are its line's."""
+    """A word of hOCR. Its measures are in pixels; `size` and `angle` are its line's."""
 
     text: str
     box: tuple[float, float, float, float]
@@ -208,7 +209,7 @@ class _Word:
 
 
 def _facts(title: str) -> dict[str, list[float]]:
-    """`bbox 1 2 3 4; x_wconf 96` by name."""
+    """Return the numbers of a title like `bbox 1 2 3 4; x_wconf 96` by name."""
     facts = {}
     for part in title.split(";"):
         name, *values = part.split()[:5] or [""]
@@ -218,7 +219,7 @@ def _facts(title: str) -> dict[str, list[float]]:
 
 
 def _lines(markup: bytes) -> Iterator[list[_Word]]:
-    """Words by line; lines are what hOCR calls ocr_line, ocr_header, ocr_caption and so on."""
+    """Yield the words of each line. Lines are hOCR's ocr_line, ocr_header, ocr_caption and so on."""
     import xml.etree.ElementTree as ElementTree
 
     for node in ElementTree.fromstring(markup).iter():
@@ -272,7 +273,7 @@ def _item(words: list[_Word], scale: float) -> PdfItem:
 
 
 def _with_even_sizes(items: list[PdfItem]) -> Iterator[PdfItem]:
-    """Sizes near the commonest are the commonest: they are measured from the letters there are."""
+    """Yield the items, with sizes near the commonest set to it: a size is measured from the letters of its line."""
     sizes: Counter[float] = Counter()
     for item in items:
         sizes[round(item.size)] += len(item.text)

@@ -1,6 +1,6 @@
-"""Which parser reads which file: media type by name, checked against the file's first bytes.
+"""The choice of a parser for a file: the media type by its name, checked against the file's first bytes.
 
-Parsers are imported on first use; a missing library is named with the way to install it.
+Parsers are imported on first use. The error for a missing library says how to install it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from pipelines.records import ParsedFile
 from resources.parsers.office.package import parts_of
 
 Parse = Callable[..., ParsedFile]
-"""`parse(path)`, with the options that the parser names."""
+"""A parser's `parse(path)`, with the further options that the parser names."""
 
 ELEMENTS = "application/vnd.pincite.elements+json"
 ELEMENTS_SUFFIX = ".elements.json"
 MEDIA_TYPES = {**{ending: found.media_type for ending, found in OF_ENDING.items()}, ELEMENTS_SUFFIX: ELEMENTS}
 OF_TEXT = frozenset({HTML, MARKDOWN, PLAIN, "text/csv", "text/tab-separated-values"})
-"""Read by Python alone, in a time that their length tells, and as a whole."""
+"""Media types read by Python alone, as a whole, in a time that follows from their length."""
 _OWN = {
     PDF: "pdf.reader",
     DOCX: "office.docx",
@@ -83,18 +83,17 @@ PDF_HEADER_WITHIN = 1024
 
 @dataclass(frozen=True, slots=True)
 class Care:
-    """How carefully to read. `report` is called with the number of a page that may take its time, before
-    it is read: a scan, or with `without` every page. `without` is given for a file whose parser died
-    or hung: it is read page by page, without those pages that did it,
-    and 0 is reported when all pages are read."""
+    """The care with which a file is read. `report` is called with a page's number before that page is read if it may
+    take long: a scan, or any page if `without` is given. `without` is given for a file whose parser died or hung:
+    the file is read page by page without the pages that caused it, and 0 is reported when all pages are read."""
 
     report: Callable[[int], None] = lambda number: None
     without: Collection[int] | None = None
 
 
 def media_type_of(path: Path, readers: Mapping[str, str] | None = None) -> str | None:
-    """Media type by the file's name, without touching the file; None where no parser reads it. `readers` are those
-    that the settings choose, by the ending of a name."""
+    """Return the media type by the file's name, without opening the file; None if no parser reads it. `readers` are
+    the readers that the settings choose for endings of names."""
     name = path.name.lower()
     if name.endswith(ELEMENTS_SUFFIX):
         return ELEMENTS
@@ -104,27 +103,27 @@ def media_type_of(path: Path, readers: Mapping[str, str] | None = None) -> str |
 
 
 def map_beside(path: Path) -> Path:
-    """Where the structural map of a file stands: `report.pdf.elements.json` beside `report.pdf`."""
+    """Return the path of a file's structural map: `report.pdf.elements.json` beside `report.pdf`."""
     return path.with_name(path.name + ELEMENTS_SUFFIX)
 
 
 def files_of(path: Path, media_type: str) -> tuple[Path, ...]:
-    """The files that make a document, the one to parse first: a map, and the file it is of."""
+    """Return the files that make a document, the one to parse first: a map, then the file that it describes."""
     mapped = media_type == ELEMENTS and media_type_of(path) != ELEMENTS
     return (map_beside(path), path) if mapped else (path,)
 
 
 def require_size(uri: str, size: int, max_megabytes: int | None) -> None:
-    """Raises DocumentError `limit_exceeded`."""
+    """Raise DocumentError `limit_exceeded` if a file is larger than `max_megabytes` MiB."""
     if max_megabytes is not None and size > max_megabytes << 20:
         told = f"{uri}: {size >> 20:,} MB is over the limit; raise parsing.max_megabytes ({max_megabytes})"
         raise DocumentError(told, "limit_exceeded")
 
 
 def parser_of(media_type: str) -> Parse:
-    """The `parse(path)` of a media type.
+    """Return the `parse(path)` of a media type.
 
-    Raises DocumentError `unsupported`, also where the parser's library is not installed."""
+    Raises DocumentError `unsupported`, also if the parser's library is not installed."""
     plain, reader = type_and_reader(media_type)
     name = _OTHERS_READER if reader == UNSTRUCTURED or plain not in _OWN else _OWN[plain]
     if plain not in OF_TYPE and plain not in _OWN:
@@ -168,7 +167,8 @@ def check_content(path: Path, media_type: str) -> None:
 
 
 def _not_zipped(path: Path) -> DocumentError:
-    """Of an Office file that is a container of before 2007: one with a password is packed in such a container."""
+    """Return the error for an Office file in the container format used before 2007; a file with a password is packed
+    in one."""
     names = parts_of(path).keys()
     if {"EncryptionInfo", "EncryptedPackage"} & names:
         return DocumentError(f"{path.name}: an Office file with a password: save a copy without one", "encrypted")

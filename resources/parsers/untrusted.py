@@ -1,7 +1,7 @@
-"""Numbers and names that a file chose, bounded before anything uses them.
+"""The bounds on numbers and names that a file chose, applied before anything uses them.
 
-Markup may have anything where a number is expected: `²`, which Python calls a digit, or thousands of digits. A warning
-may name parts of a file, whose number and length the file chooses too.
+Markup may have anything where a number is expected: `²`, which Python calls a digit, or thousands of digits. A
+warning may name parts of a file, whose number and length the file chooses too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 # ---------------------------------------------------------------- numbers
-#
-# Numbers as markup has them, where anything may stand: `²`, which Python calls a digit, or thousands of digits.
 
 
 T = TypeVar("T")
@@ -23,8 +21,8 @@ _DIGITS = {10: re.compile(r"[0-9]++"), 16: re.compile(r"[0-9A-Fa-f]++")}
 
 
 def whole(text: str | None, default: T, base: int = 10) -> int | T:
-    """The number from 0 on that an attribute is, a long one as if it were `MOST`; else the `default`, as if the
-    attribute were not there."""
+    """Return the number, 0 or more, that an attribute holds, a longer one as `MOST`; else the `default`, as for a
+    missing attribute."""
     text = (text or "").strip(" \t\r\n\f").removeprefix("+")
     if not _DIGITS[base].fullmatch(text):
         return default
@@ -32,7 +30,7 @@ def whole(text: str | None, default: T, base: int = 10) -> int | T:
 
 
 def signed(text: str | None, default: int) -> int:
-    """As `whole`, and below 0 too."""
+    """Return a number like `whole`, which may be below 0 too."""
     text = (text or "").strip(" \t\r\n\f")
     if not text.startswith("-"):
         return whole(text, default)
@@ -40,9 +38,7 @@ def signed(text: str | None, default: int) -> int:
     return default if number is None else -number
 
 
-# ---------------------------------------------------------------- names
-#
-# Names of what was not read, as a warning tells them: the file chose them, in number and length.
+# ---------------------------------------------------------------- names in warnings
 
 
 MOST_NAMED, LONGEST = 6, 200

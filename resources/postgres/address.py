@@ -1,4 +1,4 @@
-"""What may be said of a database address, and which refusals are worth another try."""
+"""The safe handling of a database address: what messages may show of it, and which refusals deserve another try."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pipelines.errors import SettingsError
 
 CONNECT_SECONDS = 10
 _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-"""How soon a server is missed that no longer answers, where the address does not say: seconds, and milliseconds."""
+"""Keepalive parameters that soon detect a server that no longer answers, if the address does not set them: seconds,
+a count, and `tcp_user_timeout` in milliseconds."""
 _TRANSIENT = re.compile(
     r"starting up|shutting down|recovery mode|not yet accepting|refused|timed? ?out|closed the connection|reset by peer"
     r"|too many clients|too many connections|remaining connection slots|no such file or directory"
@@ -28,17 +29,17 @@ class Address:
     password: str | None
     timeout: int
     alive: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters of a connection by which it is noticed that the server's machine went away."""
+    """Connection parameters by which the loss of the server's machine is noticed."""
 
     def reason(self, error: BaseException) -> str:
-        """The first line of a database error, fit to be shown."""
+        """Return the first line of a database error, fit to be shown."""
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         return text.replace(self.password, "***") if self.password else text
 
 
 def address_of(url: str) -> Address:
-    """Raises SettingsError for what is no database address; the message repeats none of it, since
-    a password with an unescaped special character runs over into the other parts."""
+    """Check a database address. Raise SettingsError if it is not one. The message repeats none of the address, since
+    a password with an unescaped special character spills into the other parts."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -63,10 +64,10 @@ def address_of(url: str) -> Address:
 
 
 def is_transient(reason: str) -> bool:
-    """Whether the server may take the connection soon: never for a wrong password or name."""
+    """Say whether the server may accept the connection soon: never after a wrong password or name."""
     return bool(_TRANSIENT.search(reason))
 
 
 def is_full(reason: str) -> bool:
-    """Whether the server answers, but has no connection to spare."""
+    """Say whether the server answers, but has no connection to spare."""
     return "too many" in reason or "remaining connection slots" in reason

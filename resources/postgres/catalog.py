@@ -27,20 +27,16 @@ if TYPE_CHECKING:
     from resources.postgres.database import Database
 
 
-# ---------------------------------------------------------------- catalog
-#
-# What is known across generations: sources, the manifest, failures, generations, costs, scores.
-#
-# Every method is one transaction. `Database.migrate` comes first.
+# ---------------------------------------------------------------- sources, manifest, generations, costs
 
 
 HIGHEST_INDEXED_DIMENSION = 4000
-"""Most dimensions that a vector index takes, in half precision."""
+"""Most dimensions of a vector that pgvector can index, in half precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A remembered folder; `settings` are those of the source but its name and path."""
+    """A remembered folder; `settings` are the source's settings without its name and path."""
 
     name: str
     root: str
@@ -51,8 +47,8 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """The commit of one table's file for one shard. `input` and `output` are hashes of what it
-    was made from and of what it holds; `file` is empty where the rows are in Postgres, which are those of a bucket."""
+    """The commit of one table's file for one shard. `input` hashes the data that the file was made from, `output` the
+    rows that it holds. `file` is empty if the rows, a bucket's, are in Postgres."""
 
     table: str
     key: str
@@ -83,22 +79,23 @@ class GenerationRow:
 
     @property
     def schema(self) -> str:
-        """The schema of its tables."""
+        """Return the schema of the generation's tables."""
         return schema_name(self.generation)
 
     @property
     def half(self) -> bool:
-        """Whether its vector indexes are of half precision."""
+        """Say whether the generation's vector indexes are of half precision."""
         return is_half(self.dimension, self.statistics)
 
     @property
     def precision(self) -> str:
-        """`half` or `full`, as it was chosen."""
+        """Return the chosen precision, `half` or `full`."""
         return str(self.statistics.get("precision", "full"))
 
 
 MOST_VECTOR_DIMENSIONS = 2_000
-"""Over this a vector index can only be of half precision."""
+"""Most dimensions of a vector index in full precision, by pgvector's limit; above it only half precision is
+possible."""
 
 
 def is_half(dimension: int, statistics: Mapping[str, Any]) -> bool:
@@ -126,7 +123,7 @@ def add_statistics(connection: Connection[Any], number: int, statistics: Mapping
 
 
 def source_moved(name: str, known: str, root: str) -> SourceError:
-    """A name that is known with another folder."""
+    """Return the error for a source's name that is known with another folder."""
     return SourceError(
         f"source {name!r} is known with the folder {known}, not {root}. Give the new folder a name of its "
         f"own with --source NAME={root}, or forget the old one with `pincite sources remove {name}`",
@@ -141,7 +138,7 @@ class Catalog:
     # ------------------------------------------------------------ sources
 
     def remember_source(self, name: str, root: str, settings: Mapping[str, Any]) -> None:
-        """Keep a source. Raises SourceError when the name is known with another root."""
+        """Keep a source. Raise SourceError if the name is known with another root."""
         from psycopg.types.json import Jsonb
 
         with self._connect() as connection:
@@ -155,7 +152,7 @@ class Catalog:
         return [SourceRow(*row) for row in self._rows("sources")]
 
     def lost_files(self) -> dict[str, dict[str, str]]:
-        """By source, contents of files that are gone and whose side-cars are left, by uri."""
+        """Return, by source, the contents of files that are gone while their side-cars are left, by uri."""
         return dict(self._rows("lost_files"))
 
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
@@ -165,30 +162,30 @@ class Catalog:
             connection.execute(query("catalog", "remember_lost"), {"name": name, "lost": Jsonb(dict(lost))})
 
     def remove_source(self, name: str) -> None:
-        """Forget a source. Raises SourceError where there is none of that name."""
+        """Forget a source. Raise SourceError if no source has that name."""
         with self._connect() as connection:
             if not connection.execute(query("catalog", "remove_source"), {"name": name}).rowcount:
                 raise SourceError(f"no source is named {name!r}; see `pincite sources list`", "unknown_source")
 
     def touch_sources(self, names: Iterable[str]) -> None:
-        """Note that these were indexed now."""
+        """Note that these sources were indexed now."""
         with self._connect() as connection:
             connection.execute(query("catalog", "touch_sources"), {"names": list(names)})
 
     # ------------------------------------------------------------ manifest and failures
 
     def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Committed files of a table under one key, by shard; of these shards where they are named."""
+        """Return the committed files of a table under one key, by shard; only these shards if they are named."""
         wanted = None if shards is None else list(shards)
         rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key, shards=wanted)]
         return {row.bucket: row for row in rows}
 
     def files_under(self, keys: Collection[str]) -> set[str]:
-        """The committed files of these keys."""
+        """Return the committed files of these keys."""
         return {row[0] for row in self._rows("files_under", keys=list(keys))}
 
     def forget_keys(self, kept: Collection[str]) -> None:
-        """Forget all commits and failures but those of these keys."""
+        """Forget all commits and failures except those of these keys."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "forget_commits"), {"keys": list(kept)})
             connection.execute(query("catalog", "forget_failures_of_keys"), {"keys": list(kept)})
@@ -203,11 +200,11 @@ class Catalog:
         keep_failures_of: Collection[str] = (),
         bucket: int | None = None,
     ) -> None:
-        """Commit files of one stage, key and shard, and replace the failures recorded for it, in one
-        transaction. Those of the documents in `keep_failures_of` stay as they are. `bucket` is the one that the shard
-        is of; what is of none only a run may write that is alone.
+        """Commit files of one stage, key and shard, and replace the failures recorded for it, in one transaction.
+        Failures of the documents in `keep_failures_of` stay unchanged. `bucket` is the shard's bucket; without a bucket
+        only a run that holds the lock alone may write.
 
-        Raises IndexStateError (`lock_lost`) where another run may write by now."""
+        Raises IndexStateError (`lock_lost`) if another run may write by now."""
         with self.database.writing(bucket) as connection, connection.cursor() as cursor:
             failed = [failure.doc_id for failure in failures]
             values = {"stage": stage, "key": key, "bucket": shard, "keep": list(keep_failures_of), "failed": failed}
@@ -221,42 +218,42 @@ class Catalog:
     # ------------------------------------------------------------ shards
 
     def shards(self, buckets: int) -> int:
-        """The most shards that each of so many buckets has had in this state."""
+        """Return the most shards per bucket that this state has had with this number of buckets."""
         return int(self._rows("shards", buckets=buckets)[0][0])
 
     def last_layout(self) -> int | None:
-        """Among how many shards, in all, the sources were listed last; None where an older version did."""
+        """Return among how many shards, in all, the sources were listed last; None if an older version listed them."""
         return next((int(row[0]) for row in self._rows("last_layout")), None)
 
     def settle_layout(self, buckets: int, shards: int) -> None:
-        """Keep that the sources are listed by these from now on."""
+        """Record the layout by which the sources are listed from now on."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "settle_layout"), {"buckets": buckets, "shards": shards})
 
     def keep_layout(self, buckets: int, shards: int) -> None:
-        """Keep that tables are parted among so many buckets and shards of each."""
+        """Record that tables are divided among this number of buckets, and of shards in each."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "keep_layout"), {"buckets": buckets, "shards": shards})
 
     def layouts(self) -> set[int]:
-        """Among how many shards, in all, tables of this state were parted."""
+        """Return the total numbers of shards among which tables of this state were divided."""
         return {int(row[0]) for row in self._rows("layouts")}
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
-        """All that failed and still do under these keys of stages, by source and uri."""
+        """Return all failures that still hold under these keys of stages, by source and uri."""
         return [Failure(*row) for row in self._rows("failures", keys=list(keys))]
 
     # ------------------------------------------------------------ generations
 
     def generations(self) -> list[GenerationRow]:
-        """All, the oldest first."""
+        """Return all generations, the oldest first."""
         return [GenerationRow(*row) for row in self._rows("generations")]
 
     def generation(self, number: int) -> GenerationRow | None:
         return self._generation("generation", generation=number)
 
     def find_generation(self, key: str) -> GenerationRow | None:
-        """The newest generation of a key."""
+        """Return the newest generation of a key."""
         return self._generation("generation_by_key", key=key)
 
     def live(self) -> GenerationRow | None:
@@ -271,7 +268,7 @@ class Catalog:
         statistics: Mapping[str, Any],
         keys: Mapping[str, str],
     ) -> GenerationRow:
-        """A new generation with its empty tables. Raises DatabaseError for vectors too long to index."""
+        """Create a generation with its empty tables. Raise DatabaseError if its vectors are too long to index."""
         from psycopg.types.json import Jsonb
 
         if not 1 <= dimension <= HIGHEST_INDEXED_DIMENSION:
@@ -294,18 +291,18 @@ class Catalog:
         return made
 
     def add_statistics(self, number: int, statistics: Mapping[str, Any]) -> GenerationRow:
-        """Freeze more statistics. Raises IndexStateError where there is no such generation."""
+        """Freeze more statistics. Raise IndexStateError if there is no such generation."""
         with self.database.writing() as connection:
             return add_statistics(connection, number, statistics)
 
     def mark_built(self, number: int, built_from: str) -> None:
-        """Note the listing that the generation holds; writes nothing where it is the same."""
+        """Note the listing that the generation holds; write nothing if it is unchanged."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "mark_built"), {"generation": number, "built_from": built_from})
 
     def publish(self, number: int, held: bool = False) -> bool:
-        """Make a generation the live one; `held` until a person publishes. False, with nothing written,
-        where it is."""
+        """Make a generation the live one; `held` until a person publishes. Return False, and write nothing, if it is
+        live already."""
         with self.database.writing() as connection:
             values = {"generation": number, "held": held}
             flipped = connection.execute(query("catalog", "publish"), values).rowcount > 0
@@ -314,11 +311,11 @@ class Catalog:
         return flipped
 
     def held(self) -> bool:
-        """Whether the live generation stays until a person publishes."""
+        """Say whether the live generation stays until a person publishes."""
         return bool([row for row in self._rows("live") if row[2]])
 
     def previous(self) -> int | None:
-        """The generation that was live before the live one."""
+        """Return the generation that was live before the live one."""
         return next((row[1] for row in self._rows("live")), None)
 
     def set_verdict(self, number: int, verdict: Mapping[str, Any] | None) -> None:
@@ -330,7 +327,8 @@ class Catalog:
             connection.execute(query("catalog", "set_verdict"), {"generation": number, "verdict": value})
 
     def drop_generation(self, generation: GenerationRow) -> None:
-        """Its tables, scores and row; never of the live one, which the pointer refers to."""
+        """Drop a generation's tables, scores and row. The live one cannot be dropped, since the pointer refers to
+        it."""
         with self.database.writing() as connection:
             connection.execute(query("catalog", "forget_previous"), {"generation": generation.generation})
             connection.execute(query("catalog", "delete_generation"), {"generation": generation.generation})
@@ -346,15 +344,16 @@ class Catalog:
             connection.execute(query("catalog", "add_cost"), {**values, "generation": generation})
 
     def costs(self) -> list[dict[str, Any]]:
-        """Sums by stage and generation: stage, generation, items, tokens, seconds."""
+        """Return sums by stage and generation: stage, generation, items, tokens, seconds."""
         return self._records("costs")
 
     def every_cost(self) -> list[dict[str, Any]]:
-        """In order of time: at, run_id, generation, stage, model, items, tokens, seconds, cost, currency."""
+        """Return all costs in order of time: at, run_id, generation, stage, model, items, tokens, seconds, cost,
+        currency."""
         return self._records("every_cost")
 
     def costs_of_run(self, run_id: str, stage: str, key: str, generation: int) -> dict[str, Any] | None:
-        """Items, tokens and seconds that a run spent on a stage under this key; None where nothing."""
+        """Return the items, tokens and seconds that a run spent on a stage under this key; None if it spent nothing."""
         found = self._records("costs_of_run", run_id=run_id, stage=stage, key=key, generation=generation)
         return found[0] if found else None
 
@@ -366,7 +365,7 @@ class Catalog:
             connection.execute(query("catalog", "add_scores"), values)
 
     def scores(self) -> list[dict[str, Any]]:
-        """Every score, the oldest first: generation, at, name, metrics."""
+        """Return every score, the oldest first: generation, at, name, metrics."""
         return self._records("scores")
 
     # ------------------------------------------------------------ within
@@ -389,17 +388,17 @@ class Catalog:
         return GenerationRow(*rows[0]) if rows else None
 
 
-# ---------------------------------------------------------------- each generation
+# ---------------------------------------------------------------- work on each generation
 #
-# What must reach every generation that it can reach: one that is broken keeps nothing from the others.
+# A broken generation must not keep such work from the others.
 
 
 _DROP = "`pincite generations prune --keep 1` drops all but the live one"
 
 
 def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> None:
-    """Does it for the live generation, then for the others, the newest first. After the last, raises the first error
-    that it raised, a PinciteError naming every generation that it could not be done for."""
+    """Call `do` for the live generation, then for the others, the newest first. After the last, raise the first
+    error that it raised; a PinciteError names every generation for which it failed."""
     live = catalog.live()
     failed: list[tuple[GenerationRow, Exception]] = []
     number = live.generation if live else 0
@@ -420,27 +419,28 @@ def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> No
 
 # ---------------------------------------------------------------- memberships
 #
-# Who is behind the principals of sources, in Postgres: `pincite.asker_groups()` reads it with every question.
+# `pincite.asker_groups()` reads these with every question.
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How many pairs of principal and group a source told, and when they were read, by the clock of the database."""
+    """The number of pairs of principal and group that a source gave, and when they were read, by the database's
+    clock."""
 
     count: int
     at: datetime
     hours: float
-    """Since then."""
+    """Hours since the pairs were read."""
 
 
 class MembershipTable:
-    """Every method is one transaction."""
+    """The pairs of principal and group that sources gave. Every method is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def clock(self) -> datetime:
-        """The time now, which is taken before memberships are read."""
+        """Return the time now, which is taken before memberships are read."""
         with self._database.connect() as connection:
             row = connection.execute(query("memberships", "clock")).fetchone()
         assert row is not None
@@ -448,8 +448,8 @@ class MembershipTable:
         return at
 
     def replace(self, source: str, pairs: Collection[tuple[str, str]], at: datetime) -> tuple[int, int] | None:
-        """Makes these pairs, as they were read at a time of `clock`, all that a remembered source has: how many came,
-        and how many went. None, with nothing written, where others were read later."""
+        """Replace all pairs of a remembered source by these, read at a time of `clock`. Return how many came and how
+        many went; None, with nothing written, if others were read later."""
         named = {"source": source}
         with self._database.connect() as connection, connection.cursor() as cursor:
             if not cursor.execute(query("memberships", "take"), {**named, "at": at}).rowcount:
@@ -462,25 +462,24 @@ class MembershipTable:
             return cursor.execute(query("memberships", "add"), named).rowcount, gone
 
     def forget(self, sources: Sequence[str]) -> None:
-        """All of sources that tell none."""
+        """Forget all pairs of sources that no longer give any."""
         with self._database.connect() as connection:
             connection.execute(query("memberships", "forget"), {"sources": list(sources)})
 
     def told(self) -> dict[str, Told]:
-        """By source, of those that were read."""
+        """Return the counts and times by source, for the sources that were read."""
         with self._database.connect() as connection:
             return {name: Told(*row) for name, *row in connection.execute(query("memberships", "told")).fetchall()}
 
 
 # ---------------------------------------------------------------- written files
 #
-# The files of tables that pincite wrote into an object store, kept in Postgres, where who writes in the store has no
-# say.
+# They are kept in Postgres, since others may write in the object store, but not here.
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file's size in bytes, and the hashes of its blocks one after another; empty where they are not known."""
+    """A file's size in bytes, and the hashes of its blocks one after another; empty if they are not known."""
 
     size: int
     blocks: bytes = b""
@@ -499,19 +498,19 @@ class WrittenFiles:
         return bool(row and row[0])
 
     def note(self, files: Mapping[str, Written]) -> None:
-        """Keep files that are written now, or that were there before the database knew of any."""
+        """Keep files that are written now, or that were in the store before the database knew of any."""
         rows = [{"name": name, "size": file.size, "blocks": file.blocks} for name, file in files.items()]
         with self._database().connect() as connection, connection.cursor() as cursor:
             cursor.executemany(query("written_files", "note"), rows)
 
     def file(self, name: str) -> Written | None:
-        """Return what is known of one file."""
+        """Return the record of one file, or None."""
         with self._database().connect() as connection:
             row = connection.execute(query("written_files", "file"), {"name": name}).fetchone()
         return Written(*row) if row else None
 
     def below(self, folder: str) -> dict[str, Written]:
-        """Return the files whose names begin so."""
+        """Return the files whose names begin with a folder's name."""
         with self._database().connect() as connection:
             rows = connection.execute(query("written_files", "below"), {"folder": folder}).fetchall()
         return {name: Written(size, blocks) for name, size, blocks in rows}
@@ -524,18 +523,18 @@ class WrittenFiles:
 
 # ---------------------------------------------------------------- launched runs
 #
-# Runs that Dagster launched, on whatever machine: what they are at and what they did, as they tell it in Postgres.
+# Dagster may launch runs on any machine; each reports its progress and its record in Postgres.
 
 
 TOLD_EVERY = 2.0
-"""Seconds; of one stage a run tells no oftener how far it is."""
+"""Least seconds between two reports of progress within one stage, so that reporting costs little."""
 _KEPT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchedRun:
-    """`buckets` are those that it was launched for; none where it makes what has no buckets. `done` of `total` is how
-    far it is in its `stage`."""
+    """A run that Dagster launched. `buckets` are the ones that it was launched for; none if its work has no buckets.
+    `done` of `total` is its progress in its `stage`."""
 
     run_id: str
     host: str
@@ -546,18 +545,18 @@ class LaunchedRun:
     done: int
     total: int
     alone: bool | None = None
-    """Whether it holds the lock alone, or shared; None where it holds none, or nobody asked."""
+    """True if the run holds the lock alone, False if shared; None if it holds no lock, or nobody asked."""
 
 
 class OwnRun:
-    """The row of the run that this process is. Any thread may tell how far it is."""
+    """The row of the run in this process. Any thread may report progress."""
 
     def __init__(self, database: Database, run_id: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._database, self._run_id, self._clock = database, run_id, clock
         self._lock, self._stage, self._told = Lock(), "", 0.0
 
     def begin(self, backfill: str, buckets: Sequence[int] | None) -> None:
-        """Makes the row, and takes away those of runs that began a month ago."""
+        """Insert the row, and delete those of runs that began over 30 days ago."""
         here = {"backfill": backfill, "buckets": None if buckets is None else list(buckets),
                 "host": socket.gethostname(), "process": os.getpid()}  # fmt: skip
         with self._database.connect() as connection:
@@ -565,7 +564,8 @@ class OwnRun:
             connection.execute(query("launched_runs", "begin"), {"run_id": self._run_id, **here})
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """As StageProgress. That a server does not answer is for the work to find, not for who tells of it."""
+        """Report progress, like StageProgress. If the server does not answer, the work will find that out; the
+        report is dropped."""
         with self._lock:
             ended = 0 < total == done
             if stage == self._stage and not ended and self._clock() - self._told < TOLD_EVERY:
@@ -575,7 +575,7 @@ class OwnRun:
                 self._write("tell", {"stage": stage, "done": done, "total": total})
 
     def keep(self, record: Any) -> None:
-        """What it has done so far, in place of what was kept before."""
+        """Store the record of the run so far, in place of the last one stored."""
         self._write("keep", {"record": json.dumps(record, default=str)})
 
     def end(self) -> None:
@@ -587,21 +587,21 @@ class OwnRun:
 
 
 class LaunchedRuns:
-    """The rows of all. Every method is one transaction."""
+    """The rows of all launched runs. Every method is one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def of_backfill(self, backfill: str) -> list[LaunchedRun]:
-        """Those that have begun, in the order in which they did."""
+        """Return a backfill's runs that have begun, in the order in which they began."""
         return self._rows("of_backfill", {"backfill": backfill})
 
     def at_work(self, session: str) -> list[LaunchedRun]:
-        """Those that have a session now: it is named `session` and the run's id."""
+        """Return the runs that have a session now; it is named `session` and the run's id."""
         return self._rows("at_work", {"session": session})
 
     def records(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-        """What these runs kept of what they did, in the order in which they began."""
+        """Return the records that these runs stored, in the order in which they began."""
         with self._database.connect() as connection:
             found = connection.execute(query("launched_runs", "records"), {"run_ids": list(run_ids)}).fetchall()
         return [json.loads(record) for (record,) in found]

@@ -1,4 +1,4 @@
-"""A database to work in: the embedded server of a state folder, or any postgresql:// address."""
+"""The access to one database, embedded or at any postgresql:// address: connections, schema version, run locks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REMADE = (
     "restore the database; or drop the schema pincite and those of all generations, and run `pincite index`, which "
     "embeds nothing again"
 )
-"""What brings back tables that are gone."""
+"""The remedy for missing tables, as messages give it."""
 
 
 def _readable(file: int) -> bool:
@@ -41,7 +41,7 @@ def _readable(file: int) -> bool:
 
 
 def damaged(error: psycopg.Error) -> bool:
-    """Whether a statement of ours met a table, column, function or type that is gone, or another one."""
+    """Say whether a statement of ours met a table, column, function or type that is missing or changed."""
     state = error.sqlstate or ""
     return (state.startswith("42") and state != "42501") or state == "3F000"
 
@@ -64,8 +64,7 @@ def damaged_postings(schema: str, why: str) -> IndexStateError:
 class Database:
     """Connections to one database. `settings_database` is `embedded` or an address.
 
-    Raises SettingsError for what is neither. Nothing is started before `url` or a connection is
-    asked for."""
+    Raises SettingsError if it is neither. Nothing is started before `url` or a connection is asked for."""
 
     def __init__(self, settings_database: str, state: Path, log: Log | None = None) -> None:
         self.embedded = settings_database == "embedded"
@@ -80,7 +79,7 @@ class Database:
 
     @property
     def url(self) -> str:
-        """The address, with its password if it has one; an embedded server is started."""
+        """Return the address, with its password if it has one; an embedded server is started."""
         if self.server and not self._acquired:
             with self._starting:
                 if not self._acquired:
@@ -90,10 +89,10 @@ class Database:
 
     @contextmanager
     def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
-        """A connection for one transaction, committed at the end, or rolled back by an error.
+        """Yield a connection for one transaction, committed at the end, or rolled back by an error.
 
-        Raises DatabaseError naming host and database, never the password, when it cannot be made,
-        breaks, or refuses a statement."""
+        Raises DatabaseError if the connection cannot be made, breaks, or refuses a statement. The message names host
+        and database, never the password."""
         import psycopg
 
         reusable = application == APPLICATION and not autocommit
@@ -118,10 +117,10 @@ class Database:
             connection.close()
 
     def migrate(self) -> None:
-        """Bring the schema `pincite` to this version; does nothing where it is.
+        """Bring the schema `pincite` to this version; do nothing if it is there already.
 
-        Raises IndexStateError (`newer_index`) for one made by a newer version, DatabaseError when
-        pgvector is missing, too old or may not be created."""
+        Raises IndexStateError (`newer_index`) if a newer version made it, DatabaseError if pgvector is missing, too
+        old or may not be created."""
         known = migrations()
         with self.connect() as connection:
             applied = self._applied(connection)
@@ -146,41 +145,43 @@ class Database:
             )
 
     def holds_catalog(self) -> bool:
-        """Whether there is a schema `pincite`, of whatever version."""
+        """Say whether there is a schema `pincite`, of whatever version."""
         with self.connect() as connection:
             return self._applied(connection) > 0
 
     @contextmanager
     def writing(self, bucket: int | None = None) -> Iterator[psycopg.Connection[Any]]:
-        """`connect` for what only the run that holds the lock may write: rows of one bucket, or what belongs to none.
+        """Yield a connection as `connect` does, for rows that only the run with the lock may write: those of one
+        bucket, or those of no bucket.
 
-        Raises IndexStateError (`lock_lost`) where another run may write them by now."""
+        Raises IndexStateError (`lock_lost`) if another run may write them by now."""
         with self.connect() as connection:
             self.require_newest(connection, bucket)
             yield connection
 
     @property
     def fenced(self) -> bool:
-        """Whether this holds the lock of a run."""
+        """Say whether this holds the lock of a run."""
         return self._fence is not None
 
     def require_newest(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
-        """Raises IndexStateError (`lock_lost`) where another run may write by now."""
+        """Raise IndexStateError (`lock_lost`) if another run may write by now."""
         if self._fence:
             self._fence.require(connection, bucket)
 
     @property
     def identity(self) -> str:
-        """The same for all who reach one database by the same address; it tells no password."""
+        """Return a fingerprint of the database, the same for all who reach it by the same address; it reveals no
+        password."""
         return fingerprint(self._address.shown, str(self.server.data) if self.server else "")
 
     def exclusive(
         self, name: str, wait_seconds: float = 0.0, waiting: Waiting = lambda busy: None, run_id: str = ""
     ) -> AbstractContextManager[None]:
-        """Hold the lock of a name while the block runs; it ends with this process at the latest. Where it has to be
-        waited for, `waiting` is told once who has it.
+        """Hold the lock of a name while the block runs; it ends with this process at the latest. If it has to be waited
+        for, `waiting` is called once with the holders.
 
-        Raises IndexStateError (`busy`) naming the holders when it is not free within `wait_seconds`."""
+        Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`."""
         return self._held(name, None, wait_seconds, waiting, run_id)
 
     def shared(
@@ -191,8 +192,8 @@ class Database:
         waiting: Waiting = lambda busy: None,
         run_id: str = "",
     ) -> AbstractContextManager[None]:
-        """The same for work on some buckets alone, beside others of their kind: of each bucket the newest may write.
-        Nobody else holds it exclusively meanwhile."""
+        """Hold the lock for work on some buckets alone, beside other such work: the newest run may write each
+        bucket. Nobody holds the lock exclusively meanwhile."""
         return self._held(name, buckets, wait_seconds, waiting, run_id)
 
     def close(self) -> None:
@@ -248,21 +249,21 @@ class Database:
         return True
 
     def _idle_connection(self) -> psycopg.Connection[Any] | None:
-        """One kept from before. A connection that the server has ended can be read from, at once."""
+        """Return a kept connection. One that can be read from at once was ended by the server, and is closed."""
         while self._idle:
             try:
                 pid, connection = self._idle.pop()
             except IndexError:  # another thread took it
                 break
             if pid != os.getpid():
-                continue  # the parent's
+                continue  # it belongs to the parent process
             if not connection.closed and not _readable(connection.fileno()):
                 return connection
             connection.close()
         return None
 
     def _open(self, application: str, autocommit: bool) -> psycopg.Connection[Any]:
-        """Connect, with a few tries and growing, jittered pauses while the server is not there yet."""
+        """Connect, with a few tries and growing, jittered pauses while the server is not ready yet."""
         import psycopg
 
         for attempt in range(1, CONNECT_TRIES + 1):
@@ -303,7 +304,8 @@ class Database:
         return int(rows[-1][0]) if rows else 0
 
     def _require_query_role(self, connection: psycopg.Connection[Any]) -> None:
-        """The role that queries run as is the server's, not the database's, and so may be missing in a copy."""
+        """Create the role that queries run as, if it is missing. It belongs to the server, not the database, and a
+        copy may lack it."""
         import psycopg
 
         if self._one(connection, "may_query")[0]:
@@ -321,7 +323,7 @@ class Database:
 
     def _require_utf8(self, connection: psycopg.Connection[Any]) -> None:
         (encoding,) = self._one(connection, "encoding")
-        if encoding not in ("UTF8", b"UTF8"):  # psycopg gives bytes where the server knows no characters
+        if encoding not in ("UTF8", b"UTF8"):  # psycopg gives bytes if the server's encoding is SQL_ASCII
             found = encoding.decode() if isinstance(encoding, bytes) else encoding
             raise DatabaseError(
                 f"the Postgres at {self._address.shown} is in {found}, and cannot hold every text; make a database in "

@@ -1,7 +1,7 @@
 """The writer of one generation's tables: documents with their chunks, sentences, postings and links.
 
-A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction, or takes part in
-the one that is open.
+A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction, or takes part
+in the open one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- generation statements
 #
-# Statements of sql/queries/generation.sql over the tables of one generation, and COPY into them.
+# These run the statements of sql/queries/generation.sql, and COPY.
 
 
 STAGED_TABLES = ("staged_postings", "staged_links")
@@ -60,8 +60,8 @@ class GenerationStatements:
             return self._run(connection, name, **values)
 
     def _copy(self, connection: Connection[Any], table: str, columns: Columns, rows: Iterable[Sequence[Any]]) -> None:
-        """Into a table of the generation, or one that is staged already. Postgres takes no COPY from a user whom
-        row-level security holds, an owner that is no superuser for one: its rows go through a table of the session."""
+        """Copy rows into a table of the generation, or a staged one. Postgres refuses COPY from a user subject to
+        row-level security, such as an owner who is no superuser: their rows go through a table of the session."""
         staged = table in STAGED_TABLES
         held = not staged and self._run(connection, "row_security_holds")[0][0]
         names = {"schema": self.schema, "table": table}
@@ -79,7 +79,7 @@ class GenerationStatements:
 
 # ---------------------------------------------------------------- posting table
 #
-# Writes the postings of one generation. Each method takes part in the transaction that is open on its connection.
+# Each method takes part in the transaction that is open on its connection.
 
 
 class PostingTable(GenerationStatements):
@@ -90,7 +90,7 @@ class PostingTable(GenerationStatements):
             raise damaged_postings(self.schema, f"{error} in bucket {bucket:02d}") from None
 
     def _add_postings(self, connection: Connection[Any], bucket: int, posted: Mapping[Groups, Postings]) -> None:
-        """Of new documents, by their groups."""
+        """Add the postings of new documents, by their groups."""
         if not any(own.terms for own in posted.values()):
             return
         rows = (row for groups, own in posted.items() for row in own.rows(bucket, groups))
@@ -101,13 +101,13 @@ class PostingTable(GenerationStatements):
             self._copy(connection, "postings", POSTINGS, rows)
 
     def _set_postings(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
-        """Makes rows hold this, which stand or not; those that hold nothing go."""
+        """Set rows to these postings, whether they exist or not; delete rows that become empty."""
         self._stage(connection, rows)
         self._run(connection, "set_postings")
         self._run(connection, "delete_empty_postings")
 
     def _move_postings(self, connection: Connection[Any], bucket: int, groups: Mapping[int, Groups]) -> None:
-        """Gives chunks of a bucket other groups, by number."""
+        """Give chunks of a bucket other groups, by number."""
         standing = self._standing(connection, bucket)
         self._set_postings(connection, standing.without(list(groups)))
         self._set_postings(connection, standing.moved(groups))
@@ -119,27 +119,23 @@ class PostingTable(GenerationStatements):
 
 
 # ---------------------------------------------------------------- generation tables
-#
-# Writes one generation's tables: documents with their chunks, sentences and postings, links, indexes.
-#
-# A reader sees a document's old rows or its new ones, never a mixture: each method is one transaction.
 
 
 __all__ = ["GenerationTables", "IndexedDocument"]
 
 END = "g"
-"""No document has an id that is not less."""
+"""An upper bound of all document ids, which are hexadecimal."""
 EMPTY = ""
-"""The state of a bucket that holds nothing."""
+"""The state of an empty bucket."""
 FEW = 4
-"""Buckets that are asked for one by one; of more, all are asked for at once."""
+"""Most buckets that are queried one by one; for more, one query for all buckets is cheaper."""
 
 Commit = Callable[["Connection[Any]", str, int], None]
-"""Called at the end of a transaction with its connection, the bucket's state and its number of chunks."""
+"""A callback at the end of a transaction, with its connection, the bucket's state and its number of chunks."""
 
 
 class GenerationTables(PostingTable):
-    """`vector_index` says with what its vector indexes are built."""
+    """The tables of one generation. `vector_index` holds the settings for building its vector indexes."""
 
     def __init__(
         self, database: Database, generation: GenerationRow, vector_index: VectorIndexSettings | None = None
@@ -147,14 +143,15 @@ class GenerationTables(PostingTable):
         super().__init__(database, generation)
         self._vector_index = vector_index or VectorIndexSettings()
 
-    # ------------------------------------------------------------ what is there
+    # ------------------------------------------------------------ reading
 
     def content_hashes(self, first: str = "", after: str = END) -> dict[str, str]:
-        """doc_id to content hash, of all documents whose ids are not less than `first`, and less than `after`."""
+        """Return doc_id -> content hash of all documents with `first` <= id < `after`."""
         return dict(self._rows("content_hashes", first=first, after=after))
 
     def served_documents(self, first: str = "", after: str = END) -> pa.Table:
-        """The same documents by what tells them in a listing: doc_id, source, content_hash, groups and uri."""
+        """Return the same documents with the columns that identify them in a listing: doc_id, source, content_hash,
+        groups and uri."""
         import pyarrow as pa
 
         rows = self._rows("served_documents", first=first, after=after)
@@ -164,38 +161,38 @@ class GenerationTables(PostingTable):
         return pa.table([pa.array(own, kind) for own, kind in zip(columns, kinds.values(), strict=True)], list(kinds))
 
     def document_hashes(self, bucket: int) -> dict[str, str]:
-        """doc_id to row hash, of a bucket's documents."""
+        """Return doc_id -> row hash of a bucket's documents."""
         return dict(self._rows("document_hashes", bucket=bucket))
 
     def bucket_states(self, buckets: Collection[int] = ()) -> dict[int, str]:
-        """What stands in every bucket that is not empty, as one text that tells when it is not what it was. Of these
-        buckets, of all where none are named."""
+        """Return a text for every bucket that is not empty; it changes whenever the bucket's rows do. All buckets
+        are read if none are named, or more than FEW."""
         if 0 < len(buckets) <= FEW:
             return dict(row for bucket in buckets for row in self._rows("bucket_states", bucket=bucket))
         return dict(self._rows("bucket_states", bucket=None))
 
     def bytes(self) -> int:
-        """What its tables and indexes take on disk."""
+        """Return the bytes that the generation's tables and indexes take on disk."""
         return int(self._rows("schema_bytes", schema_name=self.schema)[0][0])
 
     def document_groups(self, first: str = "", after: str = END) -> dict[str, tuple[int, tuple[str, ...]]]:
-        """doc_id to bucket and groups, of all documents whose ids are not less than `first`, and less than `after`."""
+        """Return doc_id -> (bucket, groups) of all documents with `first` <= id < `after`."""
         rows = self._rows("document_groups", first=first, after=after)
         return {doc_id: (bucket, tuple(groups)) for doc_id, bucket, groups in rows}
 
     def chunks_of(self, doc_ids: Collection[str]) -> int:
-        """How many chunks of these documents there are."""
+        """Return the number of chunks of these documents."""
         return len(self._rows("chunk_numbers_of", doc_ids=sorted(doc_ids)))
 
     def methods(self) -> dict[str, dict[str, int]]:
-        """How summaries and contexts were come by: table to method to rows."""
+        """Return how summaries and contexts were made: table -> method -> number of rows."""
         found: dict[str, dict[str, int]] = {}
         for table, method, count in self._rows("methods"):
             found.setdefault(table, {})[method] = count
         return found
 
     def counts(self) -> dict[str, int]:
-        """Rows of documents, chunks, sentences, sentence_links and terms."""
+        """Return the numbers of rows of documents, chunks, sentences, sentence_links and terms."""
         names = ("documents", "chunks", "sentences", "sentence_links", "terms")
         return dict(zip(names, self._rows("counts")[0], strict=True))
 
@@ -218,14 +215,14 @@ class GenerationTables(PostingTable):
         regrouped: Mapping[str, Sequence[str]] | None = None,
         commit: Commit | None = None,
     ) -> int:
-        """Replace these documents of a bucket and remove others; returns the chunks deleted.
+        """Replace these documents of a bucket and remove others; return the number of chunks deleted.
 
-        `whole` first removes all else that stands in the bucket. `held` are documents whose rows stay, marked stale;
+        `whole` first removes all other rows of the bucket. `held` are documents whose rows stay, marked stale;
         `regrouped` gives documents other groups and leaves the rest of their rows. `commit` takes part in the
         transaction.
 
-        Raises ModelError for a vector that cannot be stored, and IndexStateError where the generation's statistics are
-        not frozen yet; nothing is written then."""
+        Raises ModelError if a vector cannot be stored, and IndexStateError if the generation's statistics are not
+        frozen yet; nothing is written then."""
         removed = [*removed_doc_ids, *(document.raw.doc_id for document in documents)]
         parts = [documents] if documents else []
         return self.replace_by_parts(bucket, parts, removed, whole=whole, held=held, regrouped=regrouped, commit=commit)
@@ -241,8 +238,8 @@ class GenerationTables(PostingTable):
         regrouped: Mapping[str, Sequence[str]] | None = None,
         commit: Commit | None = None,
     ) -> int:
-        """The same of documents of which some at a time are held; `removed_doc_ids` are those of them too that may
-        stand there."""
+        """Replace documents as `replace` does, holding one part of them in memory at a time. `removed_doc_ids` must
+        include those of them that the bucket may already hold."""
         with self.database.writing(bucket) as connection:
             deleted = (
                 self._clear(connection, bucket, held) if whole else self._remove(connection, bucket, removed_doc_ids)
@@ -297,7 +294,7 @@ class GenerationTables(PostingTable):
     def _add_documents(
         self, connection: Connection[Any], bucket: int, documents: Sequence[IndexedDocument]
     ) -> dict[Groups, Postings]:
-        """Copies all rows of documents but their postings, which are made while Postgres takes the others."""
+        """Copy all rows of documents, and return their postings, which are computed while Postgres takes the rows."""
         average = self._average_terms()
         index_rows.check_vectors(documents, self.generation.dimension, self.generation.half)
         chunk_ids = [chunk.chunk_id for document in documents for chunk in document.chunks]
@@ -332,8 +329,8 @@ class GenerationTables(PostingTable):
         frequencies: Mapping[tuple[str, ...], Mapping[str, int]],
         commit: Callable[[Connection[Any]], None] | None = None,
     ) -> None:
-        """Set in how many chunks of documents of the same groups each term stands: once, when the
-        generation's statistics are frozen. `commit` takes part in the transaction."""
+        """Store the number of chunks with each term, by their documents' groups: once, when the generation's
+        statistics are frozen. `commit` takes part in the transaction."""
         rows = ((term, groups, count) for groups, counts in frequencies.items() for term, count in counts.items())
         with self.database.writing() as connection:
             self._run(connection, "clear_terms")
@@ -342,7 +339,7 @@ class GenerationTables(PostingTable):
                 commit(connection)
 
     def replace_links(self, links: Iterable[SentenceLink]) -> tuple[int, int]:
-        """Make RELATED_TO these links; only rows that differ are touched. Returns (written, deleted)."""
+        """Make RELATED_TO hold exactly these links; only rows that differ are touched. Return (written, deleted)."""
         with self.database.writing() as connection:
             connection.execute(query("generation", "stage_links"))
             rows = ((link.source_id, link.target_id, link.similarity) for link in links)
@@ -351,7 +348,8 @@ class GenerationTables(PostingTable):
             return connection.execute(self._query("merge_links")).rowcount, deleted
 
     def delete_dangling_links(self) -> None:
-        """Links lead nowhere when a document was withdrawn from a generation whose links are not made anew."""
+        """Delete links that lead nowhere, since a document was withdrawn from a generation whose links are not
+        rebuilt."""
         with self.database.writing() as connection:
             self._run(connection, "delete_dangling_links")
 

@@ -1,7 +1,7 @@
-"""Documents as rows of the search tables, checked, and encoded as Postgres's binary COPY takes them.
+"""The form of documents as rows of the search tables, checked, and encoded for Postgres's binary COPY.
 
-Rows are packed here and not by psycopg, which adapts every element of an array by itself and takes longer for it than
-all else in a load.
+Rows are packed here and not by psycopg, which adapts every element of an array by itself and takes longer for it
+than everything else in a load.
 """
 
 from __future__ import annotations
@@ -26,22 +26,18 @@ if TYPE_CHECKING:
     from pipelines.indexing.indexed_documents import DocumentFacts
 
 
-# ---------------------------------------------------------------- copy rows
-#
-# Rows as Postgres's binary COPY takes them: a table of encoders, one for each type of column.
-#
-# Packed here and not by psycopg, which adapts every element of an array by itself and so takes longer
-# than all else in a load.
+# ---------------------------------------------------------------- binary COPY
 
 
 _HEAD, _TAIL = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _BLOCK = 120_000
-"""Bytes; psycopg sends at most 128 KB at once."""
+"""Bytes after which a block is sent; psycopg sends at most 128 KB at once."""
 _NULL = b"\xff\xff\xff\xff"
 _SIZE = Struct(">i").pack
 _SHAPE, _COUNTED = Struct(">iiI").pack, Struct(">ii").pack
 _BOUNDS = partial(Struct(">iBiiii").pack, 17, 2, 4)
-"""A range of int4 with its lower bound and without its upper one: upper and lower follow a length each."""
+"""An encoder of int4 ranges with an inclusive lower and exclusive upper bound; each bound follows its length in
+bytes."""
 _OIDS = {"text": 25, "int4range": 3904}
 _FIRST_DAY = date(2000, 1, 1).toordinal()
 
@@ -56,7 +52,8 @@ def _text(value: str) -> bytes:
 
 
 def _array(kind: str, elements: bytes, count: int) -> bytes:
-    """One dimension, counted from 1, or none where it is empty; each element follows its length, none is null."""
+    """Encode an array of one dimension, counted from 1, or of none if it is empty. Each element follows its length;
+    none is null."""
     shape = _SHAPE(1, 0, _OIDS[kind]) + _COUNTED(count, 1) if count else _SHAPE(0, 0, _OIDS[kind])
     return _sized(shape + elements)
 
@@ -67,7 +64,7 @@ def _texts(values: Sequence[str]) -> bytes:
 
 @lru_cache(maxsize=512)
 def _same_texts(values: tuple[str, ...]) -> bytes:
-    """Headings, kinds of blocks and groups, which many rows have alike."""
+    """Encode texts that many rows share, such as headings, kinds of blocks and groups."""
     return _array("text", b"".join(map(_text, values)), len(values))
 
 
@@ -76,7 +73,7 @@ def _json(value: Jsonb) -> bytes:
 
 
 _NO_PAIRS = _sized(b"\x01{}")
-"""What most rows have as jsonb."""
+"""The value that most rows have as jsonb."""
 
 
 def _range(value: Range[int]) -> bytes:
@@ -105,11 +102,11 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "vector": _vector,
     "bytea": _sized,
 }
-"""A value of each type as COPY takes it, its length before it."""
+"""Encoders by type of column: each gives a value as COPY takes it, with its length before it."""
 
 
 def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    """Blocks of one binary COPY of rows whose columns have these types of `ENCODERS`; None is null."""
+    """Yield the blocks of one binary COPY of rows whose columns have these types of `ENCODERS`; None is null."""
     encoders, head = [ENCODERS[name] for name in types], Struct(">h").pack(len(types))
     block = bytearray(_HEAD)
     for row in rows:
@@ -121,17 +118,15 @@ def packed_rows(types: Collection[str], rows: Iterable[Sequence[Any]]) -> Iterat
     yield bytes(block) + _TAIL
 
 
-# ---------------------------------------------------------------- index rows
-#
-# A document as rows of the search tables: checked vectors and column values.
+# ---------------------------------------------------------------- columns and documents
 
 
 LARGEST_HALF = 65504.0
 _MEND = "mend the model or endpoint that gave it, and run again"
 
 Columns = Mapping[str, str]
-"""Columns of a table in the order in which its rows are made, copied and compared, with the types of
-`copy_rows.ENCODERS`. sql/generation.sql declares them in the same order."""
+"""Columns of a table in the order in which its rows are made, copied and compared, with their types in `ENCODERS`.
+sql/generation.sql declares them in the same order."""
 
 
 def _columns(text: str) -> Columns:
@@ -161,8 +156,8 @@ POSTINGS = _columns("term text, bucket int2, groups text[], chunks bytea, weight
 
 @dataclass(frozen=True, slots=True)
 class IndexedDocument:
-    """All that a document's rows are made of. Chunks and sentences are in reading order; the
-    mappings are by chunk id (sentence id for `sentence_vectors`), vectors of shape (dimension,)."""
+    """The parts of a document from which its rows are made. Chunks and sentences are in reading order; the mappings
+    are by chunk id (sentence id for `sentence_vectors`), vectors of shape (dimension,)."""
 
     raw: RawDocument
     parsed: ParsedDocument
@@ -184,8 +179,8 @@ class IndexedDocument:
 
 
 def check_vectors(documents: Iterable[IndexedDocument], dimension: int, half: bool) -> None:
-    """Raises ModelError naming document and chunk for a vector that is missing, has another
-    dimension, is not finite, is zero, or does not fit half precision where that is indexed."""
+    """Raise ModelError, naming document and chunk, for a vector that is missing, has another dimension, is not
+    finite, is zero, or does not fit half precision if the index uses it."""
     for document in documents:
         place = f"{document.raw.source}/{document.raw.uri}"
         _check("chunk", [chunk.chunk_id for chunk in document.chunks], document.vectors, dimension, half, place)
@@ -244,7 +239,7 @@ def document_row(document: IndexedDocument, bucket: int) -> tuple[Any, ...]:
 
 
 def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:
-    """Rows of `chunks`; neighbours are those of reading order."""
+    """Yield the rows of `chunks`; neighbours follow reading order."""
     from psycopg.types.json import Jsonb
     from psycopg.types.range import Range
 

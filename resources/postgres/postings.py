@@ -5,11 +5,11 @@ packed as Postgres sends them (int4send, float4send), since arrays would take lo
 sum. Beside them lie, for each block, its size, its first and last number, and a bound of its weights.
 
 A chunk's address is key * 2**32 + number, where the key numbers the row within the term, so addresses rise over all
-rows of a term. Terms are summed from the rarest on. A chunk that can no longer be among the best is left out, and
-when few are left, only those are looked up in the postings of common terms. Nothing is approximated.
+rows of a term. Terms are summed from the rarest on. A chunk that can no longer be among the best is left out, and when
+few are left, only those are looked up in the postings of common terms. Nothing is approximated.
 
-Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and Torsten
-Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011.
+Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and
+Torsten Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011.
 """
 
 from __future__ import annotations
@@ -36,38 +36,28 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-# ---------------------------------------------------------------- postings
-#
-# Postings of BM25: for a term, a bucket and the groups of its documents, the numbers of chunks and their weights.
-#
-# Numbers, which rise, and weights are packed one after the other as Postgres sends them itself (int4send, float4send).
-# An array would be put together and taken apart element by element on its way, which takes longer than the sums that a
-# search is.
-#
-# Beside them stands what is known of each block of them: how many it has, its first and its last number, and its
-# greatest weight, or one above that (Ding and Suel, Faster top-k document retrieval using block-max indexes, SIGIR
-# 2011).
+# ---------------------------------------------------------------- stored postings
 
 
 K1, B = 1.2, 0.75
 POSTED_BYTES = 4
-"""Of a number, and of a weight."""
+"""Bytes of a number, and of a weight."""
 POSTING_BLOCK = 128
-"""Most postings of a block; one that was appended to a row may have fewer."""
+"""Most postings in a block; a block that was appended to a row may have fewer."""
 BLOCK_BYTES = 16
 _BLOCK_FIELDS = [("size", ">i4"), ("first", ">i4"), ("last", ">i4"), ("greatest", ">f4")]
 
 Groups = tuple[str, ...]
 Label = tuple[str, Sequence[str]]
-"""Of a row of one bucket: term and groups."""
+"""The term and groups of a row within one bucket."""
 Row = tuple[str, int, Sequence[str], bytes, bytes, bytes]
 """Term, bucket, groups, numbers, weights and blocks."""
 Stored = tuple[str, Sequence[str], bytes, bytes, bytes]
-"""A row of one bucket, without it."""
+"""A row within one bucket, without the bucket."""
 
 
 def unpacked(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeights]:
-    """Raises ValueError where they are no numbers and weights, or not as many of the one as of the other."""
+    """Decode numbers and weights. Raise ValueError if they cannot be decoded, or their counts differ."""
     import numpy as np
 
     found = np.frombuffer(numbers, ">i4"), np.frombuffer(weights, ">f4")
@@ -77,7 +67,7 @@ def unpacked(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeigh
 
 
 def joined(rows: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
-    """The numbers and weights of several rows as those of one. Raises ValueError where those of one do not agree."""
+    """Join the numbers and weights of several rows. Raise ValueError if the counts within a row differ."""
     numbers, weights = tuple(zip(*rows, strict=True)) or ((), ())
     if any(len(own) != len(of) or len(own) % POSTED_BYTES for own, of in zip(numbers, weights, strict=True)):
         raise ValueError("a row has not as many numbers as weights")
@@ -85,7 +75,7 @@ def joined(rows: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
 
 
 def unpacked_blocks(blocks: bytes) -> NDArray[Any]:
-    """With the fields size, first, last and greatest. Raises ValueError where they are no blocks."""
+    """Decode blocks, with the fields size, first, last and greatest. Raise ValueError if they are not valid blocks."""
     import numpy as np
 
     found = np.frombuffer(blocks, _BLOCK_FIELDS)
@@ -95,7 +85,8 @@ def unpacked_blocks(blocks: bytes) -> NDArray[Any]:
 
 
 def bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
-    """Whether the blocks of a row are of these postings, in order, and none has a weight above its greatest."""
+    """Say whether the blocks of a row describe these postings, in order, and no weight is above its block's
+    greatest."""
     import numpy as np
 
     try:
@@ -117,7 +108,8 @@ def bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
 def packed_rows(
     bucket: int, labels: Sequence[Label], bounds: Sequence[int], numbers: StoredNumbers, weights: StoredWeights
 ) -> Iterator[Row]:
-    """Rows of the table: the postings of `labels[i]` stand from `bounds[i]` to `bounds[i + 1]`, by rising number."""
+    """Yield rows of the table: the postings of `labels[i]` lie from `bounds[i]` to `bounds[i + 1]`, by rising
+    number."""
     import numpy as np
 
     begins, ends = np.array(bounds[:-1], np.int64), np.array(bounds[1:], np.int64)
@@ -138,8 +130,8 @@ def packed_rows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
-    """Chunk numbers, in the documents' order, and their BM25 weights. Those of all terms stand one after the other:
-    those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
+    """Chunk numbers, in the documents' order, and their BM25 weights. The postings of all terms lie one after the
+    other: those of `terms[i]` from `bounds[i]` to `bounds[i + 1]`."""
 
     terms: Sequence[str]
     bounds: Sequence[int]
@@ -147,13 +139,13 @@ class Postings:
     weights: StoredWeights
 
     def rows(self, bucket: int, groups: Sequence[str] = ()) -> Iterator[Row]:
-        """Rows of the table, of documents that all have these groups."""
+        """Return rows of the table, for documents that all have these groups."""
         labels = [(term, groups) for term in self.terms]
         return packed_rows(bucket, labels, self.bounds, self.numbers, self.weights)
 
 
 def by_groups(documents: Iterable[IndexedDocument]) -> dict[Groups, list[IndexedDocument]]:
-    """Documents by who may find them: the statistics of each kind stand apart."""
+    """Group documents by who may find them, since each such group has statistics of its own."""
     found: dict[Groups, list[IndexedDocument]] = {}
     for document in documents:
         found.setdefault(document.facts.groups, []).append(document)
@@ -161,7 +153,8 @@ def by_groups(documents: Iterable[IndexedDocument]) -> dict[Groups, list[Indexed
 
 
 def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int], average_terms: float) -> Postings:
-    """BM25 without the idf, which the question brings: w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average)).
+    """Return the postings with BM25 weights without the idf, which the question brings:
+    w = tf (k1 + 1) / (tf + k1 (1 - b + b len / average)).
 
     `numbers` rise in the order of the documents and their chunks."""
     import numpy as np
@@ -186,7 +179,7 @@ def postings_of(documents: Iterable[IndexedDocument], numbers: Mapping[str, int]
 
 
 def joined_postings(parts: Sequence[Postings]) -> Postings:
-    """Those of several sets of documents as of one; the numbers of each are above those of the set before."""
+    """Join the postings of several sets of documents; the numbers of each set are above those of the set before."""
     import numpy as np
 
     if len(parts) == 1:
@@ -199,11 +192,11 @@ def joined_postings(parts: Sequence[Postings]) -> Postings:
     return Postings(list(places), [0, *np.cumsum(np.bincount(place)).tolist()], numbers[order], weights[order])
 
 
-# ---------------------------------------------------------------- rows that stand
+# ---------------------------------------------------------------- rows in the table
 
 
 class StandingPostings:
-    """All rows of one bucket as they stand in the table. Raises ValueError where they are no numbers and weights."""
+    """All rows of one bucket that are in the table. Raises ValueError if they are not numbers and weights."""
 
     def __init__(self, bucket: int, rows: Sequence[Stored]) -> None:
         import numpy as np
@@ -213,13 +206,13 @@ class StandingPostings:
         self._bounds = np.array([0, *accumulate(len(row[2]) // POSTED_BYTES for row in rows)])
 
     def without(self, removed: Sequence[int]) -> Iterator[Row]:
-        """The rows that lose some of their chunks, without these."""
+        """Return the rows that lose some of their chunks, without the removed ones."""
         import numpy as np
 
         return self._left(~np.isin(self._numbers, np.array(removed, np.int32)))
 
     def only(self, kept: Sequence[int]) -> Iterator[Row]:
-        """The rows that lose some of their chunks, with these alone."""
+        """Return the rows that lose some of their chunks, with the kept ones alone."""
         import numpy as np
 
         return self._left(np.isin(self._numbers, np.array(kept, np.int32)))
@@ -235,7 +228,8 @@ class StandingPostings:
         return self._packed([self._labels[row] for row in changed.tolist()], bounds, places)
 
     def moved(self, groups: Mapping[int, Groups]) -> Iterator[Row]:
-        """The rows of other groups that chunks come to, by number of chunk, with all that is in them then."""
+        """Return the rows that chunks move to, given their new groups by number, complete with the chunks already
+        there."""
         import numpy as np
 
         leaving = np.isin(self._numbers, np.array(list(groups), np.int32))
@@ -259,25 +253,25 @@ class StandingPostings:
 
 # ---------------------------------------------------------------- term postings
 #
-# The postings of one term as a search reads them: what is known of their blocks first, the rest where it is needed.
-#
-# A chunk stands in one row of a term, that of its bucket and groups, which has a number here, its key. Its *address* is
-# key * 2**32 + number, so that the postings of all rows of a term, in the order of their keys, have rising addresses.
+# The blocks of a term are known first; the postings are read if they are needed. A chunk is in one row of a term, the
+# row of its bucket and groups.
 
 
 KEY = 32
-"""Bits of an address under its key."""
+"""Number of an address's low bits that hold the chunk number; the key is above them."""
 LOOKED_UP = 512
-"""To read one block by itself costs as much as to read so many postings with all others of their term."""
+"""Number of postings that can be read with all others of their term in the time that reading one block by itself
+takes."""
 
 Slice = tuple[str, int, int]
-"""Of a row, by its place: the first posting and how many."""
+"""A row, by its place, with the first posting and how many."""
 Read = Callable[[Sequence[Slice]], Sequence[tuple[bytes, bytes]]]
-"""Numbers and weights of each slice."""
+"""A function that reads the numbers and weights of each slice."""
 
 
 class PostingRow(NamedTuple):
-    """`place` is where it is found again. Some rows come with their numbers and weights."""
+    """A row of a term's postings. `place` is its location in the table, by which it is read again. Some rows come
+    with their numbers and weights."""
 
     key: int
     place: str
@@ -288,7 +282,8 @@ class PostingRow(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Of each block its row, its first posting there, how many it has, and the addresses that it goes from and to."""
+    """Blocks, each with its row, its first posting there, its size, its first and last address, and a bound of its
+    weights."""
 
     row: Places
     start: Numbers
@@ -299,7 +294,7 @@ class Blocks(NamedTuple):
 
 
 class TermPostings:
-    """Raises ValueError, wherever something is read, for rows that are not what their blocks say."""
+    """The postings of one term. Any read raises ValueError if the rows do not match their blocks."""
 
     def __init__(self, rows: Sequence[PostingRow], read: Read) -> None:
         import numpy as np
@@ -328,17 +323,17 @@ class TermPostings:
 
     @property
     def is_read(self) -> bool:
-        """Whether all postings are here."""
+        """Say whether all postings are read."""
         return self._whole is not None
 
     @property
     def greatest(self) -> float:
-        """What no weight is above."""
+        """Return an upper bound of all weights."""
         return float(self._blocks.greatest.max())
 
     @property
     def range(self) -> tuple[int, int]:
-        """The first and the last number."""
+        """Return the least and the greatest number."""
         if self._whole:
             return int(self.numbers.min()), int(self.numbers.max())
         number = (1 << KEY) - 1
@@ -347,7 +342,7 @@ class TermPostings:
     # ------------------------------------------------------------ whole
 
     def numbers_and_weights(self) -> tuple[Numbers, Weights]:
-        """All of them, row after row."""
+        """Return all numbers and weights, row after row, and read them if necessary."""
         if self._whole is None:
             read_whole([self])
         assert self._whole
@@ -359,7 +354,7 @@ class TermPostings:
 
     @property
     def keys(self) -> NDArray[np.int32]:
-        """Of the rows of all of them."""
+        """Return the key of each posting's row."""
         import numpy as np
 
         return np.repeat(self.key_numbers.astype(np.int32), self._sizes)
@@ -373,14 +368,14 @@ class TermPostings:
     # ------------------------------------------------------------ looked up
 
     def greatest_of(self, addresses: Addresses) -> Weights:
-        """What each may weigh at the most: 0 where no block has it."""
+        """Return an upper bound of each address's weight: 0 if no block covers it."""
         import numpy as np
 
         block = self._block_of(addresses)
         return np.where(block >= 0, self._blocks.greatest[block], 0.0)
 
     def weights_of(self, addresses: Addresses) -> Weights:
-        """What each weighs, 0 where it has no posting."""
+        """Return the weight at each address, 0 if it has no posting."""
         import numpy as np
 
         block = self._block_of(addresses)
@@ -391,7 +386,7 @@ class TermPostings:
         return np.where(posted[at] == addresses, weights[at], 0.0)
 
     def within(self, firsts: Addresses, lasts: Addresses) -> Weights:
-        """The sum of weights from each first to its last."""
+        """Return the sum of weights from each first address to its last."""
         import numpy as np
 
         posted, weights = self._between(firsts, lasts)
@@ -400,7 +395,7 @@ class TermPostings:
         return np.where(places[:, 0] < places[:, 1], sums, 0.0)
 
     def _between(self, firsts: Addresses, lasts: Addresses) -> tuple[Addresses, Weights]:
-        """Addresses and weights of all that lie there, and of others, in order."""
+        """Return addresses and weights of all postings in these ranges, and possibly of others, in order."""
         import numpy as np
 
         if self._whole:
@@ -413,14 +408,14 @@ class TermPostings:
         return self._postings(np.flatnonzero(np.cumsum(opened[:-1])))
 
     def _block_of(self, addresses: Addresses) -> Places:
-        """The block that may have each, -1 where none has."""
+        """Return the index of the block that may hold each address, -1 if no block can."""
         import numpy as np
 
         block = np.searchsorted(self._blocks.first, addresses, "right") - 1
         return np.where((block >= 0) & (addresses <= self._blocks.last[block]), block, -1)
 
     def _postings(self, blocks: Places) -> tuple[Addresses, Weights]:
-        """Addresses and weights of these blocks at the least, in order."""
+        """Return addresses and weights of at least these blocks, in order."""
         import numpy as np
 
         if self._whole or len(blocks) * LOOKED_UP >= self.posted:
@@ -438,7 +433,7 @@ class TermPostings:
 
 
 def read_whole(terms: Iterable[TermPostings]) -> None:
-    """Reads all postings of these terms at once."""
+    """Read all postings of these terms at once."""
     waiting = [term for term in terms if not term.is_read]
     read = [(row.place, 0, row.size) for term in waiting for row in term._rows if row.numbers is None]
     found = iter(waiting[0]._read(read) if read else ())
@@ -465,35 +460,31 @@ def _unpacked(parts: Sequence[tuple[bytes, bytes]], sizes: Sequence[int]) -> tup
 
 # ---------------------------------------------------------------- ranking
 #
-# Chunks by the sum of what their terms weigh.
-#
-# Terms are added up in turn, the rarest first. When what the others can add is less than what enough chunks have by
-# then, none but these can be among the best; and when those that still can are few, they alone are looked up in the
-# postings of the others, which are the common words'. What is left out cannot be among the best, so that nothing is
-# approximated.
-#
-# Howard Turtle and James Flood, Query evaluation: strategies and optimizations, 1995 (MaxScore); Shuai Ding and Torsten
-# Suel, Faster top-k document retrieval using block-max indexes, SIGIR 2011 (what a block can add at the most).
+# Terms are added in turn, the rarest first. Once the remaining terms can add less than enough chunks already have, only
+# these chunks can be among the best; if few of them are left, they alone are looked up in the postings of the
+# remaining, common, terms (MaxScore). A block bounds how much it can add (Ding and Suel).
 
 
 WIDEST = 1 << 16
-"""Up to so many numbers from the first to the last, or up to WIDE times as many as there are postings, a sum stands at
-its chunk's number; else, where most numbers are of chunks without the terms, at its place among those that occur."""
+"""Widest range of numbers for which a sum is kept at its chunk's number. A range up to WIDE times the number of
+postings counts as narrow too. Wider ranges hold mostly chunks without the terms, so sums are kept in the order of
+the numbers that occur."""
 WIDE = 16
 SUM_BLOCK = 256
 PLAIN = 1 << 21
-"""So many postings are all read and summed in less time than it takes to leave some out."""
+"""Postings up to which reading and summing all is faster than leaving some out."""
 WEIGHED = 8
-"""Whether the rest may be left out is looked at before a term with at least one posting for so many sums."""
+"""Most sums per posting of a term for which the check whether the rest may be left out pays."""
 SURE = 1 - 1e-6
-"""Scores are rounded to single precision, and sums in double: what is nearer than this may be equal."""
+"""A relative margin: scores are rounded to single precision, and sums made in double, so values nearer than this may
+be equal."""
 
 
 class Ranking:
     """Sums of `factor * weight` over the postings of terms, which no chunk has twice.
 
-    Made in double precision, term after term, the rarest first, and rounded to single, so that chunks with the same
-    text score the same. Raises ValueError for postings that are none."""
+    They are made in double precision, term after term, the rarest first, and rounded to single, so that chunks with
+    the same text score the same. Raises ValueError for invalid postings."""
 
     def __init__(self, terms: Iterable[tuple[float, TermPostings]]) -> None:
         import numpy as np
@@ -519,7 +510,7 @@ class Ranking:
     # ------------------------------------------------------------ the best
 
     def best(self, depth: int) -> dict[int, float]:
-        """Score by number of the best so many chunks and of all that score as the last of them."""
+        """Return score by number of the `depth` best chunks, and of all that score the same as the last of them."""
         import numpy as np
 
         places, sums = self._completed(self._hopeful(depth), depth)
@@ -531,12 +522,13 @@ class Ranking:
 
     @cached_property
     def _most(self) -> list[float]:
-        """What all terms from each on can add to a chunk."""
+        """Return, for each term, an upper bound of the sum that it and all later terms can add to a chunk."""
         most = [factor * term.greatest for factor, term in self._terms]
         return [*accumulate(reversed(most), initial=0.0)][::-1]
 
     def _hopeful(self, depth: int) -> NDArray[np.intp]:
-        """Places that may be among the best, after terms were added until these are few or no term is left."""
+        """Return places that may be among the best, after adding terms until these places are few or no term is
+        left."""
         import numpy as np
 
         while self._added < len(self._terms):
@@ -553,18 +545,18 @@ class Ranking:
         return np.flatnonzero(self._sums >= least) if least > 0 else np.flatnonzero(self._sums)
 
     def _reached(self, depth: int) -> float:
-        """What as many as are asked for have at least, by the greatest of each block."""
+        """Return a score that at least `depth` sums reach, from the greatest of each block."""
         return SURE * _last_of(depth, self._sums.reshape(-1, SUM_BLOCK).max(axis=1))
 
     def _may_leave_out(self, place: int) -> bool:
-        """Whether the terms from this one on may bring no chunk among the best, and it is worth a look."""
+        """Say whether the terms from this one on may bring no chunk among the best, and checking that is worthwhile."""
         _, term = self._terms[place]
         worth = not term.is_read and term.posted * WEIGHED >= self._size
         return worth and self._most[0] > 2 * self._most[place]
 
     def _completed(self, places: NDArray[np.intp], depth: int) -> tuple[NDArray[np.intp], Floats]:
-        """Those that are left when the other terms are looked up for these, each time for those that can still be among
-        the best; and their sums."""
+        """Return the places that can still be among the best after the remaining terms are looked up one by one, and
+        their sums."""
         import numpy as np
 
         sums, addresses = self._sums[places], self._addresses(places, self._owner[places])
@@ -578,7 +570,7 @@ class Ranking:
         return places, sums
 
     def _add(self, end: int) -> None:
-        """The whole of the terms up to this one."""
+        """Add all postings of the terms up to this one."""
         import numpy as np
 
         adding = self._terms[self._added : end]
@@ -592,10 +584,10 @@ class Ranking:
             self._owner[places] = term.keys
         self._added = end
 
-    # ------------------------------------------------------------ these
+    # ------------------------------------------------------------ given chunks and documents
 
     def of(self, numbers: Iterable[int]) -> dict[int, float]:
-        """Score by number of those of these chunks that have one."""
+        """Return score by number, for those of these chunks that have one."""
         import numpy as np
 
         asked = np.unique(np.fromiter(numbers, np.int64))
@@ -615,8 +607,8 @@ class Ranking:
         return self._scores(places[found], sums[found].astype(np.float32))
 
     def within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
-        """For each term, without its factor, the sum of weights from the first to the last number of each of these
-        ranges, which are of documents: all chunks of one have one key."""
+        """Return, for each term without its factor, the sum of weights over each of these ranges of numbers. Each
+        range is of one document, whose chunks all have one key."""
         import numpy as np
 
         bounds = np.array(ranges, np.int64).reshape(-1, 2)
@@ -636,7 +628,7 @@ class Ranking:
         return numbers - self._first if self._first else numbers
 
     def _known(self, owners: NDArray[np.int32]) -> tuple[NDArray[np.intp], Numbers]:
-        """Which of them, and a key: of those whose key no term that was added has told, every key."""
+        """Return indexes of owners, each with a key: every key for an owner that no added term has revealed."""
         import numpy as np
 
         told, others = np.flatnonzero(owners >= 0), np.flatnonzero(owners < 0)
@@ -654,13 +646,13 @@ class Ranking:
 
 
 def _one_of(owners: NDArray[np.int32]) -> int:
-    """The one that is told, -1 where none or several are."""
+    """Return the one known owner, -1 if no owner is known or several are."""
     told = owners[owners >= 0]
     return int(told[0]) if len(told) and (told == told[0]).all() else -1
 
 
 def _last_of(depth: int, values: Floats) -> float:
-    """The least of the best so many, 0 where there are not as many."""
+    """Return the least of the `depth` best values, 0 if there are fewer values."""
     import numpy as np
 
     return float(np.partition(values, -depth)[-depth]) if len(values) >= depth else 0.0

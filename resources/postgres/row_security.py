@@ -1,4 +1,4 @@
-"""Whether the groups of documents are kept apart in Postgres, in every generation, and how that is mended."""
+"""The check and repair of row-level security in Postgres, which keeps documents' groups apart, in every generation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
-    """Tables without row-level security, policies that are others than they should be, and what the role of queries
-    may do beside reading by them."""
+    """Return tables without row-level security, policies that differ from the defined ones, and rights of the query
+    role beyond reading by them."""
     with database.connect() as connection:
         return [(code, message) for code, message, _ in _unsecured(connection, schema)]
 
@@ -34,13 +34,14 @@ def _unsecured(connection: Connection[Any], schema: str) -> list[tuple[str, str,
 
 TABLES = ("documents", "chunks", "sentences", "sentence_links", "postings", "terms")
 _sound: dict[tuple[str, int, str, str], str] = {}
-"""By server, database and schema, the state of row-level security that was last found to be as it should be. Every
-query compares the present state with it, which is cheap; only a state that differs is looked at closely."""
+"""The state of row-level security that was last found sound, by server, database and schema. Every query compares
+the present state with it, which is cheap; only a state that differs is examined closely."""
 
 
 def require_row_security(connection: Connection[Any], generation: int) -> None:
-    """Raise IndexStateError (`row_security`) unless restricted rows are kept from who asks. It is asked within the
-    transaction of a query, as the query role. Rights beside that, which show no query other rows, are for `verify`."""
+    """Raise IndexStateError (`row_security`) unless restricted rows are kept from the asker. The check runs within
+    the transaction of a query, as the query role. Other rights, which show no query other rows, are left to
+    `verify`."""
     schema = schema_name(generation)
     values = {"tables": [f"{schema}.{name}" for name in TABLES]}
     row = connection.execute(query("session", "row_security_state"), values, prepare=True).fetchone()
@@ -61,10 +62,10 @@ def require_row_security(connection: Connection[Any], generation: int) -> None:
 
 
 def secure(catalog: Catalog) -> None:
-    """Makes policies and rights anew in the generations where they are not what they should be. What the role of
-    queries is by itself, only an administrator can change; the audit tells of it.
+    """Recreate policies and rights in the generations in which they are wrong. Only an administrator can change the
+    attributes of the query role itself; the audit reports them.
 
-    A generation that cannot be secured is shut. Raises that error after all the others are secured."""
+    A generation that cannot be secured is shut. Its error is raised after all the others are secured."""
     each_generation(catalog, partial(_secure, catalog.database))
 
 
@@ -78,19 +79,19 @@ def _secure(database: Database, generation: GenerationRow) -> None:
 
 @contextmanager
 def shut_where_damaged(database: Database, generation: GenerationRow) -> Iterator[None]:
-    """Where the tables of a generation are not such that what restricts can be written to them, nobody reads them: its
-    rights are given back when it can be secured again."""
+    """Shut a generation if its tables are too damaged to take restrictions, so that nobody reads it. Its rights are
+    given back when it can be secured again."""
     try:
         yield
     except IndexStateError as error:
         if error.code == "damaged_schema":
-            with suppress(PinciteError), database.connect() as connection:  # whoever meets it may shut
+            with suppress(PinciteError), database.connect() as connection:  # any process that meets it may shut
                 _withdraw_rights(connection, generation)
         raise
 
 
 def _withdraw_rights(connection: Connection[Any], generation: GenerationRow) -> None:
-    """Policies go, and all rights in a generation but its owner's."""
+    """Drop the policies, and all rights in a generation except its owner's."""
     for step in ("unprotect", "revoke", "revoke_tables"):
         connection.execute(query("generation", step, schema=generation.schema))
     for step in ("define_asker_groups", "revoke_asker_groups", "grant_asker_groups", "use_catalog"):

@@ -1,10 +1,10 @@
-"""Which runs may work on a state at once, and what each of them may still write.
+"""The exclusion of runs from each other: which may work on a state at once, and what each of them may still write.
 
-A run that concerns the whole corpus is alone; runs of some buckets each go on beside each other. Both hold an advisory
-lock, exclusive or shared, for as long as their connection lasts, whether or not their process still does. So every run
-has a number too, a fencing token (Kleppmann, How to do distributed locking, 2016), which stands in a table for all that
-it may write, and which its writing transactions lock for share: where a newer one stands it is refused, and a newer run
-waits for the transactions under way.
+A run that concerns the whole corpus is alone; runs of some buckets each go on beside each other. Both hold an
+advisory lock, exclusive or shared, for as long as their connection lasts, whether or not their process still does.
+So every run also has a number, a fencing token (Kleppmann, How to do distributed locking, 2016). A table holds the
+token for all that the run may write, and its writing transactions lock it for share: a newer token there refuses the
+run, and a newer run waits for the transactions under way.
 """
 
 from __future__ import annotations
@@ -24,32 +24,34 @@ if TYPE_CHECKING:
     import psycopg
 
 ENDS_WITHIN = 5.0
-"""Seconds after which the server has seen that a client of its was killed, and let go what that one held."""
+"""Seconds within which the server notices that a client was killed, and releases its locks."""
 ALL = -1
-"""The number, in place of a bucket's, of what belongs to none: generations, statistics, the pointer to the live one."""
+"""The number, in place of a bucket's, for all that belongs to no bucket: generations, statistics, the pointer to the
+live one."""
 _NAMED = 3
 
 Waiting = Callable[[str], None]
-"""Told once who has the lock that is waited for."""
+"""A callback that is called once with the holders of the lock that is waited for."""
 
 
 def lock_key(name: str) -> int:
-    """The advisory lock of a name: a positive 63-bit number."""
+    """Return the key of a name's advisory lock: a positive 63-bit number."""
     return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What the run with this token may write: all, or only `buckets`."""
+    """The right to write of the run with this token: everything, or only `buckets`."""
 
     name: str
     token: int
     buckets: frozenset[int] | None = None
 
     def require(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
-        """What the transaction writes, of one bucket or of none, no newer run may write before it ends.
+        """Keep newer runs, until the transaction ends, from writing this bucket, or the data of no bucket.
 
-        Raises IndexStateError: `lock_lost` where one may by now, `not_held` where that was never this run's."""
+        Raises IndexStateError: `lock_lost` if a newer run may write there by now, `not_held` if this run never
+        might."""
         if self.buckets is not None and bucket not in self.buckets:
             what = "what belongs to the whole corpus" if bucket is None else f"bucket {bucket:02d}"
             told = ", ".join(f"{at:02d}" for at in sorted(self.buckets))
@@ -72,7 +74,7 @@ class Fence:
 def begin(
     connection: psycopg.Connection[Any], name: str, buckets: Sequence[int] | None = None, run_id: str = ""
 ) -> Fence:
-    """A new run of these buckets, of all where none are named; earlier ones may not write them any more."""
+    """Begin a run of these buckets, or of all if none are named; earlier runs may not write them any more."""
     token = int(_one(connection, "next_run")[0])
     taken = [ALL] if buckets is None else sorted(buckets)
     values = {"name": name, "token": token, "buckets": taken, "run_id": run_id}
@@ -83,10 +85,10 @@ def begin(
 def lock(
     connection: psycopg.Connection[Any], name: str, wait_seconds: float, waiting: Waiting, shared: bool = False
 ) -> None:
-    """Takes the lock of a name, `shared` or alone, until the connection ends. Who waits to be alone comes before those
-    who ask later to share it: they wait at a gate.
+    """Take the lock of a name, `shared` or alone, until the connection ends. A run that waits to be alone comes before
+    later ones that want to share the lock: they wait at a gate.
 
-    Raises IndexStateError (`busy`) naming the holders when it is not free within `wait_seconds`."""
+    Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`."""
     began, told, passed = time.monotonic(), False, False
     gate, key = {"key": lock_key(f"{name}, next")}, {"key": lock_key(name)}
     ask, leave = ("try_shared_lock", "unlock_shared") if shared else ("try_lock", "unlock")
@@ -109,8 +111,8 @@ def lock(
 
 
 def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:
-    """Who has the lock of a name, and whether it is about to be free: nobody has it any more, or the holders'
-    processes are none of this machine."""
+    """Return the holders of a name's lock, and whether it is about to be free: nobody holds it any more, or the
+    holders' processes no longer run on this machine."""
     holders: list[tuple[str, int]] = []
     for lock_name in (name, f"{name}, next"):
         values = {"key": lock_key(lock_name)}

@@ -1,8 +1,8 @@
 """One generation as the query side searches it: `pipelines.ports.SearchIndex` over Postgres.
 
-Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one generation even
-while documents are replaced. It is read as the query role: row-level security hides documents that the asker's groups
-may not find, also at every edge between sentences.
+Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one generation even while
+documents are replaced. It is read as the query role: row-level security hides documents that the asker's groups may not
+find, also at every edge between sentences.
 
 A filter works inside SQL, with values only as parameters, and never costs hits. If few chunks match, each is
 compared; otherwise the best of all are searched, for vectors by an iterative walk of the index, and more are asked
@@ -46,16 +46,13 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- search base
 #
-# What every search in a generation is made of: filters, statements, and the settings of a walk.
-#
-# Filters work inside SQL, values only as parameters. Groups are no filter: what is read is read as the query role,
-# from which row-level security hides what the asker's groups may not find.
+# Groups are not a filter: row-level security enforces them, since all is read as the query role.
 
 
 EF_SEARCH_WIDTH = 2
 LEAST_EF_SEARCH, MOST_EF_SEARCH = 200, 1_000
 WALK_WIDTH = 4
-"""With a filter, so many times k are taken, and the best k of them kept: a walk finds some late."""
+"""Factor by which a walk with a filter takes more than k rows, of which the best k are kept: a walk finds some late."""
 
 _COLUMNS = {
     "source": "sources",
@@ -75,7 +72,7 @@ _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get
 
 
 def storable(values: Iterable[str]) -> list[str]:
-    """Values the index can hold; a value with NUL or a lone surrogate matches nothing."""
+    """Return the values that the index can hold; a value with NUL or a lone surrogate matches nothing."""
     return [value for value in values if "\x00" not in value and not any("\ud800" <= c <= "\udfff" for c in value)]
 
 
@@ -89,8 +86,8 @@ def _day(value: str | None, name: str) -> str | None:
 
 
 def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Parameters of the `filter` fragment. Raises UsageError for a key that is not allow-listed,
-    naming those that are, and for a date that is none."""
+    """Return the parameters of the `filter` fragment. Raise UsageError for a key that is not allowed, naming the
+    allowed ones, or for an invalid date."""
     from psycopg.types.json import Jsonb
 
     parameters: dict[str, Any] = dict.fromkeys(_COLUMNS.values())
@@ -119,15 +116,15 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
 # ---------------------------------------------------------------- statements
 
 FRAGMENTS = ("sentence_columns", "sentence_matching", "matching", "filter")
-"""Parts of statements by name, each of which may hold those after it."""
+"""Fragments of statements by name, each of which may contain those after it."""
 DISTANCES = ("distance", "sentence_distance")
-"""Parts that are other ones for vectors of half precision."""
+"""Fragments that differ for vectors of half precision."""
 
 
 @cache
 def _statement(name: str, half: int | None, **values: str) -> Composed:
-    """A statement of search_chunks.sql or search_sentences.sql with its fragments written out; `half` is the dimension
-    of vectors that are compared in half precision."""
+    """Return a statement of search_chunks.sql or search_sentences.sql with its fragments filled in. `half` is the
+    dimension of vectors that are compared in half precision."""
     known = {**statements("search_chunks"), **statements("search_sentences")}
     text = known[name]
     for fragment in FRAGMENTS:
@@ -141,7 +138,7 @@ def _statement(name: str, half: int | None, **values: str) -> Composed:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a query must know of the generation it reads."""
+    """The facts about a generation that a query needs."""
 
     number: int
     dimension: int
@@ -150,14 +147,15 @@ class Generation:
 
     @property
     def half(self) -> bool:
-        """Whether its vector indexes are of half precision, and so must what asks them be."""
+        """Say whether the generation's vector indexes are of half precision, which the vectors of queries must then
+        match."""
         return is_half(self.dimension, self.statistics)
 
 
 class GenerationSearch:
     """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
-    whether any document is hidden from anybody; with `exact` no vector index is walked; memberships hold for `hours`.
-    """
+    whether any document is hidden from anybody. With `exact` no vector index is walked. Memberships hold for
+    `hours`."""
 
     def __init__(
         self,
@@ -181,7 +179,7 @@ class GenerationSearch:
         self._written: tuple[Sequence[float], str] | None = None
 
     def tune(self, least_ef_search: int) -> None:
-        """Settings for the rest of the transaction: the planner's, and the least width of a walk."""
+        """Apply settings for the rest of the transaction: the planner's, and the least width of a walk."""
         width = min(least_ef_search, MOST_EF_SEARCH)
         if width > self._ef_search:
             self._rows(query("session", "tune"), {"ef_search": width})
@@ -194,7 +192,7 @@ class GenerationSearch:
 
     @property
     def connection(self) -> Connection[Any]:
-        """The one whose transaction is open; after a rest a new one."""
+        """Return the connection whose transaction is open; after `rest`, a new one."""
         if self._connection is None:
             assert self._resume is not None
             fresh = self._resume()
@@ -202,7 +200,7 @@ class GenerationSearch:
         return self._connection
 
     def rest(self, resume: Callable[[], GenerationSearch]) -> None:
-        """The transaction has ended; what is read next is read in one that `resume` opens, of the same generation."""
+        """Note that the transaction has ended. Later reads use one that `resume` opens, of the same generation."""
         self._connection, self._groups, self._resume = None, None, resume
 
     def _named(self, name: str) -> Composed:
@@ -210,8 +208,8 @@ class GenerationSearch:
         return _statement(name, half, schema=self._schema)
 
     def ask_for(self, groups: Sequence[str]) -> None:
-        """Whose groups what follows in the transaction is read for. Which principals they are members of is read by the
-        database, whenever it compares them; nobody can ask as one."""
+        """Set the groups for which the rest of the transaction reads. The database itself looks up the principals
+        behind them, whenever it compares them, so nobody can ask as a principal."""
         if tuple(groups) != self._groups:
             self._rows(query("session", "ask_for"), {"groups": storable(groups), "hours": self._hours})
             self._groups = tuple(groups)
@@ -225,14 +223,14 @@ class GenerationSearch:
         return not narrowed and not self._restricted
 
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
-        """Whether at most so many rows match, by the statement `counting`, which stops at one more."""
+        """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""
         if (asked := (counting, most, repr((filters, more)))) not in self._counted:
             parameters = self._parameters(filters, most=most + 1, **more)
             self._counted[asked] = self._rows(self._named(counting), parameters)[0][0]
         return self._counted[asked] <= most
 
     def _checked(self, vector: Sequence[float]) -> str:
-        """As the database reads it; what was asked last is kept."""
+        """Check a vector and return it as text for the database; the last result is kept."""
         if self._written is not None and self._written[0] is vector:
             return self._written[1]
         if len(vector) != self.generation.dimension:
@@ -253,14 +251,15 @@ class GenerationSearch:
     # ------------------------------------------------------------ passages
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
-        """Passages by id; an id alone opens nothing."""
+        """Return passages by id. An id alone opens nothing: the groups must allow it."""
         self.ask_for(filters.groups)
         rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
         return {row[0]: _passage(row) for row in rows}
 
 
 def _passage(row: tuple[Any, ...]) -> Passage:
-    """A row of the statement `passages`, whose columns stand in the order of the record's fields."""
+    """Return the passage in a row of the statement `passages`, whose columns are in the order of the record's
+    fields."""
     values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
     spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
     for name in ("header_chain", "block_types"):
@@ -270,15 +269,10 @@ def _passage(row: tuple[Any, ...]) -> Passage:
 
 
 # ---------------------------------------------------------------- sentence index
-#
-# Sentences of one generation: the nearest ones, what their edges lead to, and the paragraphs that they stand in.
-#
-# As with chunks, a filter never costs hits, and groups hold at every step: an edge to a document that the asker may
-# not see leads nowhere.
 
 
 EXACT_SENTENCES = 5_000
-"""Up to so many matching sentences are compared one by one."""
+"""Most matching sentences that are compared one by one."""
 BLOCK_TYPES = {
     "table_row": ("table-row",),
     "list_item": ("list-item",),
@@ -288,14 +282,14 @@ BLOCK_TYPES = {
     "paragraph": ("paragraph", "clause"),
     "code": ("code",),
 }
-"""Of a sentence's source, which of its chunk's block types it may come from."""
+"""Block types of a chunk that a sentence may come from, by the sentence's source."""
 
 
 class SentenceSearch(GenerationSearch):
     # ------------------------------------------------------------ sentences
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
-        """As of SearchIndex. Raises ModelError as `dense` does."""
+        """Return the nearest sentences, as SearchIndex defines it. Raise ModelError as `dense` does."""
         if self._exact or self.few_sentences(k, filters, least):
             return self.compared_sentences(vector, k, filters, least)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
@@ -305,21 +299,21 @@ class SentenceSearch(GenerationSearch):
     def compared_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
     ) -> list[FoundSentence]:
-        """`sentences` by comparing every one that matches."""
+        """Return `sentences` by comparing every one that matches."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
         return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
 
     def walked_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
     ) -> list[FoundSentence]:
-        """`sentences` by a walk through the vector index alone, which may end before it has found k."""
-        # Few sentences, if any, are of little confidence: no filter that a walk must be wide for.
+        """Return `sentences` by a walk through the vector index alone, which may end before it has found k."""
+        # Few sentences, if any, are of little confidence, so `least` alone needs no wider walk.
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide, least_confidence=least)
         return _found(self._rows(self._named("nearest_sentences"), parameters))
 
     def few_sentences(self, k: int, filters: Filters, least: float = 0.0) -> bool:
-        """Whether so few sentences match that `sentences` compares them all."""
+        """Say whether so few sentences match that `sentences` compares them all."""
         most = max(EXACT_SENTENCES, k)
         if self._all_match(filters) and self.generation.statistics.get("chunks", 0) > most:
             return False
@@ -366,7 +360,7 @@ def _found(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
 
 
 def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Paragraph:
-    """A part of the chunk, of what its sentences say of it; the whole chunk where they do not say."""
+    """Return the part of a chunk that its sentences describe; the whole chunk if they name no paragraph."""
     boxes = {sentence_id: tuple(Box(**box) for box in found) for sentence_id, _, _, found, *_ in members}
     if not key[1]:
         return Paragraph(chunk, boxes)
@@ -388,15 +382,6 @@ def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Par
 
 
 # ---------------------------------------------------------------- search index
-#
-# One generation as the query side reads it: `pipelines.ports.SearchIndex` over Postgres.
-#
-# Everything is read in one repeatable-read, read-only transaction, so a query sees one state of one
-# generation even while documents are replaced.
-#
-# A filter never costs hits. Where few chunks match, each of them is compared; else the search looks at
-# the best of all, which for vectors is an iterative walk of the index, and where they do not give k
-# that match, the same is asked of more. docs/reference/searching.md says how this scales.
 
 
 __all__ = [
@@ -412,21 +397,22 @@ __all__ = [
 ]
 
 EXACT_CHUNKS = 5_000
-"""Up to so many matching chunks are compared one by one."""
+"""Most matching chunks that are compared one by one."""
 LEAST_IDF = 1e-6
-"""Of a term that stands in more chunks than there were: those that have it are still found."""
+"""Least idf, for a term in more chunks than the frozen statistics count, so that chunks with it are still found."""
 DEEPER = 8
-"""So many times more of the best are looked at where those before did not give k that match."""
+"""Factor by which a lexical search looks deeper if its best chunks did not give k that match."""
 SHORT = 1024
-"""Rows of at most so many postings come at once; what is needed of longer ones is fetched when it is."""
+"""Most postings of a row that is read at once; parts of longer rows are fetched when they are needed."""
 
 
 COMPARED = 0
-"""The width of walks of a generation that is not walked: each row that matches is compared."""
+"""Width of a walk in a generation that is not walked: each row that matches is compared."""
 
 
 def ef_search(statistics: Mapping[str, Any]) -> int:
-    """Width of the walk through the vector index that a generation's audit found to be needed, or COMPARED."""
+    """Return the width of the walk through the vector index that a generation's audit found to be needed, or
+    COMPARED."""
     return int(statistics.get("ef_search", LEAST_EF_SEARCH))
 
 
@@ -440,7 +426,7 @@ class PostgresSearchIndex(SentenceSearch):
         return int(self.generation.statistics.get("chunks", 0))
 
     def few_chunks(self, k: int, filters: Filters) -> bool:
-        """Whether so few chunks match that `dense` compares them all."""
+        """Say whether so few chunks match that `dense` compares them all."""
         return self._size <= max(EXACT_CHUNKS, k) if self._all_match(filters) else self._few_match(filters, k)
 
     def _few_match(self, filters: Filters, k: int) -> bool:
@@ -449,9 +435,9 @@ class PostgresSearchIndex(SentenceSearch):
     # ------------------------------------------------------------ dense
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """The k chunks of highest cosine, ties by chunk id; fewer only where fewer match.
+        """Return the k chunks of highest cosine, ties by chunk id; fewer only if fewer match.
 
-        Raises ModelError for a vector of another dimension, or one that has no direction."""
+        Raises ModelError for a vector of another dimension, or one without a direction."""
         if self._exact or self.few_chunks(k, filters):
             return self.compared(vector, k, filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
@@ -459,12 +445,12 @@ class PostgresSearchIndex(SentenceSearch):
         return found if len(found) == k else self.compared(vector, k, filters)
 
     def compared(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """`dense` by comparing every chunk that matches."""
+        """Return `dense` by comparing every chunk that matches."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k)
         return _candidates(self._rows(self._named("nearest_exactly"), parameters))
 
     def walked(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        """`dense` by a walk through the vector index alone, which may end before it has found k."""
+        """Return `dense` by a walk through the vector index alone, which may end before it has found k."""
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
         return _candidates(self._rows(self._named("nearest"), parameters))
@@ -486,10 +472,10 @@ class PostgresSearchIndex(SentenceSearch):
     # ------------------------------------------------------------ lexical
 
     def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
-        """The k chunks of highest BM25 score, ties by chunk id; a term asked twice counts twice.
+        """Return the k chunks of highest BM25 score, ties by chunk id; a term asked twice counts twice.
 
-        Only chunks with at least one of the terms; Robertson and Zaragoza, The probabilistic
-        relevance framework, 2009, with the idf that is never negative."""
+        Only chunks with at least one of the terms are found. Robertson and Zaragoza, The probabilistic relevance
+        framework, 2009, with the idf that is never negative."""
         asked = Counter(storable(terms))
         if not asked:
             return []
@@ -525,8 +511,9 @@ class PostgresSearchIndex(SentenceSearch):
         ]  # fmt: skip
 
     def _ranking(self, asked: Mapping[str, int], filters: Filters) -> tuple[list[str], Ranking]:
-        """Every chunk that has one of the terms, by its BM25 score: idf = ln(1 + (N - df + 0.5) / (df + 0.5)); and the
-        terms that stand anywhere. What was asked last is kept."""
+        """Return the terms that occur, and a ranking of chunks by BM25 score. The last result is kept.
+
+        idf = ln(1 + (N - df + 0.5) / (df + 0.5))."""
         self.ask_for(filters.groups)
         if self._ranked is None or self._ranked[0] != (asked, self._groups):
             self._ranked = (asked, self._groups), self._ranking_of(asked)
@@ -562,21 +549,21 @@ class PostgresSearchIndex(SentenceSearch):
 
     def rest(self, resume: Callable[[], GenerationSearch]) -> None:
         super().rest(resume)
-        self._ranked = None  # rows of postings are found again in their own transaction alone
+        self._ranked = None  # the places of posting rows are valid in their own transaction only
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
 
 
 def _idf(term: str, known: Mapping[str, int], posted: int, chunks: int) -> float:
-    """By the frozen statistics. A term that no chunk had then is not the rarest for that: it stands in as many as have
-    it now, which have come to those that there were."""
+    """Return the idf by the frozen statistics. A term that no chunk had then is not the rarest for that reason: it
+    counts as in as many chunks as have it now, added to the counted ones."""
     found, total = (known[term], chunks) if known.get(term) else (posted, chunks + posted)
     return max(LEAST_IDF, math.log1p((total - found + 0.5) / (found + 0.5)))
 
 
 def _named_best(scores: Mapping[int, float], chunk_ids: Mapping[int, str], k: int) -> list[Candidate]:
-    """The k best of the chunks that have an id here, both by number."""
+    """Return the k best of the chunks that have an id here, both by number."""
     found = sorted((-scores[number], chunk_id) for number, chunk_id in chunk_ids.items() if number in scores)
     return [Candidate(chunk_id, -score) for score, chunk_id in found[:k]]
 
@@ -586,7 +573,7 @@ def _candidates(rows: Sequence[tuple[Any, ...]]) -> list[Candidate]:
 
 
 def resolve(connection: Connection[Any], generation: int | None = None) -> Generation:
-    """The named generation, or the live one. Raises IndexStateError where there is none."""
+    """Return the named generation, or the live one. Raise IndexStateError if it does not exist."""
     import psycopg
 
     statement = query("catalog", "generation_of")
@@ -610,9 +597,9 @@ def search_index(
     seconds: float | None = None,
     hours: float = 0.0,
 ) -> Iterator[PostgresSearchIndex]:
-    """The live (or named) generation, resolved once and read in one transaction, which is rolled
-    back at the end. The connection must not be inside a transaction of its own. A statement may take `seconds`; without
-    a number, as long as the server lets it. Memberships hold for `hours`: by default nobody is behind a principal."""
+    """Yield the live (or named) generation, resolved once and read in one transaction, which is rolled back at the
+    end. The connection must not be inside a transaction of its own. A statement may take `seconds`; without a
+    number, as long as the server allows. Memberships hold for `hours`: by default nobody is behind a principal."""
     import psycopg
 
     asking = False
@@ -633,7 +620,7 @@ def search_index(
             index.tune(width or LEAST_EF_SEARCH)
             yield index
     except psycopg.Error as error:
-        # The asker's role may read all tables of an index: what it may not read is none of them.
+        # The asker's role may read all tables of an index, so a table that it may not read is not one of them.
         if damaged(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
         if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:

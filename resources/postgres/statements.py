@@ -1,7 +1,7 @@
-"""SQL by name. Statements live in the `sql` folder; nothing here is composed from strings but `as_given`.
+"""The SQL statements by name, from the `sql` folder; only `as_given` takes SQL from elsewhere.
 
-`sql/queries/FILE.sql` holds statements headed `-- name: some_name`; a placeholder such as
-`{schema}` becomes a quoted identifier, a list of them, a literal where a number is given, or another statement.
+`sql/queries/FILE.sql` holds statements headed `-- name: some_name`. A placeholder such as `{schema}` becomes a
+quoted identifier, a list of them, a literal if a number is given, or another statement.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _text(*parts: str) -> str:
 
 
 def parse(text: str, origin: str = "sql") -> dict[str, str]:
-    """Statements by name, each without its header and final semicolon.
+    """Return statements by name, each without its header and final semicolon.
 
     Raises DatabaseError for a statement without a name, without a body, or named twice."""
     preamble, *parts = _HEADER.split(text)
@@ -63,13 +63,13 @@ def _without_comments(text: str) -> str:
 
 @cache
 def statements(file: str) -> dict[str, str]:
-    """All named statements of `sql/queries/<file>.sql`."""
+    """Return all named statements of `sql/queries/<file>.sql`."""
     return parse(_text("queries", f"{file}.sql"), f"sql/queries/{file}.sql")
 
 
 def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Composed:
-    """The statement with its `{placeholders}` filled: text as a quoted identifier, several as a list of them, a number
-    as a literal, what is composed already as it is.
+    """Return a statement with its `{placeholders}` filled: text as a quoted identifier, a tuple as a list of them, a
+    number as a literal, composed SQL unchanged.
 
     Raises DatabaseError for a placeholder without a value and for a value without a placeholder."""
     from psycopg.sql import SQL, Composed, Identifier
@@ -98,8 +98,8 @@ def fill(text: str, values: Mapping[str, Value], origin: str = "sql") -> Compose
 
 
 def as_given(text: str, with_parameters: bool) -> Composable:
-    """A query of the settings, whose owner may ask their own database for anything; a percent sign of its own is one
-    beside parameters too."""
+    """Return a query from the settings, whose owner may ask their own database for anything. Its percent signs are
+    literal, also beside parameters."""
     from psycopg.sql import SQL
 
     whole: Any = text.strip().rstrip(";")
@@ -115,7 +115,8 @@ def _composable(value: str | int | Composable) -> Composable:
 
 
 def query(file: str, name: str, **values: Value) -> Composed:
-    """One named statement, filled. Raises DatabaseError naming the file and the names it has."""
+    """Return one named statement, filled. Raise DatabaseError, naming the file and the names it has, if there is no
+    such statement."""
     known = statements(file)
     if name not in known:
         raise DatabaseError(
@@ -126,12 +127,12 @@ def query(file: str, name: str, **values: Value) -> Composed:
 
 
 def script(name: str, **values: Value) -> Composed:
-    """A whole file of `sql/`, such as `generation.sql`, filled."""
+    """Return a whole file of `sql/`, such as `generation.sql`, filled."""
     return fill(_text(name), values, f"sql/{name}")
 
 
 def migrations() -> list[tuple[int, str, str]]:
-    """(number, name, text) of every `sql/migrations/NNNN_name.sql`, in order and without gaps."""
+    """Return (number, name, text) of every `sql/migrations/NNNN_name.sql`, in order and without gaps."""
     found = []
     for item in (_FOLDER / "migrations").iterdir():
         match = _MIGRATION.fullmatch(item.name)

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
 INDEXED_TABLES = ("chunks", "sentences")
 GRAPH_BYTES = 1500
-"""Memory of one vector's place in an HNSW graph under construction, beside the vector."""
+"""Bytes of memory that one vector's place takes in an HNSW graph under construction, beside the vector."""
 NETWORKED_MB = 2048
 SHARED_MEMORY = "shared memory segment"
-"""What the server says it could not make, of a disk that is full else: a graph that several build is in one."""
+"""A part of the server's message if it cannot make shared memory for a graph that several processes build, which is
+otherwise the same error as a full disk."""
 
 _log = logging.getLogger("pincite")
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """Which vector indexes were built, in what time, and what the server said of graphs larger than its memory."""
+    """The vector indexes that were built, the seconds that it took, and the server's messages about graphs larger
+    than its memory."""
 
     built: tuple[str, ...]
     seconds: float
@@ -40,7 +42,7 @@ class Indexed:
 
 
 def _unfitting(notice: Diagnostic) -> list[str]:
-    """What the server says where a graph turns out to be larger than its memory, and what to do."""
+    """Return the server's message that a graph is larger than its memory, with the remedy."""
     said = notice.message_primary or ""
     return [f"{said}; raise vector_index.memory_mb"] if "no longer fits" in said else []
 
@@ -50,15 +52,15 @@ def index_name(table: str) -> str:
 
 
 class VectorIndexes:
-    """Those of one generation, built with these settings."""
+    """The vector indexes of one generation, built with these settings."""
 
     def __init__(self, database: Database, generation: GenerationRow, settings: VectorIndexSettings) -> None:
         self._database, self._generation, self._settings = database, generation, settings
         self._schema = generation.schema
 
     def build(self, live: bool = False, anew: Collection[str] = ()) -> Indexed:
-        """Build the vector indexes that are missing, invalid or of another precision, and those of the tables `anew`;
-        `live` keeps writers unblocked."""
+        """Build the vector indexes that are missing, invalid or of another precision, and those of the tables
+        `anew`; `live` keeps writers unblocked."""
         started = time.perf_counter()
         unfitting: list[str] = []
         with self._database.connect(autocommit=True) as connection:
@@ -78,7 +80,7 @@ class VectorIndexes:
         return Indexed(tuple(missing), time.perf_counter() - started, tuple(unfitting))
 
     def states(self) -> dict[str, bool]:
-        """The vector indexes that there are, and whether each is finished and what searches walk."""
+        """Return the existing vector indexes, with whether each is finished and has the form that searches use."""
         with self._database.connect() as connection:
             return self._states(connection)
 
@@ -96,7 +98,7 @@ class VectorIndexes:
         rows = count[0] if count else 0
         need = 1 + (rows * (dimension * (2 if half else 4) + GRAPH_BYTES) >> 20)
         least, have = self._megabytes(connection)
-        if need > have:  # said before the hours that it then takes
+        if need > have:  # warned of before the build, which then takes hours
             _log.warning(
                 f"the vector index of {self._schema}.{table}, of {rows:,} vectors, may take about {need:,} MB to build "
                 f"and has {have:,}: what does not fit is built on disk, many times slower; raise "
@@ -132,7 +134,7 @@ class VectorIndexes:
         connection.execute(query("generation", "drop_vector_index" + ("_concurrently" if live else ""), **names))
 
     def _megabytes(self, connection: Connection[Any]) -> tuple[int, int]:
-        """The memory that a build has whether it needs it or not, and the most that it may have."""
+        """Return the megabytes that a build has in any case, and the most that it may have."""
         own = connection.execute(query("generation", "maintenance_megabytes")).fetchone()
         least = int(own[0]) if own else 0
         if (wanted := self._settings.memory_mb) is not None:

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- lineage
-#
-# One document under the keys of one generation: the rows, states and keys of every stage that leads to
-# a vector, and whether they agree. Reads only.
 
 
 def _leading_to(stage: str) -> set[str]:
@@ -51,11 +48,11 @@ def _leading_to(stage: str) -> set[str]:
 WAY = tuple(name for name in STAGES if name in _leading_to("chunk_embeddings"))
 """The stages that a chunk's vector comes through, in order."""
 BOUGHT = frozenset(BOUGHT_TABLES)
-"""Of them, those whose text a language model may write."""
+"""The stages among them whose text a language model may write."""
 
 
 def committed_at(row: ManifestRow | None) -> str | None:
-    """When a shard's file was committed, ISO 8601."""
+    """Return when a shard's file was committed, in ISO 8601."""
     return row.committed_at.isoformat(timespec="seconds") if row and row.committed_at else None
 
 
@@ -88,7 +85,7 @@ class Chain:
             self.problem("text", "the text in Postgres is not that of the table chunks")
 
     def _read_stored(self, groups: Sequence[str]) -> None:
-        """As the query role reads them for the asker's groups."""
+        """Read the stored chunk and its links as the query role does for the asker's groups."""
         from psycopg.rows import dict_row
 
         asked = {"chunk_id": self.found.passage.chunk_id}
@@ -116,7 +113,7 @@ class Chain:
         return self.state.parts.tables.documents(row.file).get(self.doc_id) if row else None
 
     def rows(self, table: str) -> list[Any]:
-        """The document's records of a table, in order; none where there is no file."""
+        """Return the document's records of a table, in order; empty if there is no file."""
         row = self.row(table)
         if table not in self._rows:
             wanted = {self.doc_id}
@@ -128,13 +125,13 @@ class Chain:
         return next(iter(self.rows(table)), None)
 
     def of_chunk(self, table: str, column: str) -> Any:
-        """The record of a table that is the chunk's, by the column that holds its id."""
+        """Return the chunk's record in a table, found by the column that holds its id."""
         wanted = self.found.passage.chunk_id
         return next((row for row in self.rows(table) if getattr(row, column) == wanted), None)
 
     def problem(self, code: str, message: str, remedy: str = "run `pincite index`") -> None:
-        """Notes a disagreement, with what is to be done about it. Of a document that is held in the version before,
-        Parquet is to disagree."""
+        """Note a disagreement with its remedy. A document that is held in its previous version is skipped, since
+        Parquet must disagree with it."""
         if self.held:
             return
         remedy = remedy if self.live else "only the live generation is kept up to date"
@@ -143,7 +140,7 @@ class Chain:
     # ------------------------------------------------------------ one stage
 
     def stage(self, name: str) -> dict[str, Any]:
-        """What made the document's rows of a stage: the components of its key and of its fingerprint."""
+        """Return how a stage made the document's rows: the components of its key and of its fingerprint."""
         stage, runner, settings = STAGES[name], self.state.runner, self.state.settings
         table, key = next(iter(stage.tables)), runner.key(name)
         state, row = self.states[table] or DocumentState("", ""), self.row(table)
@@ -179,7 +176,7 @@ class Chain:
         return {"table": table, "output": state.output if state else None, "file": row.file if row else None}
 
     def _inputs(self, stage: Stage, state: DocumentState) -> list[dict[str, Any]]:
-        """Each input with its output when it was used, as the fingerprint holds it, and now."""
+        """Return each input with its output when it was used, as the fingerprint holds it, and now."""
         parts = state.fingerprint.split(".")
         known = parts if len(parts) == len(stage.inputs) else [None] * len(stage.inputs)
         found = []
@@ -192,8 +189,8 @@ class Chain:
         return found
 
     def _bought(self, name: str, run: str) -> dict[str, Any] | None:
-        """What the run that made the rows paid for replies of the stage: calls, tokens of prompts and
-        of replies together, cost, currency."""
+        """Return the cost of the stage's replies in the run that made the rows: calls, tokens of prompts and replies
+        together, cost, currency."""
         spent = self.state.parts.replies.costs_of_run(run) if run else []
         own = [row for row in spent if row["stage"] == name]
         if not own:
@@ -206,8 +203,8 @@ class Chain:
         }
 
     def _cost(self, name: str, table: str, run: str) -> dict[str, Any] | None:
-        """What the run that made the rows spent on the stage. This chunk's share is estimated: the mean
-        text of the run, by how its own text compares with those of the run that still stand."""
+        """Return what the run that made the rows spent on the stage, with an estimate of this chunk's share: the
+        run's mean text, scaled by the length of the chunk's text against the run's texts that still exist."""
         catalog, key = self.state.parts.catalog, self.state.runner.key(name)
         cost = catalog.costs_of_run(run, name, key, self.generation.generation) if run else None
         if cost is None:
@@ -217,7 +214,8 @@ class Chain:
         return {**cost, "standing": chunks, "share": round(share, 6), "share_tokens": round(share * cost["tokens"])}
 
     def _tokens_of_run(self, table: str, run: str) -> tuple[int, int, int]:
-        """Of the documents whose rows a run made: chunks, tokens of this one's own text, of all."""
+        """Return, for the documents whose rows a run made: their chunks, the tokens of this chunk's own text, the
+        tokens of all."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -233,21 +231,16 @@ class Chain:
 
 
 # ---------------------------------------------------------------- explain
-#
-# A chunk back to its document, stage by stage: what each result was made from, when, why, at what cost.
-#
-# Everything is read from what stands in Parquet and Postgres; nothing is made. Where two of them do not
-# agree, `problems` says so.
 
 
 FIRST_WORDS, FIRST_VALUES = 8, 4
 
 
 def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON of `explain`; `groups` are the asker's, and decide which linked sentences are named.
+    """Return the JSON of `explain`. `groups` are the asker's, and decide which linked sentences are named.
 
-    Raises IndexStateError where the generation or the chunk is gone meanwhile, SettingsError where
-    this version does not know the generation's settings, DatabaseError."""
+    Raises IndexStateError if the generation or the chunk is gone meanwhile, SettingsError if this version does not
+    know the generation's settings, DatabaseError."""
     generation = state.parts.catalog.generation(found.generation)
     if generation is None:
         raise IndexStateError(f"there is no generation {found.generation} any more", "no_generation")
@@ -268,7 +261,7 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
     }
 
 
-# ---------------------------------------------------------------- what stands at each stage
+# ---------------------------------------------------------------- facts of each stage
 
 
 def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
@@ -276,7 +269,7 @@ def _overlaps(item: Any, spans: Sequence[Span]) -> bool:
 
 
 def _elements(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """The elements that the chunk's own text lies on, with the boxes that it lies in."""
+    """Return the elements that the chunk's own text lies on, with the boxes that it lies in."""
     figures = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
     rows: list[Element] = chain.rows("parsed_elements")
     found = [item for item in rows if item.index in figures or _overlaps(item, chunk.spans)]
@@ -309,7 +302,7 @@ def _units(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 
 def _figures(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """What was said of the figures whose descriptions are text of the chunk."""
+    """Return the records of the figures whose descriptions are text of the chunk."""
     shown = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
     rows = [item for item in chain.rows("figure_descriptions") if item.element in shown]
     return {"figures": [{"element": item.element, **_generated(item)} for item in rows]}
@@ -325,7 +318,8 @@ def _packed(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 
 def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """`floor` is what the cosine with the chunk before had to reach, None where no cosine decides."""
+    """Return the overlap's facts. `floor` is the cosine with the chunk before that had to be reached, None if no
+    cosine decides."""
     parsed, chunking = chain.one("parsed_documents"), chain.state.settings.chunking
     conditional = chunking.strategy == CONDITIONAL and chunking.overlap_tokens and parsed
     before = next((item.chunk_id for item in chain.rows("chunks") if item.index == chunk.index - 1), None)
@@ -358,7 +352,7 @@ def _generated(made: Any) -> dict[str, Any]:
 
 
 def _vector(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    """The text to embed as it is rebuilt now, beside the vector that stands for it."""
+    """Return the text to embed, rebuilt now, beside the vector that was made from it."""
     import numpy as np
 
     texts = [(part(chain, chunk) or {"text": ""})["text"] for part in (_summary, _context)]
@@ -405,7 +399,7 @@ _ABOUT: Mapping[str, Callable[[Chain, Chunk], dict[str, Any]]] = {
 }
 
 
-# ---------------------------------------------------------------- the two ends
+# ---------------------------------------------------------------- document and generation
 
 
 def _facts(chain: Chain) -> indexed_documents.DocumentFacts | None:
@@ -450,7 +444,8 @@ def _path(state: State, found: FoundChunk) -> Path | None:
 
 
 def _file_now(state: State, found: FoundChunk, media_type: str) -> str:
-    """`current`, `changed` since it was indexed, `missing`, or `unreadable`; in a store it is there or not."""
+    """Return `current`, `changed` since it was indexed, `missing`, or `unreadable`; for a store only `current` or
+    `missing`."""
     if stored := state.parts.sources.stored:
         return "current" if stored.holds(found.content_hash) else "missing"
     uris = [str(file) for file in files_of(Path(found.passage.uri), media_type)]
@@ -480,7 +475,7 @@ def _generation(chain: Chain) -> dict[str, Any]:
 
 
 def _indexed(chain: Chain) -> dict[str, Any]:
-    """The rows in Postgres: their hash as it stands there, and as Parquet says it should be."""
+    """Return the facts of the rows in Postgres, with their stored hash and the hash that Parquet calls for."""
     committed = chain.state.parts.catalog.manifest_of("indexed_documents", chain.generation.schema).get(chain.bucket)
     outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}
     raw, parsed, facts = chain.one("raw_documents"), chain.states["parsed_documents"], _facts(chain)
@@ -488,7 +483,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
     if raw and parsed and facts:
         stale = parsed.failed is not None
         wanted = indexed_documents.row_hash(facts, raw.uri, raw.content_hash, stale, list(outputs.values()))
-    if chain.stored["row_hash"] and wanted != chain.stored["row_hash"]:  # a run that gives others groups leaves none
+    if chain.stored["row_hash"] and wanted != chain.stored["row_hash"]:  # regrouping or holding empties it
         chain.problem("rows", "the document's rows in Postgres are not those that Parquet says they should be")
     return {
         "stage": "indexed_documents",

@@ -50,13 +50,13 @@ if TYPE_CHECKING:
     from resources.settings_file import Project
 
 
-# ---------------------------------------------------------------- plan state
+# ---------------------------------------------------------------- a state that a trial run may write to
 #
-# A state that a plan may write to: what it writes covers what is there, and goes away with it.
+# Writes go to an overlay over the real state, which disappears with the trial run.
 
 
 class PlannedTables(ParquetTables):
-    """Reads the state's files and its own; writes only its own, into a folder that goes away."""
+    """A table store that reads the state's files and its own; it writes only into its own temporary folder."""
 
     def __init__(self, files: Files, own: str) -> None:
         super().__init__(files)
@@ -76,21 +76,21 @@ class PlannedTables(ParquetTables):
 
 
 class PlannedSources(SourceBook):
-    """Brings what changed, so that its content can be looked at, and removes nothing."""
+    """A source book that fetches changed documents, so that their content can be parsed, and removes nothing."""
 
     def settle(self, names: Sequence[str]) -> None:
-        """What is gone is still served."""
+        """Keep the files of documents that are gone: the live generation still serves them."""
 
     def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
-        """Nor does anybody join or leave."""
+        """Change no memberships."""
 
     def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
         return None
 
 
 class PlannedCatalog:
-    """What the state's catalog says, and over it what a plan would have written; all of it empty where
-    there is no state yet."""
+    """The state's catalog, overlaid with the rows that a trial run writes. Everything is empty if there is no state
+    yet."""
 
     def __init__(self, catalog: Catalog | None, buckets: int) -> None:
         self._catalog, self._buckets, self._layouts = catalog, buckets, dict[int, int]()
@@ -113,7 +113,7 @@ class PlannedCatalog:
         return self._catalog.lost_files() if self._catalog else {}
 
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
-        """Keeps nothing."""
+        """Keep nothing."""
 
     def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
         found = self._catalog.manifest_of(table, key, shards) if self._catalog else {}
@@ -200,12 +200,7 @@ class PlannedCatalog:
         )  # fmt: skip
 
 
-# ---------------------------------------------------------------- plan
-#
-# What the next run of `index` would do and buy, found by doing it without keeping anything.
-#
-# The stages that lead to prompts run for the documents that changed; the language model only counts what
-# it would be asked.
+# ---------------------------------------------------------------- trial run
 
 
 _NOT_PLANNED = frozenset({"raw_documents", "chunk_embeddings", "sentence_embeddings", "sentence_links"})
@@ -214,7 +209,8 @@ _STAND_IN = "A picture. " * 50
 
 @dataclass
 class Counted:
-    """What the prompts of one stage would cost: `calls` must be bought, `cached` are, `pending` are in a batch."""
+    """The cost of one stage's prompts: `calls` must be bought, `cached` have a kept reply, `pending` wait in a
+    batch."""
 
     stage: str
     model: str
@@ -228,8 +224,9 @@ class Counted:
 
 @dataclass
 class CountingModel:
-    """Implements ports.LanguageModel by counting; it has a reply only where one is kept. What a figure shows
-    becomes a chunk, so something stands in for it: else the prompts of its context would not be counted."""
+    """A ports.LanguageModel that counts prompts; it answers only from kept replies. For a figure it returns a stand-in
+    description: the description becomes a chunk, and without it the prompts for the chunk's context would not be
+    counted."""
 
     role: Role
     store: ReplyStore | None
@@ -256,7 +253,7 @@ class CountingModel:
             yield found or (Reply(_STAND_IN) if self.role.name == "figure" else NoReply("planned", "", key))
 
     def close(self) -> None:
-        """Holds nothing."""
+        """Do nothing: this model holds no connection."""
 
     def _kept(self, key: str, unusable: ReplyCheck) -> Reply | NoReply | None:
         kept = self.store.get([key]).get(key) if self.store else None
@@ -284,21 +281,22 @@ class CountingModel:
 
 
 def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage: str, **_: Any) -> CountingModel:
-    """In place of resources/llm/factory.py: nobody is asked."""
+    """Return a counting model in place of the one from resources/llm/factory.py, so that no model is asked."""
     asked = settings.llm.role(role)
     return CountingModel(asked, store, Counted(stage, asked.model))
 
 
 class _Unloaded:
-    """In place of the embedders: of one, a plan need only know that there is one."""
+    """A stand-in for the embedders: a trial run needs only an embedder's identity and dimension."""
 
     def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> SimpleNamespace:
         return SimpleNamespace(identity=spec.identity, dimension=spec.dimension or 1)
 
 
 def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress = silent) -> dict[str, Any]:
-    """The JSON of `plan`. Prompt tokens are estimated upwards, and completion tokens are the bound of each reply.
-    A reply that cannot be used is asked for again, `llm.attempts` times at most: `most` is the price if all are."""
+    """Return the JSON of `plan`. Prompt tokens are estimated upwards; completion tokens are the limit of each reply. An
+    unusable reply is asked for again, up to `llm.attempts` times: `most` is the price if every reply needs all of
+    them."""
     with (
         tempfile.TemporaryDirectory(prefix="pincite-plan-") as own,
         closing(Parts(project)) as kept,
@@ -310,9 +308,9 @@ def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress 
 
 
 def known_source(project: Project, named: str) -> SourceSettings:
-    """A source by its name, or as `--source` takes it, of a project whose state need not be there.
+    """Return a source by its name, or from a `--source` argument. The project need not have a state yet.
 
-    Raises SourceError where there is none."""
+    Raise SourceError if no source has that name."""
     with tempfile.TemporaryDirectory(prefix="pincite-plan-") as own, closing(Parts(project)) as kept:
         known = Parts(project, **_standing_in(kept, own)).sources.known()
     if "=" in named:
@@ -325,7 +323,7 @@ def known_source(project: Project, named: str) -> SourceSettings:
 
 
 def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
-    """The parts that a plan may write to, over those of the state as far as there is one."""
+    """Return the parts that a trial run may write to, laid over those of the state if it exists."""
     project = kept.project
     there = project.settings.database != "embedded" or project.state.is_dir()
     known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
@@ -381,7 +379,8 @@ def _make(state: State, buckets: Sequence[int]) -> None:
 
 
 def _follow(state: State) -> list[str]:
-    """What a live generation of other settings is brought up to date with before a new one is filled."""
+    """Count the prompts that keep the live generation up to date if it has other settings; return notes about it. A run
+    does this before it fills a new generation."""
     live = state.parts.catalog.live()
     target = generations.find_generation(state.parts.catalog, state.settings)
     if live is None or (target is not None and target.generation == live.generation):

@@ -1,4 +1,4 @@
-"""What a run found and did: its JSON, and what an interrupted one kept."""
+"""The report of a run: its JSON, and the sentence that says what an interrupted run has committed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_FAULT = {"pending", "planned"}
 
 
 def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
-    """The JSON of `index`; `before` is what was served when the run began."""
+    """Return the JSON of `index`; `before` holds the documents that were served when the run began."""
     state.parts.catalog.touch_sources(state.listing.now().sources)
     reports = state.run.reports
     live = state.parts.catalog.live()
@@ -52,15 +52,15 @@ def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
 
 
 def _failures(state: State) -> list[Failure]:
-    """Of this run, and of what readers are served from meanwhile."""
+    """Return the failures of this run, and of the generation that readers are served from meanwhile."""
     if state.run.built is None:
         return state.runner.failures()
     return failures(state, state.parts.catalog.generation(state.run.built.generation), state.parts.catalog.live())
 
 
 def documents(state: State, before: Served) -> dict[str, Any]:
-    """Counts against what was served before; a failed document is neither added nor changed. One that waits
-    for a batch has not failed."""
+    """Return document counts against those served before. A failed document counts as neither added nor changed. A
+    document that waits for a batch has not failed."""
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
     failed, shards, listing = {item.doc_id for item in faults}, state.settings.shard_count, state.listing.committed()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
@@ -92,7 +92,7 @@ def _seconds(state: State, total: float) -> dict[str, float]:
 
 
 def _bought(state: State) -> dict[str, Any]:
-    """What the run bought of language models; what it bought before a reply was usable counts too."""
+    """Return what the run bought from language models, unusable replies included."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
     spent = [*state.run.spent, *(model.spent for model in state.run.models)]
     sums = {name: sum(getattr(each, name) for each in spent) for name in names}
@@ -105,7 +105,8 @@ def _embedded(state: State, stage: str) -> int:
 
 
 def _notes(state: State, row: Any) -> list[str]:
-    """What a person should know: which preset was chosen, languages it was not made for, an audit's problems."""
+    """Return notes for the operator: an automatically chosen preset, languages it was not made for, damaged files, the
+    audit's problems."""
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
     if damaged := list(dict.fromkeys([*state.run.damaged, *state.parts.tables.damaged])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
@@ -132,7 +133,7 @@ def _notes(state: State, row: Any) -> list[str]:
 
 
 def left_out(state: State) -> list[str]:
-    """Return which places within a source belong to another one."""
+    """Return a note for each place within a source that belongs to another source."""
     overlaps = [item for item in state.listing.skipped if item.code == "overlap"]
     return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
 
@@ -142,7 +143,7 @@ def _counted(files: Sequence[str]) -> str:
 
 
 def kept(state: State) -> str:
-    """What an interrupted run has committed and the next will reuse."""
+    """Say what an interrupted run has committed, which the next run will reuse."""
     parts = []
     for name, stage in STAGES.items():
         rows = state.runner.manifest(next(iter(stage.tables))).values()

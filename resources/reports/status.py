@@ -32,15 +32,14 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- workers
-#
-# The runs that are at work on a state, on whatever machine.
+# ---------------------------------------------------------------- runs at work, on any machine
 
 
 def workers(database: Database) -> list[dict[str, Any]]:
-    """One a run that Dagster launched and whose session is there, in the order in which they began: `run`, its `host`
-    and `process`, `since` when, its `buckets` (none if what it makes has none), the `lock` that it holds (`exclusive`,
-    `shared`; none while it waits), and how far it is: `done` of `total` in its `stage`."""
+    """Return one entry for each run that Dagster launched and whose database session is open, in the order in which
+    they began: `run`, its `host` and `process`, `since` when, its `buckets` (empty if it works on no buckets), the
+    `lock` that it holds (`exclusive` or `shared`; None while it waits), and its progress: `done` of `total` in its
+    `stage`."""
     return [
         {
             "run": row.run_id,
@@ -57,14 +56,12 @@ def workers(database: Database) -> list[dict[str, Any]]:
     ]
 
 
-# ---------------------------------------------------------------- status
-#
-# What a state holds, for `pincite status`.
+# ---------------------------------------------------------------- status for the owner
 
 
 def sources(state: State) -> list[dict[str, Any]]:
-    """Every known source with its folder or address, the documents last listed in it, those of them that fail, and
-    when it was last listed whole."""
+    """Return every known source with its folder or address, the number of documents last listed in it, how many of them
+    fail, and when it was last listed completely."""
     counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
     listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
@@ -84,7 +81,8 @@ def sources(state: State) -> list[dict[str, Any]]:
 
 
 def _memberships(told: Told, state: State) -> dict[str, Any]:
-    """`current` unless they are too old for anybody to find a document by them."""
+    """Return the memberships that a source reported. `current` is false once they are too old to grant access to a
+    document."""
     return {
         "count": told.count,
         "read": told.at.isoformat(timespec="seconds"),
@@ -94,8 +92,8 @@ def _memberships(told: Told, state: State) -> dict[str, Any]:
 
 
 def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """What parsers had to say of documents that are indexed all the same (pages left out, text put
-    back), by document id; of some documents where they are named."""
+    """Return the parsers' warnings about documents that are indexed all the same (pages left out, text put back), by
+    document id. `doc_ids` limits them to some documents."""
     import pyarrow.compute as pc
 
     said: dict[str, list[str]] = {}
@@ -110,22 +108,22 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
 
 
 def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collection[str] | None) -> Iterator[pa.Table]:
-    """Columns of a table, one shard after the other; the rows of some documents where they are named."""
+    """Yield columns of a table, one shard after the other. `doc_ids` limits the rows to some documents."""
     shards = None if doc_ids is None else set(map(state.runner.shard_of, doc_ids))
     for read in state.table(table).pieces(columns, shards):
         yield read if doc_ids is None else rows_of(read, doc_ids)
 
 
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
-    """How descriptions of figures were come by, in the form of `GenerationTables.methods`; Postgres holds none."""
+    """Count figure descriptions by method, in the form of `GenerationTables.methods`; Postgres holds no such rows."""
     pieces = state.table("figure_descriptions").pieces(["method"])
     counts = Counter(method for read in pieces for method in read["method"].to_pylist())
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}
 
 
 def figure_warnings(state: State, doc_ids: Collection[str] | None = None) -> list[dict[str, Any]]:
-    """The figures whose picture could not be shown to a model, and why: nobody reads them. Of some documents where they
-    are named."""
+    """Return the figures whose picture could not be shown to a model, with the reason; they have no description.
+    `doc_ids` limits them to some documents."""
     import pyarrow.compute as pc
 
     unseen: list[tuple[str, str]] = []
@@ -138,8 +136,8 @@ def figure_warnings(state: State, doc_ids: Collection[str] | None = None) -> lis
 
 
 def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:
-    """Of the sentences of some buckets, of all where none are named: how many there are, how many each noise rule
-    left out, how many repeat the exact text of another, and how many there are of each source."""
+    """Count the sentences of some buckets (all by default): how many were kept, how many each noise rule left out, how
+    many repeat the exact text of another, and how many each source has."""
     shards = None if buckets is None else set(state.settings.shards_of(buckets))
     kept, different, sources, filtered = 0, TextSet(), Counter[str](), Counter[str]()
     for read in state.table("sentences").pieces(["text", "source"], shards):
@@ -165,8 +163,9 @@ def _most_first(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A generation's frozen overlap floors, a row a language: the floor, how it was come by, from how
-    many pairs, and the share of neighbours and of random pairs that reach it; `*` is any other language."""
+    """Return a generation's frozen overlap floors, one row per language: the floor, the method that found it, the
+    number of pairs it was measured on, and the share of neighbours and of random pairs that reach it. `*` is any other
+    language."""
     frozen = statistics.get("overlap", {})
     names = [item.name for item in fields(Calibration)]
     return [
@@ -176,7 +175,7 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def generations(state: State) -> list[dict[str, Any]]:
-    """Every generation, the oldest first."""
+    """Return every generation, the oldest first."""
     from resources.generations.publish import COMPARED, recorded
     from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
@@ -214,8 +213,8 @@ def generations(state: State) -> list[dict[str, Any]]:
 
 
 def served_from(state: State, row: GenerationRow | None) -> State:
-    """What a generation was made from; the present settings where there is none, or this version does not know
-    its settings any more, which `verify` tells."""
+    """Return the state with the settings that a generation was made from. Return the present state if no generation
+    (`row`) is given, or if this version does not know its settings any more, which `verify` reports."""
     try:
         return state.of(row) if row else state
     except SettingsError:
@@ -223,9 +222,9 @@ def served_from(state: State, row: GenerationRow | None) -> State:
 
 
 def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
-    """Under the present settings and of generations, one a document and stage. Those of a generation's stages of
-    vectors stand under keys that it alone knows where a run had nothing to do, and one that is served may have
-    been made with other settings."""
+    """Return the failures under the present settings and of generations, one per document and stage. A served
+    generation may have been made with other settings. Failures of its embedding stages stand under keys that only the
+    generation knows if a run had nothing to do."""
     found = state.runner.failures()
     for row in filter(None, rows):
         found += served_from(state, row).runner.failures()
@@ -234,7 +233,7 @@ def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
 
 
 def status(state: State) -> dict[str, Any]:
-    """The JSON of `status`."""
+    """Return the JSON of `status`."""
     from resources.postgres.generation_tables import GenerationTables
 
     found = generations(state)
@@ -263,20 +262,20 @@ def status(state: State) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- asked status
+# ---------------------------------------------------------------- status for one asker
 #
-# What a state holds, as far as who asks may know it: no name of a document that may not be theirs to find.
+# It names no document that the asker may not be allowed to find.
 
 
 GENERATIONS, RUNS = 5, 5
-"""The newest that are told."""
+"""Number of the newest generations, and of the last runs, in the report, which keeps it short."""
 _GROUPS_INSIDE = frozenset({MARKDOWN, ELEMENTS})
-"""Formats that say in the file who may find it: where that is not read, nobody knows."""
+"""Formats that name their groups inside the file: until such a file is read, its groups are unknown."""
 
 
 def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operator: bool) -> dict[str, Any]:
-    """Sources with the documents that the asker may find, the failed ones with their remedies, generations with their
-    golden scores, the last runs. An `operator` is told all names."""
+    """Return the sources with the number of documents that the asker may find, the failed documents with their
+    remedies, the generations with their golden scores, and the last runs. An `operator` sees all names."""
     catalog = state.parts.catalog
     live = catalog.live()
     failed = failures(state, live)
@@ -324,7 +323,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
 
 
 def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set[str]:
-    """Of the failed documents those of which it is known that everybody may find them."""
+    """Return the failed documents that are known to be open to everybody."""
     codes = {failure.doc_id: failure.code for failure in failed}
     return {
         raw.doc_id

@@ -1,4 +1,4 @@
-"""The tables of a generation as polars frames: over its Parquet files, read when they are asked for."""
+"""The tables of a generation as lazy polars frames, which read Parquet files only when a query needs them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FAILURES, COSTS = "failures", "costs"
 
 
 def table(state: State, name: str) -> pl.LazyFrame:
-    """A table of the live generation, a row each record; `failures` and `costs` are of the whole state.
+    """Return a table of the live generation, one row per record; `failures` and `costs` cover the whole state.
 
-    Raises UsageError for an unknown name, IndexStateError where nothing is published, or where a file is gone."""
+    Raise UsageError for an unknown name, IndexStateError if nothing is published or a file is gone."""
     import polars as pl
 
     if name == FAILURES:

@@ -1,5 +1,5 @@
-"""A question answered from the index, with its places: by the language model of the role `answer`, or
-without one by the sentences themselves."""
+"""An answer to a question with the places it rests on: written by the language model of the role `answer`, or made of
+sentences from the index if no such model is set or it gives no reply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
-    """`LETTER=TEXT` arguments by letter, in capitals. Raises UsageError for a wrong form."""
+    """Return `LETTER=TEXT` arguments as texts by letter, in capitals. Raise UsageError for a wrong form."""
     pairs = arguments.items() if isinstance(arguments, Mapping) else (item.partition("=")[::2] for item in arguments)
     options: dict[str, str] = {}
     for name, words in pairs:
@@ -44,8 +44,8 @@ def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]
 
 
 class Weigher:
-    """Weights of terms by the frozen statistics of one generation, as far as the asker may know them; each is
-    read once."""
+    """Weights of terms by the frozen statistics of one generation. Frequencies count only what the asker may see. Each
+    is read once."""
 
     def __init__(self, searcher: Searcher, generation: Generation, groups: Sequence[str]) -> None:
         self._searcher, self._generation, self._groups = searcher, generation, groups
@@ -67,7 +67,8 @@ class Weigher:
 def passage_sentences(
     connection: Connection[Any], generation: int, hits: Sequence[Hit], vector: Sequence[float] | None = None
 ) -> dict[str, list[Sentence]]:
-    """Sentences by chunk, of the hits' passages and of those whose end they repeat; `vector` is the question's."""
+    """Return sentences by chunk: of the hits' passages, and of the passages whose end they repeat. `vector` is the
+    question's."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
@@ -79,14 +80,14 @@ def passage_sentences(
 
 
 def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
-    """Titles of the hits that more than one document has, of those that the asker may see."""
+    """Return the hits' titles that several documents share, among the documents that the asker may see."""
     named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
     titles = list({hit.passage.title for hit in hits})
     return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
 
 
 class Answerer:
-    """Answers questions from the live generation, or a named one."""
+    """A tool that answers questions from the live generation, or from a named one."""
 
     def __init__(self, state: State, searcher: Searcher) -> None:
         self._state, self._searcher = state, searcher
@@ -98,10 +99,10 @@ class Answerer:
         options: SearchOptions,
         tell: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `ask`. Choices join the words that are searched for, not the vector. `tell` is given the JSON of
-        the hits before an answer is made of them.
+        """Return the JSON of `ask`. Choices join the words that are searched for, not the vector. `tell` receives the
+        JSON of the hits before an answer is made from them.
 
-        Raises UsageError, SettingsError, IndexStateError, DatabaseError, ModelError."""
+        Raise UsageError, SettingsError, IndexStateError, DatabaseError or ModelError."""
         given = choices_from(choices)
         words = " ".join([text, *given.values()]) if given else None
         require_question(text, options.k, words)
@@ -143,7 +144,7 @@ class Answerer:
         weigh: Weigher,
         alike: Sequence[float],
     ) -> Answer:
-        """By the language model where one is set; else, and where it gives no reply, by the sentences."""
+        """Answer with the language model if one is set. If it is not, or gives no reply, answer with sentences."""
         least = self._state.settings.query.answer_support
         notes: tuple[str, ...] = ()
         if self._state.settings.llm.asks("answer"):

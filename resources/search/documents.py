@@ -1,8 +1,8 @@
-"""Documents of the live generation, or a named one, as who asks may read them: what each is, its text as it was
-parsed, and where a passage stands in it.
+"""Documents of the live generation, or of a named one, as one asker may read them: their fields, their parsed text, and
+the place of each sentence in it.
 
-Rows come from Postgres, as the query role. Their text comes from Parquet, which a run may be ahead of what is served:
-it is given only where it is what the served rows were made of.
+Rows come from Postgres, read as the query role. Text comes from Parquet, where a run may be ahead of the served
+generation: text is returned only if the served rows were made from it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 1_000
 KEPT_CHARACTERS = 5_000_000
-"""Of documents whose text was read last, that are held for the next question."""
+"""Characters of parsed text kept in memory for the next question, the least recently read dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document as a generation serves it. `content_hash` is of its file as indexed, `stale` where that has since
-    failed, `row_hash` of all its rows."""
+    """A document as a generation serves it. `content_hash` is the hash of its file as indexed, `row_hash` the hash of
+    all its rows. `stale` means that its file has failed since."""
 
     generation: int
     doc_id: str
@@ -57,14 +57,14 @@ class FoundDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What was parsed: the body, and the elements whose spans lie in it, in reading order."""
+    """A document's parsed body, and the elements whose spans lie in it, in reading order."""
 
     body: str
     elements: tuple[Element, ...]
 
 
 class Documents:
-    """Safe to be asked by several threads."""
+    """A reader of served documents, safe to use from several threads."""
 
     def __init__(self, state: State, searcher: Searcher) -> None:
         self._state, self._searcher = state, searcher
@@ -72,8 +72,8 @@ class Documents:
         self._lock = Lock()
 
     def one(self, doc_id: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundDocument:
-        """Raises IndexStateError `unknown_document` for one that the asker's groups hide, and one that does not
-        exist."""
+        """Return one document. Raise IndexStateError `unknown_document` both for a document that the asker's groups
+        hide and for one that does not exist."""
         found = self._read("document", groups, generation, doc_id=doc_id)
         if not found:
             raise IndexStateError(
@@ -84,7 +84,7 @@ class Documents:
         return found[0]
 
     def listed(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:
-        """The documents whose ids come after one, in order of their ids, at most `most` of them."""
+        """Return at most `most` documents whose ids come after `after`, in order of their ids."""
         return self._read("documents_after", groups, None, after=after, most=max(1, min(most, MOST_LISTED)))
 
     def _read(self, name: str, groups: Sequence[str], generation: int | None, **asked: Any) -> list[FoundDocument]:
@@ -99,7 +99,8 @@ class Documents:
     # ------------------------------------------------------------ text
 
     def text(self, document: FoundDocument) -> DocumentText | None:
-        """What was parsed of a document; None where Parquet holds another version of it than is served, or none."""
+        """Return the parsed text of a document, or None if Parquet holds no version of it, or another one than is
+        served."""
         key = document.generation, document.doc_id, document.row_hash
         with self._lock:
             if key in self._texts:
@@ -149,7 +150,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class SentenceInPlace:
-    """A sentence of a chunk; it begins at `start` of the chunk's own text."""
+    """A sentence of a chunk; it begins at character `start` of the chunk's own text."""
 
     chunk_id: str
     sentence_id: str
@@ -162,7 +163,7 @@ class SentenceInPlace:
 def sentences_in_place(
     connection: Connection[Any], generation: int, chunk_ids: Sequence[str]
 ) -> dict[str, list[SentenceInPlace]]:
-    """Sentences by chunk, in order. The asker's groups must have been said before."""
+    """Return sentences by chunk, in order. Set the asker's groups on the connection first."""
     rows = connection.execute(_named("sentences_in_place", generation), {"chunk_ids": list(chunk_ids)}).fetchall()
     found: dict[str, list[SentenceInPlace]] = {}
     for row in rows:

@@ -1,4 +1,5 @@
-"""Pictures of the pages of indexed documents, with the boxes of a passage marked."""
+"""The files of indexed documents, given only if they are still what was indexed, and pictures of their pages with the
+boxes of a passage marked."""
 
 from __future__ import annotations
 
@@ -28,19 +29,19 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- page pictures
+# ---------------------------------------------------------------- files as they were indexed
 #
-# Pages of documents as pictures, drawn from the files that were indexed and no others: boxes hold for them alone.
+# Boxes are true only for the file that was indexed, so pages are drawn from no other.
 
 
 IN_MEMORY = 8 << 20
-"""Bytes of a file that is given, beyond which it is put on the disk meanwhile."""
+"""Bytes of a file held in memory while it is checked and sent; a larger file goes to a temporary file."""
 REMEMBERED = 10_000
-"""Files whose content was looked at, and is looked at again when they are others by their times or sizes."""
+"""Files whose check is remembered. A file is hashed again if its times or size have changed."""
 
 
 class IndexedFile(Protocol):
-    """A document's file as a generation was made from it: what FoundChunk and FoundDocument say."""
+    """A document's file as a generation indexed it: the fields that FoundChunk and FoundDocument share."""
 
     @property
     def generation(self) -> int: ...
@@ -57,17 +58,17 @@ class IndexedFile(Protocol):
 
 
 class IndexedFiles:
-    """Files of documents as they stand now, beside what was indexed. Safe to be asked by several threads."""
+    """Current files of documents, compared with what was indexed. Safe to use from several threads."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen: OrderedDict[tuple[str, str], tuple[tuple[int, ...], ...]] = OrderedDict()
         self._mapped: OrderedDict[str, bool] = OrderedDict()
-        """Whether documents in a store are read by a map beside their file, by content."""
+        """True if a stored document was read from a map beside its file, by content hash."""
         self._lock = Lock()
 
     def pages(self, file: IndexedFile) -> DrawnPages:
-        """Its pages, to be drawn. Raises DocumentError `gone`, `changed`, `unreadable`, `no_pages`."""
+        """Return the file's pages, ready to draw. Raise DocumentError `gone`, `changed`, `unreadable` or `no_pages`."""
         if stored := self._state.parts.sources.stored:
             return self._stored_pages(file, stored)
         root = self.require_unchanged(file)
@@ -78,14 +79,15 @@ class IndexedFiles:
         alone = source == path
         if not alone:
             self._check_groups(file, str(PurePosixPath(file.uri).with_name(source.name)))
-        # Where it is the document itself, it is drawn only as it was indexed, whatever is put in its place meanwhile.
+        # If the source is the document itself, only its indexed version is drawn, even if the file is replaced
+        # meanwhile.
         content = file.content_hash if alone and not map_beside(source).is_file() else ""
         uri = source.relative_to(root).as_posix()
         raw = RawDocument(file.doc_id, file.source, uri, content, 0, PDF, None, None, None, None, (), {})
         return DrawnPages(self._state.parts.pool, raw, root)
 
     def _stored_pages(self, file: IndexedFile, stored: StoredDocuments) -> DrawnPages:
-        """Those of the file as it was indexed, whatever stands in its source now."""
+        """Return the pages of the file as it was indexed, whatever its source holds now."""
         raw = self._stored_raw(file, stored)
         if raw.media_type != ELEMENTS or media_type_of(Path(raw.uri)) == PDF:
             if media_type_of(Path(raw.uri)) != PDF:
@@ -100,8 +102,8 @@ class IndexedFiles:
         return DrawnPages(self._state.parts.pool, beside, stored)
 
     def _stored_raw(self, file: IndexedFile, stored: StoredDocuments) -> RawDocument:
-        """The document that was indexed. Raises DocumentError `changed` where what is served is an earlier
-        version, of which no listing tells the bytes."""
+        """Return the document that was indexed. Raise DocumentError `changed` if an earlier version is served: no
+        listing names that version's bytes."""
         if file.stale:
             raise _changed(file)
         with self._lock:
@@ -118,8 +120,8 @@ class IndexedFiles:
         )
 
     def content(self, file: IndexedFile) -> Generator[bytes, None, None]:
-        """The bytes of the file itself, all of them looked at before the first is given. Raises as `require_unchanged`,
-        and DocumentError `no_file` where the file is a map of another."""
+        """Return the file's own bytes; all of them are checked before the first is yielded. Raise what
+        `require_unchanged` raises, and DocumentError `no_file` if the document was read from a map beside the file."""
         if stored := self._state.parts.sources.stored:
             return self._stored_content(file, stored)
         root = self.require_unchanged(file)
@@ -147,7 +149,8 @@ class IndexedFiles:
             return _given(open(stored.copy(raw, Path(folder), most), "rb"))
 
     def require_unchanged(self, file: IndexedFile) -> Path:
-        """The folder of its source. Raises DocumentError `gone`, `changed` or `unreadable`, where boxes do not hold."""
+        """Return the folder of the file's source. Raise DocumentError `gone`, `changed` or `unreadable` if the boxes
+        may not fit the file."""
         root = self._state.parts.sources.root(file.source)
         path = root / file.uri
         beside = [f"{file.uri}{ELEMENTS_SUFFIX}"] if map_beside(path).is_file() else []
@@ -164,7 +167,7 @@ class IndexedFiles:
         return root
 
     def _same(self, root: Path, uris: Sequence[str], file: IndexedFile) -> bool:
-        """Whether these files are what was indexed; their bytes are read where that is not known of them yet."""
+        """Say whether these files are what was indexed. Read their bytes unless they were checked before."""
         key = file.doc_id, file.content_hash
         before = _identity(root, uris)
         with self._lock:
@@ -180,7 +183,7 @@ class IndexedFiles:
         return True
 
     def _check_groups(self, file: IndexedFile, beside: str) -> None:
-        """The PDF beside a map may be a document of its own, and for others. Raises DocumentError `no_pages`."""
+        """Raise DocumentError `no_pages` if the PDF beside a map is itself a document and is served to other groups."""
         generation = self._state.parts.catalog.generation(file.generation)
         assert generation is not None
         own = document_id(file.source, beside)
@@ -216,7 +219,7 @@ def _changed(file: IndexedFile) -> DocumentError:
 
 
 def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """What changes where other bytes are written under these names."""
+    """Return what changes if other bytes are written under these names: device, inode, size and times."""
     with SourceFolder(root) as folder:
         found = [folder.state(folder.resolved(uri)) for uri in uris]
     return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
@@ -229,16 +232,15 @@ def _given(spool: IO[bytes]) -> Generator[bytes, None, None]:
             yield piece
 
 
-# ---------------------------------------------------------------- show
-#
-# A passage or a sentence with its page, for `pincite show`.
+# ---------------------------------------------------------------- `pincite show`
 
 
 def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str, Any]:
-    """The JSON of `show`: a hit without rank and score, its spans of the document's body, the generation, the images
-    written; and the sentence, in whose paragraph it is then, or None.
+    """Return the JSON of `show`: a hit without rank and score, its spans in the document's body, the generation, and
+    the images written. If a sentence was asked for, `sentence` has it and the hit is its paragraph; if not, `sentence`
+    is null.
 
-    Raises UsageError where `image` is no PNG, DocumentError where its pages cannot be drawn."""
+    Raise UsageError if `image` names no .png file, DocumentError if the pages cannot be drawn."""
     if image is not None and image.suffix.lower() != ".png":
         raise UsageError(f"--image {image}: name a .png file")
     hit = hit_json(Hit(0, 0.0, {}, found.passage))
@@ -256,7 +258,8 @@ def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str
 
 
 def _drawn(state: State, found: FoundChunk, image: Path) -> list[str]:
-    """Every page that the passage, or the sentence, has boxes on, in its order: `page.png`, `page-2.png`, ..."""
+    """Draw every page on which the passage or the sentence has boxes, in order of pages: `page.png`, `page-2.png`,
+    ..."""
     passage = found.passage
     marked = found.sentence.boxes if found.sentence else passage.boxes
     if not marked:

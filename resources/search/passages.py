@@ -1,4 +1,4 @@
-"""A search of one generation: with its own embedder, its models loaded once, in one transaction per question."""
+"""Searches in one generation: with its own embedder, models loaded once, and one transaction per question."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- query models
+# ---------------------------------------------------------------- models for strategies, rerankers and answers
 #
-# What strategies, rerankers and answers may ask for, made when first asked for and then kept.
+# Each is made on first use and then kept.
 
 
 class QueryModels:
-    """The tools of one state's settings; the embedder is that of the generation at hand."""
+    """The tools for one state's settings; the embedder is the one that the searched generation records."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -47,7 +47,7 @@ class QueryModels:
         self._questions: tuple[EmbedderSpec, LightEmbedder | None] | None = None
 
     def of(self, embedder: Mapping[str, Any]) -> Tools:
-        """Tools for a generation, by the embedder it records."""
+        """Return the tools for a generation, given the embedder that it records."""
         spec = EmbedderSpec(**embedder)
 
         def queries(texts: Sequence[str]) -> Vectors:
@@ -64,7 +64,8 @@ class QueryModels:
         return self._state.embedder(spec)
 
     def _light(self, spec: EmbedderSpec) -> LightEmbedder | None:
-        """What embeds questions without loading what passages need; the last that was asked for is kept."""
+        """Return an embedder for questions that does not load the model for passages, if one exists. The last one is
+        kept."""
         if self._questions is None or self._questions[0] != spec:
             from resources.models.embedders.light import light_embedder
 
@@ -72,7 +73,7 @@ class QueryModels:
         return self._questions[1]
 
     def model(self, role: str) -> BoughtModel:
-        """The language model of a role. Raises SettingsError where none is set."""
+        """Return the language model of a role. Raise SettingsError if none is set."""
         if role not in self._models:
             self._models[role] = self._state.language_model(role, role)
         return self._models[role]
@@ -86,7 +87,7 @@ class QueryModels:
         return {name: templates_of(name, by_language) for name, by_language in texts.items()}
 
     def prompt(self, name: str, language: str) -> PromptTemplate:
-        """The prompt of a name, in English where there is none in the language."""
+        """Return the prompt of a name in a language, or in English if it was not translated."""
         return in_language(self._prompts[name], language)
 
     @cached_property
@@ -99,9 +100,7 @@ class QueryModels:
         return self._cross_encoder
 
 
-# ---------------------------------------------------------------- passages
-#
-# Questions put to one generation: its own embedder, one transaction a question.
+# ---------------------------------------------------------------- questions
 
 
 LEAST_PREFIX = 6
@@ -110,7 +109,7 @@ SHOWN_ALTERNATIVES = 5
 
 @dataclass(frozen=True, slots=True)
 class NamedSentence:
-    """A sentence by its id. `start` is its offset in the text of the passage."""
+    """A sentence found by its id. `start` is its offset in the text of the passage."""
 
     sentence_id: str
     text: str
@@ -123,7 +122,7 @@ class NamedSentence:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk:
-    """A passage, and the content of its file as indexed; `stale` where the file has since failed. Where a
+    """A passage, and the content hash of its file as indexed; `stale` means that the file has failed since. If a
     `sentence` was asked for, the passage is its paragraph."""
 
     generation: int
@@ -146,7 +145,7 @@ class FoundChunk:
 
 
 def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple[Any, ...]:
-    """The row whose id was meant. Raises IndexStateError where there is none, or several."""
+    """Return the row whose id was meant. Raise IndexStateError if no row matches, or several do."""
     if not rows:
         raise IndexStateError(
             f"generation {generation} has no chunk and no sentence {named} that you may see; `pincite query --json` "
@@ -162,8 +161,8 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
 
 
 class Searcher:
-    """Answers questions from the live generation, or a named one. The embedder is always the
-    generation's own, and stays loaded; with `exact` no vector index is walked. Each statement may take `seconds`."""
+    """A search of the live generation, or of a named one. The embedder is always the generation's own, and stays
+    loaded. `exact` skips the vector index. Each statement may take `seconds`."""
 
     def __init__(self, state: State, exact: bool = False, seconds: float | None = None) -> None:
         self._state, self._exact, self._seconds, self._known = state, exact, seconds, False
@@ -171,7 +170,7 @@ class Searcher:
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
-        """A generation in one transaction, of an index as this version knows it. Raises IndexStateError,
+        """Open a generation in one transaction, after migrating the catalog to this version. Raise IndexStateError or
         DatabaseError."""
         settings, database = self._state.settings, self._state.parts.database
         keys, hours = settings.query.metadata_keys, settings.access.memberships_max_age_hours
@@ -185,7 +184,7 @@ class Searcher:
             yield connection, index
 
     def asking(self, generation: int | None = None) -> Reading:
-        """`reading`, whose connection is given back while a model is waited for."""
+        """Return a `reading` that gives its connection back while it waits for a model."""
         return Reading(self.reading, generation)
 
     def retrieved(
@@ -195,9 +194,8 @@ class Searcher:
         options: SearchOptions,
         reading: Reading | None = None,
     ) -> Retrieved:
-        """Hits, and what fell back on the way; the index is read of whatever generation it is, and where it is that of
-        a `reading`, its connection is given back while a model is waited for. Raises UsageError, DatabaseError,
-        ModelError."""
+        """Return hits, and notes on what fell back on the way. `index` may be of any generation. If `index` belongs to
+        `reading`, the connection is given back while a model works. Raise UsageError, DatabaseError or ModelError."""
         index.ask_for(options.filters.groups)
         embedder = index.generation.embedder
         tools = self.tools.of(embedder)
@@ -213,16 +211,16 @@ class Searcher:
         )
 
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
-        """(generation, hits). Raises UsageError, IndexStateError, DatabaseError, ModelError."""
+        """Return (generation, hits). Raise UsageError, IndexStateError, DatabaseError or ModelError."""
         with self.asking(options.generation) as reading:
             found = self.retrieved(question, reading.index, options, reading)
             return reading.index.generation.number, found.hits
 
     def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
-        """A chunk or a sentence by its id, or by the beginning of it that no other has. One that the asker's
-        groups hide is as unknown as one that does not exist.
+        """Return a chunk or a sentence by its id, or by a beginning of its id that no other has. An id that the asker's
+        groups hide is reported as if it did not exist.
 
-        Raises UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, DatabaseError."""
+        Raise UsageError, IndexStateError `unknown_chunk` or `ambiguous_chunk`, or DatabaseError."""
         if len(named) < LEAST_PREFIX or not named.isalnum() or not named.isascii():
             raise UsageError(
                 f"{named!r} is no id of a chunk or sentence; give it whole, or at least its first {LEAST_PREFIX} "
@@ -254,7 +252,7 @@ class Searcher:
             return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
     def query(self, text: str, options: SearchOptions) -> dict[str, Any]:
-        """The JSON of `query`."""
+        """Return the JSON of `query`."""
         require_question(text, options.k)
         started = time.perf_counter()
         with self.asking(options.generation) as reading:

@@ -1,7 +1,7 @@
-"""One generation read for one question, whose connection is given back while a model is waited for.
+"""A read of one generation for one question, which gives its connection back while it waits for a model.
 
-A slow model must not hold a connection, of which a server has few. What is read after it is read of the same
-generation, in a new transaction: a document that was replaced meanwhile is left out, or read as it is then.
+A slow model must not hold a connection, since a server has few. Later reads use the same generation in a new
+transaction: a document that was replaced meanwhile is left out, or read in its new version.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Opened = AbstractContextManager["tuple[Connection[Any], PostgresSearchIndex]"]
 LEAST_SECONDS = 0.05
-"""Seconds that a statement is given where none are left; 0 would stand for no limit."""
+"""Seconds that a statement gets when the time is up; 0 would mean no limit."""
 _until: ContextVar[float | None] = ContextVar("until", default=None)
-"""When what this thread does is no longer waited for."""
+"""Time (of the monotonic clock) after which nobody waits for this thread's work any longer."""
 
 
 def answered_within(seconds: float | None, work: Callable[[], T]) -> T:
-    """Return what the work returns. Statements that begin in it have no more time than is left of `seconds`."""
+    """Return what `work` returns. Statements that begin in it get no more time than is left of `seconds`."""
     token = _until.set(None if seconds is None else time.monotonic() + seconds)
     try:
         return work()
@@ -40,7 +40,7 @@ def answered_within(seconds: float | None, work: Callable[[], T]) -> T:
 
 
 def seconds_left(most: float | None) -> float | None:
-    """Return the seconds that a statement may take, `most` where nothing else bounds it; None stands for no limit."""
+    """Return the seconds that a statement may take, `most` if nothing else limits it; None means no limit."""
     until = _until.get()
     if until is None:
         return most
@@ -49,7 +49,7 @@ def seconds_left(most: float | None) -> float | None:
 
 
 class Reading:
-    """Use as a context manager. `index` reads in the transaction that is open, or opens one."""
+    """A context manager for one question. `index` reads in the open transaction, or opens one."""
 
     def __init__(self, opening: Callable[[int | None], Opened], generation: int | None) -> None:
         self._opening, self._generation = opening, generation
@@ -67,7 +67,7 @@ class Reading:
         return self._stack.__exit__(kind, error, trace)
 
     def rest(self) -> None:
-        """Ends the transaction and gives the connection back, until something is read again."""
+        """End the transaction and give the connection back, until the next read."""
         self._stack.close()
         self.index.rest(self._resume)
 
@@ -77,8 +77,8 @@ class Reading:
         return index
 
     def resting(self, tools: Tools, far_embedder: bool) -> Tools:
-        """The same tools, before each of which that takes long the connection is given back: models of language and
-        cross-encoders, and an embedder behind an endpoint."""
+        """Return the same tools, which give the connection back before slow work: language models, cross-encoders, and
+        an embedder behind an endpoint."""
 
         def embedding(embed: Callable[[Sequence[str]], Vectors]) -> Callable[[Sequence[str]], Vectors]:
             def embedded(texts: Sequence[str]) -> Vectors:

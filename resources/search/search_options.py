@@ -1,4 +1,4 @@
-"""How a question is to be asked: what every search takes, read from what people write."""
+"""The options of a search, and the forms in which commands and callers may write them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.ports import Filters
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """The best `k` hits that `filters` leave. None stands for the strategy and the rerankers of the settings, and for
+    """Options for the best `k` hits that pass `filters`. None means the strategy and the rerankers of the settings, and
     the live generation."""
 
     k: int = 10
@@ -31,16 +31,17 @@ class SearchOptions:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> SearchOptions:
-        """As commands and `Index` take them: rerankers also by commas, filters as KEY=VALUE, and the asker's groups.
+        """Return options from the forms that commands and `Index` take: rerankers also as one string with commas,
+        filters as KEY=VALUE, and the asker's groups.
 
-        Raises UsageError for a wrong form."""
+        Raise UsageError for a wrong form."""
         return cls(k, strategy, rerankers_from(rerank), filters_from(filters, groups), generation)
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
-    """`KEY=VALUE` arguments as filters; several values of one key are alternatives.
+    """Return `KEY=VALUE` arguments as filters; several values of one key are alternatives.
 
-    `from=DATE` and `to=DATE` bound the effective date. Raises UsageError for a wrong form."""
+    `from=DATE` and `to=DATE` bound the effective date. Raise UsageError for a wrong form."""
     equal: dict[str, tuple[str, ...]] = {}
     dates: dict[str, str | None] = {"from": None, "to": None}
     for argument in filters:
@@ -55,7 +56,8 @@ def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
 
 
 def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:
-    """Groups of an asker. Raises UsageError for what is no name of a group, such as several in one."""
+    """Return an asker's groups. Raise UsageError if an item is not one group name, for example several in one
+    string."""
     try:
         return group_names(list(groups)) if groups else ()
     except ValueError as error:
@@ -63,7 +65,7 @@ def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:
 
 
 def rerankers_from(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Names by commas, or a sequence; None leaves the settings' choice."""
+    """Return the names of rerankers from a string with commas or a sequence; None keeps the choice of the settings."""
     if names is None:
         return None
     listed = names.split(",") if isinstance(names, str) else list(names)

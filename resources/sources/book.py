@@ -1,4 +1,5 @@
-"""The sources that a state knows: listed together, and guarded against a listing that lacks most of them.
+"""The sources that a state knows: how they are listed together, guarded against mass deletion, and asked for
+memberships.
 
 A listing that lacks most of a source may be of a folder that is not mounted, so it is refused. Memberships are kept
 with each listing, or read alone.
@@ -38,29 +39,27 @@ if TYPE_CHECKING:
     from resources.sources.stored_documents import Documents, Known, StoredDocuments
 
 
-# ---------------------------------------------------------------- deletion guard
-#
-# The guard against mass deletion: a listing that lacks most of a source may be of a folder that is not mounted.
+# ---------------------------------------------------------------- guard against mass deletion
 
 
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 ListedBefore = Callable[[int], "pa.Table"]
-"""Of a shard the documents that were listed last, with the columns NAMED of listed_documents at least."""
+"""A function that returns the documents of a shard at the last listing, with at least the columns NAMED of
+listed_documents."""
 
 
 def many_gone(count: int, known: int) -> bool:
-    """Whether so many of the documents of a source do not go by chance."""
+    """Say whether more documents of a source are gone than chance explains."""
     return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
 
 
 def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str], str]) -> None:
-    """Refuses a listing that would delete most of a source: it may be unmounted, not emptied. A document whose
-    content is listed at a place where none was before is not gone, but moved. `said` is where people know a source to
-    be.
+    """Refuse a listing that would delete most of a source: the source may be unmounted, not emptied. A document whose
+    content is listed at a new place is not gone, but moved. `said` returns the place that people know a source by.
 
-    Raises SourceError with code deletion_guard."""
-    # That no file of memberships is there is no sign of a folder that is mounted.
+    Raise SourceError with code deletion_guard."""
+    # A failure for a missing file of memberships does not show that the folder is mounted.
     failures = [item for item in listed.failures if item.code != "memberships"]
     there = {*listed.documents.sources(), *(item.source for item in failures)}
     known, notes = Counter[str](), Scratch("gone", "fresh")
@@ -83,7 +82,7 @@ def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str
 
 
 def _by_shard(listed: Listed, before: ListedBefore, shards: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """What was listed of these sources, and what is now."""
+    """Yield, for each shard, the documents of these sources at the last listing and those listed now."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -100,9 +99,7 @@ def _without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:
     return rows.filter(pc.invert(pc.is_in(rows["doc_id"], pa.array(doc_ids, pa.string()))))
 
 
-# ---------------------------------------------------------------- access
-#
-# Memberships of sources brought into Postgres: as they stand in a listing, or read alone.
+# ---------------------------------------------------------------- memberships, with a listing or alone
 
 
 def store_memberships(
@@ -112,8 +109,9 @@ def store_memberships(
     at: datetime | None,
     whole: bool = True,
 ) -> None:
-    """Makes what sources said at a time hold, in questions to come: those that said nothing have no memberships any
-    more. What cannot be read changes nothing; nor, where a listing is not taken `whole`, does a file that is gone."""
+    """Store the memberships that sources reported at a time, for later questions. A source that reports none loses its
+    memberships. An unreadable report changes nothing; if the listing is not accepted (`whole` is false), neither does a
+    missing file."""
     table.forget([name for name in sources if name not in told])
     for name, said in told.items():
         if said.pairs is not None and (whole or not said.problem):
@@ -122,9 +120,9 @@ def store_memberships(
 
 
 def read_memberships(source: SourceSettings, landing: Landing) -> Told | None:
-    """What a source says now, without a look at its documents; None where it says nothing.
+    """Return the memberships that a source reports now, without reading its documents; None if it reports none.
 
-    Raises SourceError, SettingsError where it cannot be reached."""
+    Raise SourceError or SettingsError if the source cannot be reached."""
     if not source.scheme:
         if not source.memberships:
             return None
@@ -135,24 +133,22 @@ def read_memberships(source: SourceSettings, landing: Landing) -> Told | None:
         return fetched(connected) if said is None and source.memberships else said
 
 
-# ---------------------------------------------------------------- book
-#
-# The sources a state knows, listed together; and the guard against mass deletion.
+# ---------------------------------------------------------------- the book of sources
 
 
 Tell = Callable[[str, int, int], None]
-"""Called with (what is done, how far, of how many)."""
+"""A function called with (the current work, the number done, the total)."""
 
 
 def untold(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Discard progress that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restrictions:
-    """Who may find documents, as far as is known whether they could be listed or not: groups of sources by their
-    settings, and of documents by their side-cars; what lies elsewhere than in its source, and sources whose documents
-    nobody may find, and why."""
+    """The known restrictions on finding documents, which hold even for documents that could not be listed: groups of
+    sources by their settings, groups of documents by their side-cars, places that are not a source's own, and sources
+    whose documents nobody may find, with the reason."""
 
     sources: Mapping[str, tuple[str, ...]]
     documents: AllListed
@@ -161,7 +157,7 @@ class Restrictions:
 
     @property
     def part(self) -> bool:
-        """Whether any document may be one that its source does not show."""
+        """Say whether a source may have documents listed before that are not its own now."""
         return bool(self.closed) or any(each.names for each in self.elsewhere.values())
 
     def parted(self, source: str, uri: str) -> str | None:
@@ -172,7 +168,8 @@ class Restrictions:
         return None if why is None else f"{uri}: no document of source {source!r} any more: {why}"
 
     def applied(self, raw: RawDocument) -> RawDocument:
-        """A listing made before. Groups that a side-car does not name any more stay: the file may name them."""
+        """Return an earlier listed document with the groups of today. Groups that a side-car does not name any more
+        stay, since the file itself may name them."""
         groups = self.documents.get(raw.doc_id) or raw.groups
         of_source = self.sources.get(raw.source, raw.source_groups)
         same = (groups, of_source) == (raw.groups, raw.source_groups)
@@ -192,11 +189,12 @@ class Listed:
     failures: list[Failure]
     known: Restrictions = NOTHING_KNOWN
     failing: Mapping[str, str] = field(default_factory=dict)
-    """What could not be listed, and why: of these sources nothing is known now, so nothing of them is gone."""
+    """Sources that could not be listed, with the reason: nothing is known of them now, so none of their documents is
+    gone."""
     memberships: Mapping[str, Told] = field(default_factory=dict)
-    """Who is behind principals, by source, of those that tell it."""
+    """Members of principals, by source, for the sources that report them."""
     at: datetime | None = None
-    """By the clock of the database, when it had not been read yet; None where nobody needs to know."""
+    """Time by the database's clock before the sources were read; None if no source can report memberships."""
 
 
 def _listed(
@@ -228,13 +226,13 @@ def _listed(
 
 
 class SourceBook:
-    """Sources of the settings file and those remembered from earlier commands."""
+    """The sources of the settings file, and those remembered from earlier commands."""
 
     def __init__(
         self, project: Project, catalog: Catalog, place: Path | None = None, stored: StoredDocuments | None = None
     ) -> None:
-        """`place` is where files of sources that are no folders are brought, the state where it is left out; `stored`
-        is where those of all documents are copied, which else stay where they are."""
+        """Keep the project and its catalog. Sources that are no folders are fetched to `place`, by default the state
+        folder. `stored` is the store that files of all documents are copied to; without it they stay where they are."""
         self.stored = stored
         self._project, self._catalog, self._place = project, catalog, place
         self._selected: dict[str, SourceSettings] = {}
@@ -244,7 +242,7 @@ class SourceBook:
         self._overlaps = Overlaps((), (), {})
 
     def select(self, source: SourceSettings) -> None:
-        """Restricts the listing to the sources selected; a new one becomes known when it is listed."""
+        """Restrict the listing to the selected sources; a new one becomes known when it is listed."""
         before = self._selected.setdefault(source.name, source)
         if before.path != source.path:
             raise SourceError(
@@ -254,9 +252,10 @@ class SourceBook:
             )
 
     def known(self) -> list[SourceSettings]:
-        """Remembered sources, then those of the settings that were never indexed; by name.
+        """Return the remembered sources, then those of the settings that were never indexed, ordered by name.
 
-        The settings' filters and groups win over remembered ones; groups that they do not speak of stay."""
+        Filters and groups in the settings win over remembered ones; remembered groups stay if the settings name
+        none."""
         declared = {item.name: item for item in self._project.settings.sources}
         found: dict[str, SourceSettings] = {}
         for row in self._catalog.sources():
@@ -270,29 +269,31 @@ class SourceBook:
         return [found[name] for name in sorted(found)]
 
     def remember(self, source: SourceSettings) -> None:
-        """Keeps a source for later commands; raises SourceError where its name has another root."""
+        """Remember a source for later commands. Raise SourceError if its name is known with another root."""
         settings = source.model_dump(mode="json", exclude={"name", "path"})
         self._catalog.remember_source(source.name, source.path, settings)
 
     def place(self, name: str) -> Place:
-        """Where the files of a source's documents are read, as they were listed: the store, or else its folder."""
+        """Return the place to read a source's documents from, as they were listed: the store if set, otherwise the
+        folder."""
         return self.stored or self.root(name)
 
     def prepare(self, raws: Sequence[RawDocument]) -> None:
-        """Told which documents are read next."""
+        """Announce the documents that are read next, so that the store can fetch them together."""
         if self.stored:
             self.stored.prepare(raws)
 
     def keep_files(self, documents: Documents, known: Known, tell: Tell = untold) -> list[Failure]:
-        """Has the files of these documents in the store, where there is one, but for contents that are `known` to be in
-        it. Those that cannot be copied as they were listed are failures."""
+        """Copy the files of these documents to the store, if one is set, except contents `known` to be in it. Documents
+        that cannot be copied as they were listed are failures."""
         if not self.stored:
             return []
         most = self._project.settings.parsing.max_megabytes
         return self.stored.keep(documents, self.root, most, known, partial(tell, "copied to the store"))
 
     def root(self, name: str) -> Path:
-        """The folder that a source's files are in: its own, or where they were brought."""
+        """Return the folder of a source's files: its own, or the one they were fetched to. Raise SourceError for an
+        unknown name."""
         if name not in self._roots:
             self._roots = {source.name: self._root(source) for source in self.known()}
         if name not in self._roots:
@@ -300,15 +301,16 @@ class SourceBook:
         return self._roots[name]
 
     def said(self, name: str) -> str:
-        """Where a source is, as people know it."""
+        """Return the place of a source, as people know it."""
         return next((source.path for source in self.known() if source.name == name), name)
 
     def landing(self, source: SourceSettings) -> Landing:
-        """Where a source is brought to that is no folder."""
+        """Return the place that a source which is no folder is fetched to."""
         return Landing(self._place or self._project.state, source, self._overlaps.of(source))
 
     def overlaps(self) -> Overlaps:
-        """Return what the known sources have in common, where the settings have them and where they were last."""
+        """Return how the known sources overlap, at the places in the settings and at the places where they were
+        last."""
         known, last = self.known(), {row.name: row.root for row in self._catalog.sources()}
         moved = [
             source.model_copy(update={"path": last[source.name]})
@@ -324,7 +326,7 @@ class SourceBook:
     def require_not_opened(self, name: str) -> None:
         """Raise SourceError (`overlap`) if another source would show the documents of one that is forgotten.
 
-        Also where the settings still have it: nothing remembers it once its lines are taken out of them."""
+        This holds even if the settings still have the source: nothing remembers it once its lines are deleted."""
         if problem := self.overlaps().opened_without(name):
             raise SourceError(problem, "overlap")
 
@@ -332,7 +334,8 @@ class SourceBook:
         return self.landing(source).root if source.scheme else Path(source.path)
 
     def _require_groups(self, known: Sequence[SourceSettings]) -> None:
-        """A source that was restricted is not opened by leaving a line out. Raises SettingsError."""
+        """Raise SettingsError for a source that was restricted and whose groups the settings leave out: a deleted line
+        must not open a source."""
         silent = {item.name for item in self._project.settings.sources if "groups" not in item.model_fields_set}
         for source in known:
             if source.groups and source.name in silent:
@@ -349,18 +352,18 @@ class SourceBook:
         before: Callable[[str], Before] = lambda name: NOTHING,
         tell: Tell = untold,
     ) -> Listed:
-        """Every file of the named sources, else of the selected ones, else of all; of all known ones
-        where `everything` is asked for. `before` is what is known of a source.
+        """List every file of the named sources; without names, of the selected ones; without these, of all.
+        `everything` lists all known sources. `before` returns what is known of a source.
 
-        Where the last source was removed from an index the listing is empty; where there never was
-        one, UsageError. A source that cannot be listed fails alone. Raises SourceError where none can be listed, or
-        where everything is asked for, one that was listed before."""
+        A source that cannot be listed fails alone. If the last source was removed from an index, the listing is empty.
+        Raise UsageError if there never was a source. Raise SourceError if no source can be listed, or if `everything`
+        is set and a source fails that was listed before."""
         known = self.known()
         self._require_groups(known)
         self._overlaps = self.overlaps()
         self._overlaps.require_none()
         if set(names) - {source.name for source in known}:
-            # What a launched run names may be the value of a variable: it is not repeated.
+            # The message does not repeat the name: in a launched run it may be the value of a variable.
             told = ", ".join(source.name for source in known) or "none"
             raise UsageError(f"the run names a source that this state does not know; known: {told}")
         wanted = () if everything else tuple(names) or tuple(self._selected)
@@ -377,7 +380,7 @@ class SourceBook:
             raise next(iter(failing.values()))
         listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
         for source in known:
-            # One within another is known from now on, so that leaving its line out does not open it.
+            # A source within another is remembered too, so that deleting its line from the settings does not open it.
             if source.name in listings or source.name in self._overlaps.inner:
                 self.remember(source)
             if source.name in listings:
@@ -386,8 +389,8 @@ class SourceBook:
         return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at, faults)
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
-        """What can be listed of the remembered sources, where each was last; what was just listed is not read again. It
-        restricts, and may miss sources: what is not in it is not gone."""
+        """List the remembered sources, each at its last place, as far as possible. Listings of this process are reused.
+        The result only restricts, and may miss sources: a document that it lacks is not gone."""
         roots = {row.name: row.root for row in self._catalog.sources()}
         known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
         self._at, self._overlaps = self._at or self._clock(known), self.overlaps()
@@ -424,22 +427,22 @@ class SourceBook:
         return listing
 
     def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
-        """Makes what a listing says of memberships hold; `whole` unless the listing is refused."""
+        """Store the memberships that a listing reports; `whole` is false if the listing was refused."""
         store_memberships(MembershipTable(self._catalog.database), listed.sources, listed.memberships, listed.at, whole)
 
     def _clock(self, sources: Sequence[SourceSettings]) -> datetime | None:
-        """The time before sources are read, where one may tell memberships."""
+        """Return the database's time before sources are read, or None if none of them can report memberships."""
         telling = any(source.memberships or source.scheme for source in sources)
         return MembershipTable(self._catalog.database).clock() if telling else None
 
     def settle(self, names: Sequence[str]) -> None:
-        """Removes what was brought of documents that are listed no more; their listing is committed."""
+        """Remove the fetched files of documents that are no longer listed. Call it once their listing is committed."""
         for source in self.known():
             if source.scheme and source.name in names:
                 self.landing(source).settle()
 
     def forget_files(self, name: str) -> None:
-        """Removes all that was brought of a source."""
+        """Remove everything that was fetched of a source."""
         for source in self.known():
             if source.scheme and source.name == name:
                 self.landing(source).remove()

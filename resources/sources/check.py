@@ -1,4 +1,4 @@
-"""Whether a source can be reached and listed, without indexing anything."""
+"""The report of `sources check`: whether a source can be reached and listed, without indexing anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MOST = 10
 
 
 def check_source(source: SourceSettings) -> dict[str, Any]:
-    """The JSON of `sources check`: the first entries that the source's filters take. Raises SourceError."""
+    """Return the JSON of `sources check`: the first entries that the source's filters take. Raise SourceError if it
+    cannot be listed."""
     found = _connected(source) if source.scheme else _walked(source)
     entries = list(islice((entry for entry in found if taken(entry["uri"], source)), MOST + 1))
     return {"source": source.name, "root": source.path, "entries": entries[:MOST], "more": len(entries) > MOST}

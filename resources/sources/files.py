@@ -24,32 +24,26 @@ from pipelines.settings.sources import SourceSettings
 from resources.hashes import combined_hash, piecewise
 from resources.sources.overlaps import OWN, Elsewhere
 
-# ---------------------------------------------------------------- files
-#
-# Files of a source, opened so that no swap of a file, folder or link at any moment leads out of it.
-#
-# Every component of a name is opened in the folder before it and never through a link. A link to a file of the
-# same source is read once, and what it names is then opened in that way. What is hashed, measured or copied is what one
-# descriptor shows, and a plain file: a pipe put in its place does not block.
+# ---------------------------------------------------------------- opening files
 
 
 _PIECE = 1 << 20
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 _SWAPPED = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.ENXIO)
-"""What opening says where a link, file or socket stands instead of what was there."""
+"""Error numbers of `open` if a link, file or socket has replaced the file or folder that was listed."""
 
 
 class OfAnother(OSError):
-    """A place within the source that is not its own; `strerror` says why."""
+    """An error for a place within the source that is not its own; `strerror` has the reason."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errno.ELOOP, why)
 
 
 class SourceFolder:
-    """The folder of a source, held open. Names are relative, as `uri` of a document. What lies `elsewhere` is not
-    opened."""
+    """The folder of a source, held open. Names are relative to it, as in a document's `uri`. Places in `elsewhere` are
+    not opened."""
 
     def __init__(self, root: Path, elsewhere: Elsewhere = OWN) -> None:
         self.root, self.elsewhere = root, elsewhere
@@ -63,7 +57,7 @@ class SourceFolder:
 
     @contextmanager
     def folder(self, uri: str) -> Iterator[int]:
-        """The descriptor of a folder; "" is the root. Raises OSError, also where a component is a link."""
+        """Open a folder and yield its descriptor; "" is the root. Raise OSError, also if a component is a link."""
         if (why := self.elsewhere.why(uri)) is not None:
             raise OfAnother(why)
         at = os.dup(self._root)
@@ -85,15 +79,15 @@ class SourceFolder:
         return self.elsewhere.folders.get((state.st_dev, state.st_ino))
 
     def state(self, uri: str) -> os.stat_result:
-        """Of a file, folder or link itself. Raises OSError."""
+        """Return the state of a file, folder or link itself. Raise OSError."""
         below, _, name = uri.rpartition("/")
         with self.folder(below) as at:
             return os.stat(name, dir_fd=at, follow_symlinks=False)
 
     def resolved(self, uri: str) -> str:
-        """The name itself, or where it is a link the file of this source that it leads to.
+        """Return the name, or if it is a link, the name of the file in this source that it leads to.
 
-        Raises OSError, with ELOOP where the link leads out, to itself or through a folder that is a link no more."""
+        Raise OSError, with ELOOP if the link leads out, to itself, or through a folder that is now a link."""
         if not stat.S_ISLNK(self.state(uri).st_mode):
             return uri
         target, root = (os.path.realpath(path) for path in (self.root / uri, self.root))
@@ -103,8 +97,8 @@ class SourceFolder:
 
     @contextmanager
     def opened(self, uri: str) -> Iterator[BinaryIO]:
-        """A plain file. Raises OSError where it cannot be opened, DocumentError `changed` where no plain file stands
-        there: the listing takes no others."""
+        """Open a plain file. Raise OSError if it cannot be opened. Raise DocumentError `changed` if no plain file is
+        there any more: the listing takes only plain files."""
         below, _, name = uri.rpartition("/")
         try:
             with self.folder(below) as at:
@@ -120,20 +114,20 @@ class SourceFolder:
 
 
 class Stored(Protocol):
-    """Files of documents that are in no folder: resources/sources/stored_documents.py."""
+    """A store of documents' files, for documents that are in no folder: see resources/sources/stored_documents.py."""
 
     def copy(self, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path: ...
 
 
 Place = Path | Stored
-"""Where the files of documents are read from: the folder of their source, or a store."""
+"""The place to read documents' files from: the folder of their source, or a store."""
 
 
 def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
-    """Copies a document, with its map where it has one, into a folder that nobody else may enter. Returns the path of
-    the copy, which has the name of the document.
+    """Copy a document, with its map if it has one, into a folder that nobody else may enter. Return the path of the
+    copy, which has the name of the document.
 
-    Raises DocumentError: `changed` where it is not what `raw.content_hash` is of (empty: anything), `limit_exceeded`,
+    Raise DocumentError: `changed` if its hash is not `raw.content_hash` (empty: any hash), `limit_exceeded` or
     `unreadable`."""
     from resources.parsers.registry import files_of
 
@@ -156,8 +150,8 @@ def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int 
 
 
 def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -> Iterator[bytes]:
-    """What a stream of a document has, of whose files `before` bytes were read. Raises DocumentError `limit_exceeded`
-    before more is read than the limit, however large the file has become."""
+    """Yield the bytes of one file of a document, after `before` bytes of its other files. Raise DocumentError
+    `limit_exceeded` before more is read than the limit, however large the file has become."""
     from resources.parsers.registry import require_size
 
     require_size(uri, before + os.fstat(stream.fileno()).st_size, max_megabytes)
@@ -168,9 +162,9 @@ def pieces(stream: BinaryIO, uri: str, before: int, max_megabytes: int | None) -
 
 
 def hash_now(root: Path, uris: Sequence[str]) -> str:
-    """The hash of a document of these files as they are, by the descriptors that are read.
+    """Return the hash of a document of these files, from the bytes that their descriptors read now.
 
-    Raises OSError; DocumentError `changed` where no plain file of the source stands there."""
+    Raise OSError. Raise DocumentError `changed` if a name is no plain file of the source any more."""
     hashes = []
     with SourceFolder(root) as folder:
         for uri in uris:
@@ -184,8 +178,8 @@ def hash_now(root: Path, uris: Sequence[str]) -> str:
 
 @contextmanager
 def read_as(uri: str) -> Iterator[None]:
-    """Raises an OSError of reading a document as DocumentError `unreadable`, or `changed` where something else was put
-    in its place."""
+    """Raise an OSError of reading a document as DocumentError: `changed` if something else has replaced the file,
+    otherwise `unreadable`."""
     try:
         yield
     except PermissionError:
@@ -204,7 +198,8 @@ def _changed(uri: str) -> DocumentError:
 
 @contextmanager
 def written(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
-    """What writes a new file that only its owner may read."""
+    """Yield a function that writes to a new file, which only its owner may read. Raise DocumentError if it cannot be
+    written."""
     with _to_disk(uri, path):
         stream = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
 
@@ -230,21 +225,19 @@ def _to_disk(uri: str, path: Path) -> Iterator[None]:
         raise DocumentError(message, "unreadable") from None
 
 
-# ---------------------------------------------------------------- walk
-#
-# The names that a source's folder holds, told without following a link out of it, whatever is swapped meanwhile.
+# ---------------------------------------------------------------- listing names
 
 
 UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 LONGEST_NAME = 4000
-"""Bytes of a name with its folders, which Linux opens at most 4096 of."""
+"""Bytes of a name with its folders. Linux opens at most 4096."""
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that is no document, and why: `unsupported`, `symlink`, `not_a_file`, `name`; or `overlap`, a place of
-    another source."""
+    """A file that is no document, and the reason: `unsupported`, `symlink`, `not_a_file`, `name`, or `overlap` for a
+    place of another source."""
 
     source: str
     uri: str
@@ -253,7 +246,7 @@ class Skipped:
 
 
 def opened_source(source: SourceSettings, root: Path, elsewhere: Elsewhere = OWN) -> SourceFolder:
-    """Raises SourceError."""
+    """Open the folder of a source. Raise SourceError if it cannot be opened."""
     try:
         return SourceFolder(root, elsewhere)
     except OSError as error:
@@ -261,15 +254,15 @@ def opened_source(source: SourceSettings, root: Path, elsewhere: Elsewhere = OWN
 
 
 def hidden(uri: str) -> bool:
-    """Return whether a name begins with a dot, or lies in a folder whose name does: neither is a document."""
+    """Return whether a name begins with a dot, or lies in a folder whose name does. Neither is a document."""
     return any(part.startswith(".") and part not in (".", "..") for part in uri.split("/"))
 
 
 def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False) -> Iterator[str | Skipped]:
-    """Every file below, but hidden ones. A folder that was moved, or exchanged for a link, since its name was read has
-    no files. Raises SourceError where one cannot be listed: an incomplete listing deletes nothing.
+    """Yield every file below the root, except hidden ones. A folder that was moved, or replaced by a link, since its
+    name was read has no files. Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing.
 
-    `with_hidden` gives hidden files too, but none of hidden folders."""
+    `with_hidden` adds hidden files, but no files of hidden folders."""
     pending = [""]
     while pending:
         below = pending.pop()
@@ -297,7 +290,7 @@ def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False
 
 
 def _entries(folder: SourceFolder, below: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Names in a folder and what each is: a link is a link."""
+    """Yield the names in a folder with their state. Links are not followed."""
     with folder.folder(below) as descriptor, os.scandir(descriptor) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
@@ -330,10 +323,11 @@ def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    """A glob over relative paths: ** is any folders, * and ? stay within a name.
+    """Compile a glob over relative paths: ** matches any folders, * and ? stay within a name.
 
-    What follows a star is taken where it stands first, for good, since a later star takes all that an earlier one
-    could: only the last of either kind, which the end binds, tries further places."""
+    The text after a star matches at its first place only, in an atomic group, which bounds backtracking. This loses
+    nothing, since a later star can match all that an earlier one could. Only the last star of each kind, which must
+    reach the end, tries further places."""
     folders, parts = re.findall(r"\*\*/|\*\*", glob), re.split(r"\*\*/|\*\*", glob)
     pattern = "" if folders else _names(parts[0], last=True)
     for at, (star, part) in enumerate(zip(folders, parts[1:], strict=True), start=1):
@@ -344,7 +338,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
 
 
 def _names(part: str, last: bool = False) -> str:
-    """The pattern of a glob without **; `last` where nothing but the end follows."""
+    """Return the pattern of a glob without **. `last` means that only the end follows."""
     first, *others = ["".join("[^/]" if sign == "?" else re.escape(sign) for sign in text) for text in part.split("*")]
     starred = [f"(?>[^/]*?{text})" for text in others]
     if others and last:

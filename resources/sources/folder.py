@@ -1,12 +1,12 @@
-"""Sources: named folders, listed and hashed, with side-car metadata.
+"""The listing of a source: which of its files are documents, their hashes, and what side-cars say of them.
 
-Nothing outside a source's folder is read: symbolic links that lead out are skipped and named, as
-are devices, pipes and names that cannot be told apart in text.
+Nothing outside a source's folder is read. Symbolic links that lead out, devices, pipes, and names that cannot be told
+apart in text are skipped and named.
 
-Beside a file NAME may stand `NAME.meta.yaml`, what is known of it, and `NAME.elements.json`, its
-structure as an external extractor found it, read in its place. Neither is a document then; a map
-`NAME.elements.json` of no file is one, unless NAME is that of a file which is gone. Any other file beside NAME that
-names groups withholds it. In a source in which strangers choose names, no file says anything of another.
+A file NAME may have two files beside it: `NAME.meta.yaml` with metadata, and `NAME.elements.json`, its structure as an
+external extractor found it, which is read in its place. Neither is then a document. A map `NAME.elements.json` without
+a file NAME is a document, unless NAME is the name of a file that is gone. Any other file beside NAME that names groups
+withholds NAME. In a source in which strangers choose names, no file describes another.
 """
 
 from __future__ import annotations
@@ -42,30 +42,31 @@ _REMOVE = "and it names groups: remove it, or give it a side-car if it is a docu
 
 @dataclass
 class Listing:
-    """What a source holds. Documents that could not be read, or of which is not known who may find them, are failures;
-    `documents` knows what side-cars and heads of files say of who may find them, read or not."""
+    """The contents of a source. Documents that could not be read, or whose restrictions are not known, are failures.
+    `documents` also keeps the groups that side-cars and heads of files name for documents that could not be read."""
 
     documents: ListedDocuments = field(default_factory=ListedDocuments)
     skipped: list[Skipped] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
-    """Contents of files that are gone, and whose side-car is left, by uri."""
+    """Content hashes, by uri, of files that are gone or withheld while a side-car of theirs is left."""
     memberships: Told | None = None
-    """Who is behind the source's principals; None where it does not tell."""
+    """Members of the source's principals; None if it does not report them."""
     elsewhere: Elsewhere = OWN
-    """What belongs to others, links to it among it."""
+    """Places that belong to others, including links to them."""
 
     def told(self, source: str, name: str, said: Told) -> None:
-        """Keeps what a file, or a query, says of memberships."""
+        """Keep what a file, or a query, reports of memberships."""
         self.memberships = said
         if said.problem:
             self.failures.append(said.failure(source, name))
 
 
 def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSettings:
-    """`NAME=PATH` or PATH of the command, or NAME=ADDRESS; settings of a source of that name are kept.
+    """Return a source from the command's argument: `NAME=PATH`, PATH or `NAME=ADDRESS`. If a known source has that
+    name, its settings are kept.
 
-    Raises UsageError where the folder does not exist, SettingsError where the address cannot be meant."""
+    Raise UsageError if the folder does not exist, SettingsError if the address is not valid."""
     named = "=" in argument and not scheme_of(argument)
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
@@ -81,7 +82,7 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
 
 
 def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
-    """The address is repeated in what is raised only when no password stands in it."""
+    """Return a source by its address. Errors repeat the address only if it has no password in it."""
     from pydantic import ValidationError
 
     from resources.connectors.source import require_known
@@ -114,11 +115,11 @@ def list_source(
     readers: Mapping[str, str] | None = None,
     elsewhere: Elsewhere = OWN,
 ) -> Listing:
-    """Every file of a source, hashed, in order of its uri; one over `max_megabytes` is a failure, and is not read.
-    `brought` knows names and hashes of one that is no folder, and whose files were brought into `root`; `readers` are
-    those that the settings choose for all sources; the source's own win. What lies `elsewhere` is skipped.
+    """List every file of a source with its hash, in order of uri. A file over `max_megabytes` is a failure, and is not
+    read. If the source is no folder, its files were fetched into `root`, and `brought` knows their names and hashes.
+    `readers` are the settings' choice for all sources; the source's own win. Places in `elsewhere` are skipped.
 
-    Raises SourceError where a folder cannot be listed: an incomplete listing deletes nothing."""
+    Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing."""
     listing = Listing()
     with opened_source(source, root, OWN if brought else elsewhere) as folder:
         names = brought.names(elsewhere) if brought else walk(folder, source, True)
@@ -151,7 +152,7 @@ def list_source(
 
 
 def _taken_in(listing: Listing, found: Iterable[str | Skipped]) -> Iterator[str]:
-    """The names of files; the others are skipped."""
+    """Yield the names of files, and add the others to the skipped ones."""
     for each in found:
         if isinstance(each, Skipped):
             listing.skipped.append(each)
@@ -171,7 +172,7 @@ def _lost_map(uri: str, name: str) -> str:
 
 
 class _Lister:
-    """Adds the files of one source to its listing, each as one descriptor shows it."""
+    """A builder that adds the files of one source to its listing. Each file is read through one descriptor."""
 
     def __init__(
         self,
@@ -199,7 +200,7 @@ class _Lister:
 
     def memberships(self) -> Told:
         if self._brought and FILE not in self._present:
-            return GONE  # what was brought of it may lie there still
+            return GONE  # a copy fetched earlier may still be in the folder
         try:
             if self._brought:
                 self._brought.content(FILE)
@@ -208,7 +209,7 @@ class _Lister:
             return unread(error)
 
     def pass_over(self, uri: str) -> None:
-        """A file of memberships, which is named where nobody looks for it."""
+        """Skip a file of memberships, and name it unless it is one that is read."""
         if uri != FILE or not self._source.memberships:
             told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
@@ -255,8 +256,8 @@ class _Lister:
         return content is not None and may_restrict(content, media_type_of(Path(sibling)))
 
     def _sibling_content(self, name: str, whole: bool) -> bytes | None:
-        """Return the beginning of a sibling, None for what has no content of its own: a link to a folder, to nothing,
-        or kept elsewhere by git. Raises ValueError."""
+        """Return the beginning of a sibling. Return None if it has no content of its own: a link to a folder or to
+        nothing, or a file kept elsewhere by git. Raise ValueError if it cannot be read."""
         if self._brought:
             try:
                 self._brought.content(name)
@@ -271,13 +272,13 @@ class _Lister:
         return self._side_car_content(name)
 
     def is_told(self, uri: str) -> bool:
-        """Return whether a file is no document, and is dealt with by itself: a side-car, or what is meant as one."""
+        """Return whether a file is no document and is handled elsewhere: a side-car, or a file meant as one."""
         if self._strangers:
             return False
         return uri.endswith(SIDE_CAR) or uri in self._orphans.side_cars or uri in self._withholding
 
     def tell_siblings(self) -> None:
-        """Name the siblings that withhold a document, and those that a parser would take."""
+        """Report the siblings that withhold a document, and those that a parser would take."""
         skipped = self._listing.skipped
         skipped[:] = [item for item in skipped if item.code != "unsupported" or item.uri not in self._withholding]
         for name, uri in self._withholding.items():
@@ -286,8 +287,8 @@ class _Lister:
                 self.fail(name, "orphan", f"{name}: not the name of a side-car, {told}")
 
     def _require_undoubted(self, uri: str, content: str) -> None:
-        """Raises ValueError where a document says nothing of its groups and a sibling of it, or of the file that it is
-        a link to, names some."""
+        """Raise ValueError if a document names no groups itself, and a sibling of it names some, or a sibling of the
+        file that it links to."""
         if self._groups is not None:
             return
         places = [uri] if self._target in (None, uri) else [uri, self._target or uri]
@@ -343,7 +344,8 @@ class _Lister:
         )
 
     def _content_of(self, uri: str, media_type: str) -> tuple[int, str]:
-        """Return size and hash of a document. What restricts it wins over what it fails at."""
+        """Return size and hash of a document. If a sibling withholds it and it cannot be read, the withholding is
+        reported."""
         try:
             with read_as(uri):
                 return self._content(uri, media_type)
@@ -357,7 +359,8 @@ class _Lister:
             raise DocumentError(doubt, "orphan")
 
     def _side_car(self, uri: str) -> dict[str, Any]:
-        """What a file's side-car says, and where it is a link, that of the file it leads to. Raises ValueError."""
+        """Return what a file's side-car says. If the file is a link, its target's side-car counts too. Raise
+        ValueError."""
         self._target = None
         if self._strangers:
             return {}
@@ -370,13 +373,13 @@ class _Lister:
         return {**linked, **own, "groups": own.get("groups") or linked.get("groups")} if linked else own
 
     def _read_side_car(self, name: str) -> dict[str, Any]:
-        """Empty where there is none. Raises ValueError."""
+        """Return the values of a side-car, empty if the file does not exist. Raise ValueError."""
         content = self._side_car_content(name)
         return {} if content is None else read_side_car(name, content, self._source.name)
 
     def _side_car_content(self, name: str) -> bytes | None:
-        """None where there is none, and was none when names were read; of a large one the beginning. Raises
-        ValueError."""
+        """Return the beginning of a side-car, at most LARGEST_SIDE_CAR + 1 bytes. Return None if it does not exist and
+        did not exist when names were read. Raise ValueError."""
         try:
             if self._brought and name in self._present:
                 self._brought.content(name)
@@ -398,7 +401,8 @@ class _Lister:
             raise ValueError(f"{name} is no plain file within the source") from None
 
     def _content(self, uri: str, media_type: str) -> tuple[int, str]:
-        """Size and hash of a document's files; the groups at its head are kept, be it too large to be read or not."""
+        """Return size and hash of a document's files. The groups at its head are kept even if it is too large to
+        read."""
         hashes, total = [], 0
         for file in files_of(Path(uri), media_type):
             size, content = self._one_file(uri, file, total)
@@ -407,7 +411,8 @@ class _Lister:
         return total, combined_hash(hashes)
 
     def _one_file(self, uri: str, file: Path, before: int) -> tuple[int, str]:
-        """Size and hash of one, of whose document `before` bytes are known; read where nobody knows its hash."""
+        """Return size and hash of one file of a document, whose other files have `before` bytes. Read it if its hash is
+        unknown."""
         kind = media_type_of(file)
         with_head = kind in WITH_HEADS and not self._strangers and (kind == MARKDOWN or self._groups is None)
         known = self._known(file, with_head and kind == MARKDOWN)
@@ -430,8 +435,8 @@ class _Lister:
         return size, whole.hexdigest()
 
     def _known(self, file: Path, with_head: bool) -> tuple[int, str] | None:
-        """Of a file that was brought. Raises DocumentError; where what it says at its head might restrict it and it is
-        too large to be brought, with a code that withholds it."""
+        """Return size and hash of a fetched file; None if the source is a folder. Raise DocumentError. If the file was
+        too large to fetch and its head might restrict it, the error's code withholds it."""
         try:
             return self._brought.content(str(file)) if self._brought else None
         except DocumentError as error:

@@ -1,8 +1,8 @@
-"""Sources that are no folders, fetched into the state as folders: each content once, under its hash.
+"""The local copy of a source that is no folder: fetched into the state as a folder, each content once, under its hash.
 
-An entry is fetched if its revision has changed, and is then a file in a folder like any other, linked from its name
-in the source. Only a complete listing counts. A failed fetch leaves the earlier file and is a failure of that entry;
-a killed one goes on where it was.
+An entry is fetched if its revision has changed, and is then a file in a folder like any other, linked from its name in
+the source. Only a complete listing counts. A failed fetch leaves the earlier file and is a failure of that entry. A
+killed fetch goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Siblings
 from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
 
-# ---------------------------------------------------------------- raw files
+# ---------------------------------------------------------------- fetched files
 #
-# Files of sources that are no folders, as they were fetched: each content once, under its hash, and linked from the
-# name that it has in its source. All of it is within the state, which is its owner's alone.
+# All of them lie within the state, which only its owner may read.
 
 
 class RawFiles:
-    """`raw` is shared by all sources of a state; `own` is one source's folder, with its `files` in it."""
+    """The fetched files of one source. `raw` is shared by all sources of a state and holds the contents; `own` is the
+    source's folder, with links to them in `files`."""
 
     def __init__(self, raw: Path, own: Path) -> None:
         self.raw, self.files, self._fetching = raw, own / "files", own / "fetching"
 
     def make(self) -> None:
-        """The folders, without what a fetch left that was killed; one process fetches a source at a time."""
+        """Make the folders, and remove what a killed fetch left; only one process fetches a source at a time."""
         shutil.rmtree(self._fetching, ignore_errors=True)
         for folder in (self.raw, self.files, self._fetching):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def put(self, uri: str, pieces: Iterable[bytes]) -> tuple[int, str]:
-        """Keeps the bytes under their hash and links the name to them. Returns size and hash.
+        """Keep the bytes under their hash and link the name to them. Return size and hash.
 
-        Raises OSError: NotADirectoryError, IsADirectoryError or FileExistsError where the name of another file is a
-        folder of this one's, or the other way round."""
+        Raise OSError: NotADirectoryError, IsADirectoryError or FileExistsError if one name is a file where another name
+        needs a folder."""
         whole, size = piecewise(), 0
         descriptor, written = tempfile.mkstemp(dir=self._fetching)
         try:
@@ -66,7 +66,7 @@ class RawFiles:
                     stream.write(piece)
             self._link(written, uri, content := whole.hexdigest())
         finally:
-            os.unlink(written)  # until here its bytes have a second name, so that no sweep takes them
+            os.unlink(written)  # until here the content has two names, so that no sweep removes it
         return size, content
 
     def _link(self, written: str, uri: str, content: str) -> None:
@@ -74,7 +74,7 @@ class RawFiles:
         for folder in (kept.parent, name.parent):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if kept.exists() and not filecmp.cmp(written, kept, shallow=False):
-            kept.unlink()  # damaged: names that have it keep it until they are fetched again
+            kept.unlink()  # damaged: names linked to it keep it until they are fetched again
         with suppress(FileExistsError):
             os.link(written, kept)
         fresh = Path(f"{written}.link")
@@ -97,7 +97,7 @@ class RawFiles:
             return False
 
     def remove(self, uri: str) -> None:
-        """The name, and its folders that are empty then."""
+        """Remove the name, and those of its folders that are then empty."""
         with suppress(NotADirectoryError):
             (self.files / uri).unlink(missing_ok=True)
         with suppress(OSError):
@@ -105,7 +105,7 @@ class RawFiles:
                 (self.files / folder).rmdir()
 
     def sweep(self) -> None:
-        """Removes bytes that no name is linked to."""
+        """Remove contents that no name is linked to."""
         for folder, _, files in os.walk(self.raw):
             for name in files:
                 file = Path(folder, name)
@@ -114,19 +114,13 @@ class RawFiles:
                         file.unlink()
 
 
-# ---------------------------------------------------------------- landing
-#
-# Sources that are no folders, brought into the state as one: what is listed is fetched where its revision is another
-# than that of the last time, and from there on it is files in a folder, like any others.
-#
-# Only a complete listing counts. A fetch that fails leaves what was fetched before and is that entry's failure; one
-# that is killed goes on where it was.
+# ---------------------------------------------------------------- fetching a source
 
 
 AT_ONCE = 256
-"""Entries whose fetching is one step: what is fetched of it stays fetched when the next is killed."""
+"""Entries fetched in one step. A finished step stays fetched if a later one is killed."""
 MOST = 10_000_000
-"""Entries, and pages of them, after which a listing is given up."""
+"""Entries and pages after which a listing is given up, since it may never end."""
 FAILING = 20
 """Entries in a row that cannot be read, after which the source itself counts as failing."""
 _LONGEST_PART = 255
@@ -134,7 +128,7 @@ Tell = Callable[[int, int], None]
 
 
 def unfit(uri: str) -> str:
-    """Why a name cannot be that of a file; "" where it can."""
+    """Return why a name cannot be a file's name; "" if it can."""
     if UNCLEAN.search(uri):
         return "the name has control characters or is not UTF-8; rename it"
     if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):
@@ -145,8 +139,8 @@ def unfit(uri: str) -> str:
 
 
 class Landing:
-    """The place of one source in a state. Safe in several processes, of which one fetches at a time. What lies
-    `elsewhere` is not fetched."""
+    """The place of one source in a state. Several processes may use it, of which one fetches at a time. Places in
+    `elsewhere` are not fetched."""
 
     def __init__(self, place: Path, source: SourceSettings, elsewhere: Elsewhere = OWN) -> None:
         self._source, self._elsewhere = source, elsewhere
@@ -156,13 +150,13 @@ class Landing:
 
     @property
     def root(self) -> Path:
-        """The folder that the source's files are in."""
+        """The folder of the source's files."""
         return self.files.files
 
-    # ------------------------------------------------------------ bringing it
+    # ------------------------------------------------------------ fetching
 
     def bring(self, connected: Source, max_megabytes: int | None, tell: Tell = lambda done, total: None) -> None:
-        """Lists the source and fetches what is new; within `alone`. Raises SourceError; what was fetched until then
+        """List the source and fetch what is new. Call it within `alone`. Raise SourceError; what was fetched before
         stays."""
         with closing(self._opened()) as database:
             self.files.make()
@@ -172,7 +166,8 @@ class Landing:
 
     @contextmanager
     def alone(self, wait: bool = True) -> Iterator[None]:
-        """While it lasts, no other process reads the source. Raises SourceError where one is not waited for."""
+        """Lock the source against other processes. Raise SourceError `busy` if another one has it and `wait` is
+        false."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(self.folder / "lock", "wb") as lock:
             try:
@@ -182,7 +177,8 @@ class Landing:
             yield
 
     def _opened(self) -> sqlite3.Connection:
-        """What is known of the source; of a file that is damaged nothing, so that all is fetched again."""
+        """Open the database of fetched entries. A damaged one is deleted, so that everything is fetched again. Raise
+        SourceError `disk` if it cannot be written."""
         try:
             return self._connected()
         except sqlite3.OperationalError as error:
@@ -218,11 +214,13 @@ class Landing:
                 database.execute(_sql(name))
 
     def _may_count(self, uri: str) -> bool:
-        """Return whether a name is kept: a hidden file may be meant as a side-car, and is nothing else."""
+        """Return whether a name is kept. A hidden file is kept only because it may be meant as a side-car: not if
+        strangers choose names, nor if its folder is hidden."""
         return not hidden(uri) or not (self._strangers or hidden(f"{uri.rpartition('/')[0]}/"))
 
     def _forget_lost(self, database: sqlite3.Connection) -> None:
-        """What somebody, or a lost disk, has taken from the state is fetched again."""
+        """Forget entries whose files somebody, or a lost disk, removed from the state, so that they are fetched
+        again."""
         lost = [(uri,) for uri, size in database.execute(_sql("landed")) if not self.files.holds(uri, size)]
         with database:
             database.executemany(_sql("forget_landed"), lost)
@@ -233,7 +231,7 @@ class Landing:
         with ThreadPoolExecutor(connected.at_once, thread_name_prefix="fetch") as threads:
             due = self._due(database, siblings)
             while batch := list(islice(due, AT_ONCE)):
-                # A row says what the file is: it goes before the file changes, and comes back after it.
+                # A row describes its file, so it is deleted before the file changes and written again afterwards.
                 with database:
                     database.executemany(_sql("forget_landed"), [(entry.uri,) for entry in batch])
                 connected.prepare([entry for entry in batch if not _over(entry, largest)])
@@ -245,20 +243,21 @@ class Landing:
                 tell(done, total)
 
     def _due(self, database: sqlite3.Connection, siblings: Siblings) -> Iterator[Entry]:
-        """What is to be fetched, in order of its name, of which no more than a step is held."""
+        """Yield the entries to fetch in order of their names. Only one step's rows are in memory."""
         after = ""
         while rows := database.execute(_sql("due"), {"after": after, "most": AT_ONCE}).fetchall():
             yield from (Entry(*row) for row in rows if self._wanted(row[0], siblings))
             after = rows[-1][0]
 
     def _siblings(self, database: sqlite3.Connection) -> Siblings:
-        """The files of the last listing that may be meant as side-cars."""
+        """Return the files of the last listing that may be meant as side-cars."""
         return Siblings(self._source, _Listed(database))
 
     def _kept(
         self, database: sqlite3.Connection, entry: Entry, found: tuple[int, str] | DocumentError, failing: int
     ) -> int:
-        """Remembers what became of an entry; how many in a row could not be read. Raises SourceError."""
+        """Record the result of an entry; return how many in a row could not be read. Raise SourceError if they are too
+        many."""
         if not isinstance(found, DocumentError):
             database.execute(_sql("add_landed"), (entry.uri, entry.revision, *found))
             return 0
@@ -269,7 +268,7 @@ class Landing:
         return failing
 
     def _wanted(self, uri: str, siblings: Siblings) -> bool:
-        """Whether a listing would look into the file, or into what restricts it."""
+        """Say whether a listing would read the file, or needs it to know what restricts a document."""
         if unfit(uri) or self._elsewhere.why(uri) is not None:
             return False
         if self._is_content(uri) or (uri == FILE and self._source.memberships):
@@ -277,14 +276,14 @@ class Landing:
         return not self._strangers and (uri.endswith(SIDE_CAR) or uri in siblings)
 
     def _is_content(self, uri: str) -> bool:
-        """Return whether all of a file is needed: a document, or its map."""
+        """Return whether the whole file is needed: it is a document or its map."""
         media_type = media_type_of(Path(uri))
         if hidden(uri) or is_file(uri) or media_type is None or (self._strangers and media_type == ELEMENTS):
             return False
         return taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
 
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
-        """Size and hash of an entry that is there now."""
+        """Fetch an entry; return its size and hash, or the error that it failed with."""
         try:
             whole = self._is_content(entry.uri) or entry.uri == FILE
             fetched = _bounded(connected, entry, largest) if whole else _beginning(connected, entry)
@@ -301,16 +300,16 @@ class Landing:
             told = f"cannot be kept in {self.root} ({error.strerror}); free space there"
             raise SourceError(f"source {self._source.name!r}: {entry.uri} {told}", "disk") from None
 
-    # ------------------------------------------------------------ what was brought
+    # ------------------------------------------------------------ the fetched source
 
     @contextmanager
     def brought(self) -> Iterator[Brought]:
-        """What the last complete listing said."""
+        """Open the result of the last complete listing."""
         with closing(self._opened()) as database:
             yield Brought(database, self._source.name, self.root)
 
     def settle(self) -> None:
-        """Removes the files of what is listed no more, or no longer taken."""
+        """Remove the files of entries that are no longer listed, or no longer taken."""
         if not self.root.is_dir():
             return
         with self.alone(), closing(self._opened()) as database:
@@ -323,19 +322,19 @@ class Landing:
         self.files.sweep()
 
     def remove(self) -> None:
-        """All that the state has of the source."""
+        """Remove everything that the state has of the source."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.files.sweep()
 
 
 class Brought:
-    """What a source holds by its last complete listing, and what is there of it."""
+    """The last complete listing of a source, and what was fetched of it."""
 
     def __init__(self, database: sqlite3.Connection, name: str, root: Path) -> None:
         self._database, self._name, self.root = database, name, root
 
     def names(self, elsewhere: Elsewhere = OWN) -> Iterator[str | Skipped]:
-        """Every entry, as `walk` of a folder gives files; of a place that lies `elsewhere` its name alone."""
+        """Yield every entry, as `walk` does for a folder. A place in `elsewhere` is yielded once, by its name."""
         met = set[str]()
         for (uri,) in self._database.execute(_sql("listed")):
             if (root := elsewhere.root(uri)) is not None:
@@ -347,7 +346,7 @@ class Brought:
             yield Skipped(self._name, uri, "name", problem) if problem else uri
 
     def content(self, uri: str) -> tuple[int, str]:
-        """Size and hash. Raises DocumentError where it is not there as it is listed."""
+        """Return size and hash. Raise DocumentError if the entry could not be fetched, or was not."""
         problem = self._database.execute(_sql("problem"), (uri,)).fetchone()
         if problem:
             code, message = problem
@@ -380,10 +379,10 @@ def _over(entry: Entry, largest: int | None) -> bool:
 
 
 def _bounded(connected: Source, entry: Entry, largest: int | None) -> Generator[bytes]:
-    """The bytes of an entry. Raises DocumentError `limit_exceeded` before more is read than the limit."""
+    """Yield the bytes of an entry. Raise DocumentError `limit_exceeded` before more is read than the limit."""
     require_size(entry.uri, entry.size or 0, largest)
     size = 0
-    with closing(connected.read(entry)) as reading:  # what is asked for no more must not wait for the collector
+    with closing(connected.read(entry)) as reading:  # closed at once, not when the collector finds it
         for piece in reading:
             size += len(piece)
             require_size(entry.uri, size, largest)
@@ -391,7 +390,8 @@ def _bounded(connected: Source, entry: Entry, largest: int | None) -> Generator[
 
 
 def _beginning(connected: Source, entry: Entry) -> Generator[bytes]:
-    """The bytes of an entry, as many as a side-car may have, and one by which it is seen to have more."""
+    """Yield the beginning of an entry: the bytes that a side-car may have, and one more to show that it is too
+    large."""
     left = LARGEST_SIDE_CAR + 1
     with closing(connected.read(entry)) as reading:
         for piece in reading:

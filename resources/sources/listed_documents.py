@@ -1,4 +1,4 @@
-"""The documents of a listing, on disk, and handed out by ranges of ids: a run has as many in memory as a shard."""
+"""The documents of a listing, kept on disk and read by ranges of ids, so that memory holds only one shard of them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ NAMED = ("doc_id", "source", "content_hash")
 
 
 class DocumentsByShard(Protocol):
-    """Documents of a listing, wherever they are."""
+    """The documents of a listing, wherever they are kept."""
 
     def shard(self, shard: int, shards: int) -> pa.Table:
-        """Those of one of `shards` shards, as rows of RawDocument, in order of their ids."""
+        """Return the documents of one of `shards` shards, as rows of RawDocument, in order of their ids."""
 
     def sources(self) -> Collection[str]:
-        """Those that they are of."""
+        """Return the names of their sources."""
 
 
 class ListedDocuments:
-    """What is listed of a source, in whatever order it is met, and who may find what could not be read."""
+    """The listed documents of a source, added in any order, and the groups of documents that could not be read."""
 
     def __init__(self, documents: Iterable[RawDocument] = ()) -> None:
         self._scratch, self._waiting = Scratch("listed"), list[tuple[Any, ...]]()
@@ -50,12 +50,12 @@ class ListedDocuments:
             self._settle()
 
     def restrict(self, doc_id: str, groups: Sequence[str] | None) -> None:
-        """Who may find a document that is not listed, as far as it says so."""
+        """Keep the groups of a document that is not listed, if it names any."""
         if groups:
             self._settle().write("restrict", [(doc_id, _dumped(tuple(groups)))])
 
     def drop(self, doc_ids: Iterable[str]) -> None:
-        """Lists these no more; who may find them stays known."""
+        """Remove documents from the listing; their groups stay known."""
         self._settle().write("unlist", ((doc_id,) for doc_id in doc_ids))
 
     def _settle(self) -> Scratch:
@@ -64,13 +64,13 @@ class ListedDocuments:
             self._waiting = []
         return self._scratch
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ reading
 
     def __len__(self) -> int:
         return int(self._settle().run("count_listed")[0][0])
 
     def __iter__(self) -> Iterator[RawDocument]:
-        """By source and uri."""
+        """Yield the documents ordered by source and uri."""
         for row in self._settle().each("listed_by_place"):
             own, of_source, metadata = row[-3:]
             values: list[Any] = [*row[:-3], _tuple(own), _tuple(of_source), json.loads(metadata)]
@@ -80,7 +80,7 @@ class ListedDocuments:
         return self._sources
 
     def groups_of(self, doc_id: str) -> tuple[str, ...] | None:
-        """Of a document that may be listed or not; None where nothing is known of it."""
+        """Return the groups of a document, listed or not; None if nothing is known of it."""
         found = self._settle().run("groups", doc_id)
         return _tuple(found[0][0]) if found else None
 
@@ -89,7 +89,7 @@ class ListedDocuments:
         return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
 
     def names(self, shard: int, shards: int) -> pa.Table:
-        """Columns NAMED of the same."""
+        """Return the columns NAMED of a shard's documents."""
         import pyarrow as pa
 
         rows = self._settle().run("names_between", first_id(shard, shards), first_id(shard + 1, shards))
@@ -99,7 +99,7 @@ class ListedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class AllListed:
-    """Documents of several sources."""
+    """The documents of several sources."""
 
     parts: Sequence[ListedDocuments] = ()
 
@@ -118,19 +118,19 @@ class AllListed:
             part.drop(doc_ids)
 
     def get(self, doc_id: str) -> tuple[str, ...] | None:
-        """The groups that a document says it is for; None where nothing is known of them."""
+        """Return the groups that a document names; None if it names none, as far as is known."""
         return next((groups for part in self.parts if (groups := part.groups_of(doc_id))), None)
 
     def shard(self, shard: int, shards: int) -> pa.Table:
         return _in_order([part.shard(shard, shards) for part in self.parts] or [_as_table({})])
 
     def names(self, shard: int, shards: int) -> pa.Table:
-        """Columns NAMED of the same."""
+        """Return the columns NAMED of a shard's documents."""
         return _in_order([part.names(shard, shards) for part in self.parts] or [_as_table({}).select(NAMED)])
 
 
 class OfShards:
-    """Of documents those of some of `count` shards."""
+    """The documents of some of `count` shards."""
 
     def __init__(self, documents: AllListed, shards: Collection[int], count: int) -> None:
         self._documents, self._shards, self._count = documents, shards, count

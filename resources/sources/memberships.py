@@ -1,6 +1,6 @@
-"""Who is behind the principals of a source, as the source says: pairs of a principal and a group of askers.
+"""The memberships that a source reports: pairs of a principal of the source and a group of askers.
 
-They are read whole or not at all. What cannot be read leaves those that were read before, until these are too old.
+They are read completely or not at all. If they cannot be read, those read before hold until they are too old.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from resources.connectors.source import Source, TellsMemberships
 from resources.sources.files import SourceFolder
 
 LARGEST = 32 << 20
-"""Bytes of a file of memberships, and of the names that a query gives."""
+"""Bytes of a file of memberships, or characters of the names from a query, beyond which it is refused: all are in
+memory."""
 LONGEST = 2_000
-"""Bytes of one pair, which an index must hold."""
+"""Bytes of one pair, which a database index must be able to hold."""
 FILE = "_memberships.csv"
-"""At the root of a source. Nowhere is it a document: it names people."""
+"""Name of the file of memberships at the root of a source. It is never a document, since it names people."""
 QUERY = "memberships"
-"""Stands for the file where a query tells them."""
+"""Name that failures give in place of the file's if a query reports the memberships."""
 _COLUMNS = ["principal", "group"]
 
 Pairs = frozenset[tuple[str, str]]
@@ -32,8 +33,8 @@ Pairs = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a source says: all pairs, or None where it cannot be read, for a `problem`. A file that is gone is one too:
-    nobody is behind a principal then."""
+    """The answer of a source: all pairs, or None if they cannot be read, with the `problem`. A missing file is a
+    problem too, and has no pairs: no principal has members then."""
 
     pairs: Pairs | None
     problem: str = ""
@@ -50,12 +51,12 @@ def unread(problem: object) -> Told:
 
 
 def is_file(uri: str) -> bool:
-    """Whether it is one of memberships by its name, also where none is looked for."""
+    """Say whether a uri has the name of a file of memberships, even in a folder where it is not read."""
     return uri.rpartition("/")[2].casefold() == FILE
 
 
 def in_folder(folder: SourceFolder) -> Told:
-    """What the file says, in the folder that a source is, or was brought to."""
+    """Return what the file says in the folder that a source is, or was fetched to."""
     try:
         with folder.opened(folder.resolved(FILE)) as stream:
             content = stream.read(LARGEST + 1)
@@ -69,7 +70,7 @@ def in_folder(folder: SourceFolder) -> Told:
 
 
 def fetched(connected: Source) -> Told:
-    """What the file says of a source that is no folder, of which nothing else is read. Raises SourceError."""
+    """Return what the file of a source that is no folder says; nothing else is read. Raise SourceError."""
     entry = next((entry for page in connected.entries() for entry in page if entry.uri == FILE), None)
     if entry is None:
         return GONE
@@ -86,7 +87,7 @@ def fetched(connected: Source) -> Told:
 
 
 def asked(connected: Source) -> Told | None:
-    """What a source says itself that knows memberships beside its entries; None where it does not."""
+    """Return what a source reports that knows memberships itself, not from a file; None if it does not."""
     rows = connected.memberships() if isinstance(connected, TellsMemberships) else None
     if rows is None:
         return None
@@ -107,7 +108,7 @@ def _bounded(rows: Iterable[tuple[str | None, str | None]]) -> Pairs:
 
 
 def parsed(content: bytes) -> Pairs:
-    """The pairs of a CSV file with the columns `principal` and `group`. Raises ValueError naming the line."""
+    """Return the pairs of a CSV file with the columns `principal` and `group`. Raise ValueError naming the line."""
     if len(content) > LARGEST:
         raise ValueError(f"{FILE} is over {LARGEST >> 20} MB")
     try:
@@ -115,7 +116,7 @@ def parsed(content: bytes) -> Pairs:
     except UnicodeDecodeError as error:
         raise ValueError(f"{FILE} is not UTF-8 (byte {error.start})") from None
     if not text.endswith("\n"):
-        # The last name of a file that was cut off may be the beginning of another's.
+        # The last name of a truncated file may be the beginning of another name.
         raise ValueError(f"{FILE} does not end with a line end, so it may be cut off")
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:

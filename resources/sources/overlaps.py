@@ -1,11 +1,11 @@
-"""Which source a file belongs to that lies within two of them: the source whose root is nearest to it.
+"""The owner of a file that lies within two sources: the source whose root is nearest to it.
 
-A root within another root is left out of the outer source, which names it as skipped. No file is found by two roads, so
+A root within another root is left out of the outer source, which names it as skipped. No file is found in two ways, so
 a source that everyone may read cannot open what a source within it restricts. Two sources with the same root are
-refused, and so is a source within a restricted one when nothing says who may find its documents. Nobody finds the
-documents in question until that is mended.
+refused, and so is a source within a restricted one if nothing says who may find its documents. Nobody finds the
+documents in question until the settings are corrected.
 
-Copies and hard links are files of their own: each is found by whoever may find the source that it lies in.
+Copies and hard links are separate files: each is open to everyone who may find the source that it lies in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors.locations import FILES, Location, folded, location_of
 
 Identity = tuple[int, int]
-"""Device and number of a folder, which are the same under all its names."""
+"""Device and inode number of a folder, which are the same under all its names."""
 STATE = "the state folder"
 STORE = "the store of the tables and of all raw files"
 
@@ -29,7 +29,7 @@ STORE = "the store of the tables and of all raw files"
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """The places within one source that are not its own, each with the reason: by name within the source, and folders
-    also by identity, for mounts and names in another case."""
+    also by identity, since mounts and another letter case give a folder other names."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     folders: Mapping[Identity, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Elsewhere:
         """Return the name of the place that a file or folder lies in; None if it is the source's own."""
         if not self.names:
             return None
-        # A page of a site may carry a query behind its name, and be within a folder of that name.
+        # The address of a web page may have a query after its name, and the page still lies in a folder of that name.
         forms = {uri, uri.replace("?", "/")} if self.folded else {uri}
         for form in forms:
             parts = (folded(form) if self.folded else form).split("/")
@@ -54,12 +54,12 @@ class Elsewhere:
         return None if root is None else self.names[root]
 
     def and_also(self, names: Mapping[str, str]) -> Elsewhere:
-        """Return these places and some that a walk has met."""
+        """Return these places and others that a walk has met."""
         return Elsewhere({**self.names, **names}, self.folders, self.folded) if names else self
 
 
 OWN = Elsewhere()
-"""A source of which nothing belongs to others."""
+"""The places of a source in which nothing belongs to others."""
 
 
 def _reason(owner: str) -> str:
@@ -69,7 +69,7 @@ def _reason(owner: str) -> str:
 
 
 def freer(one: SourceSettings, other: SourceSettings) -> bool:
-    """Return whether somebody may find documents of one source and none of the other."""
+    """Return whether somebody may find documents of `one` but not of `other`."""
     return bool(other.groups) and not (one.groups and set(one.groups) <= set(other.groups))
 
 
@@ -83,13 +83,13 @@ def _named(source: SourceSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A source, or what no source may take, with its location and with the folders that it lies in."""
+    """A source, or a place that no source may take, with its location and the folders above it."""
 
     owner: str
     location: Location
     source: SourceSettings | None = None
     above: tuple[tuple[Identity, str], ...] = ()
-    """Itself and the folders above it: identity, and the name of the place from there."""
+    """The place itself and the folders above it: each one's identity, and the name of the place from there."""
 
     @classmethod
     def of(cls, owner: str, location: Location, source: SourceSettings | None = None) -> _Place:
@@ -105,7 +105,7 @@ class _Place:
         return self.location.same(other.location) or (alike and self.location.version == other.location.version)
 
     def name_of(self, other: _Place) -> str | None:
-        """Return the name that a place within this one has in it; None if it is not within it."""
+        """Return the name within this place of another place; None if it is not within it."""
         name = self.location.name_of(other.location)
         if name is None and self.identity is not None:
             return next((name for identity, name in other.above if name and identity == self.identity), None)
@@ -117,21 +117,21 @@ def _above(folder: Path) -> Iterator[tuple[Identity, str]]:
         try:
             state = os.stat(place)
         except OSError:
-            continue  # it is not there now, or not to be reached
+            continue  # it does not exist now, or cannot be reached
         name = str(folder.relative_to(place))
         yield (state.st_dev, state.st_ino), "" if name == "." else name
 
 
 class Overlaps:
-    """What sources have in common. `said` names those whose settings say who may find them. Nothing in the `kept`
-    places, by what they are called, is a document."""
+    """The overlaps of sources. `said` names the sources whose settings name groups. Nothing in the `kept` places, which
+    have their names as keys, is a document."""
 
     def __init__(self, sources: Sequence[SourceSettings], said: Collection[str], kept: Mapping[str, Location]) -> None:
         places = [_Place.of(f"source {source.name!r}", location_of(source), source) for source in sources]
         self.problems: list[str] = []
-        """Why no run is begun, each with what to do."""
+        """Problems that stop a run from beginning, each with its remedy."""
         self.closed: dict[str, str] = {}
-        """Sources whose documents nobody may find until that is mended, and why."""
+        """Sources whose documents nobody may find until the problem is solved, with the reason."""
         self.inner: set[str] = set()
         """Sources that lie within another one."""
         self._places, self._said = places, said
@@ -143,16 +143,16 @@ class Overlaps:
         self._part([_Place.of(owner, location) for owner, location in kept.items()])
 
     def of(self, source: SourceSettings) -> Elsewhere:
-        """Return what of a source belongs to others."""
+        """Return the places of a source that belong to others."""
         return self._elsewhere.get((source.name, source.path), OWN)
 
     @property
     def names(self) -> set[str]:
-        """The names of sources of which something belongs to others."""
+        """The names of sources in which something belongs to others."""
         return {name for name, _ in self._elsewhere}
 
     def of_name(self, name: str) -> Elsewhere:
-        """Return what belongs to others of a source, wherever it was."""
+        """Return the places of a source that belong to others, at any place where the source is or was."""
         found = [each for (own, _), each in self._elsewhere.items() if own == name]
         names = {key: why for each in found for key, why in each.names.items()}
         return Elsewhere(names, folded=any(each.folded for each in found))
@@ -163,7 +163,8 @@ class Overlaps:
             raise SourceError("; ".join(self.problems), "overlap")
 
     def opened_without(self, name: str) -> str | None:
-        """Return why a source may not be forgotten: another one would take its files, and show them to others."""
+        """Return why a source may not be forgotten: another one would take its files, and show them to other askers.
+        Return None if it may."""
         for removed in (place for place in self._places if place.source and place.source.name == name):
             for outer in self._places:
                 assert removed.source and outer.source
@@ -233,7 +234,8 @@ class Overlaps:
 
 
 def _left_out(within: str, exclude: Sequence[str]) -> bool:
-    """Return whether patterns leave out all that is in a folder, as far as they say it plainly."""
+    """Return whether patterns leave out everything in a folder. Only plain patterns such as `folder/**` are
+    recognized."""
     parts = within.split("/") if within else []
     above = ["", *("/".join(parts[: depth + 1]) + "/" for depth in range(len(parts)))]
     return any(f"{folder}{ending}" in exclude for folder in above for ending in ("**", "**/*"))

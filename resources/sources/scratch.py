@@ -1,4 +1,4 @@
-"""What a run notes of all documents and would not hold in memory: private databases on disk, each gone with the process
+"""Temporary tables on disk for notes on all documents, which would not fit in memory. Each disappears with the process
 that opened it."""
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from pipelines.errors import SourceError
 from resources.postgres.statements import statements
 
 AT_ONCE = 1000
-"""Rows that are written together."""
+"""Rows written in one statement, which bounds the memory for them."""
 
 
 class Scratch:
-    """Tables of sql/queries/scratch.sql, which has all that is asked of them. SQLite keeps them in a file without a
-    name in the folder of temporary files, of which two megabytes are in memory.
+    """Tables of sql/queries/scratch.sql, which has all statements on them. SQLite keeps them in a file without a name
+    in the folder of temporary files, with two megabytes in memory.
 
-    All raise SourceError `disk` where that folder has no room."""
+    All methods raise SourceError `disk` if that folder has no room."""
 
     def __init__(self, *tables: str) -> None:
         with _room():
@@ -35,18 +35,18 @@ class Scratch:
             return self._database.execute(_sql(name), values).fetchall()
 
     def each(self, name: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """The same, a row at a time; nothing may be written until the last is taken."""
+        """Yield the rows of a statement one at a time. Write nothing until the last is taken."""
         with _room():
             yield from self._database.execute(_sql(name), values)
 
     def write(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
         for window in windows(rows):
-            with _room():  # what the rows are read from may fail for reasons of its own
+            with _room():  # only this: reading the rows may fail for other reasons
                 self._database.executemany(_sql(name), window)
 
 
 class TextSet:
-    """Texts, each once."""
+    """A set of texts on disk."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._scratch = Scratch("texts")
@@ -59,7 +59,7 @@ class TextSet:
         return bool(self._scratch.run("text", text))
 
     def __iter__(self) -> Iterator[str]:
-        """In order of their code points."""
+        """Return the texts in order of their code points."""
         return (text for (text,) in self._scratch.each("sorted_texts"))
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class TextSet:
 
 
 def windows(rows: Iterable[Any], size: int = AT_ONCE) -> Iterator[list[Any]]:
-    """Rows some at a time."""
+    """Return the rows in lists of at most `size`."""
     left = iter(rows)
     return iter(lambda: list(islice(left, size)), [])
 

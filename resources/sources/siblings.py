@@ -1,11 +1,11 @@
 """Files beside documents that may be meant as side-cars, and side-cars whose file is gone or has another name.
 
-A sibling lies in the folder of a document. Its name continues the document's name, with or without the ending, after
-a sign that is no letter or digit. Names are compared in any case and form of Unicode, without signs before them, so
+A sibling lies in the folder of a document. Its name continues the document's name, with or without the ending, after a
+sign that is no letter or digit. Names are compared in any case and form of Unicode, without signs before them, so
 `.pay.md.meta.yaml` is a sibling of `pay.md`.
 
-Nobody can know which file an orphaned side-car was to restrict. Every run names it, and a file without a side-car
-that may be the one meant is withheld. The contents of all sources at the last listing are read only for this.
+Nobody can know which file an orphaned side-car was to restrict. Every run names it, and a file without a side-car that
+may be the one meant is withheld. The contents of all sources at the last listing are read only for this.
 """
 
 from __future__ import annotations
@@ -30,18 +30,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# ---------------------------------------------------------------- siblings
+# ---------------------------------------------------------------- siblings, by their names
 #
-# Files beside documents that may be meant as side-cars: told by their names here; what they say is asked elsewhere.
-#
-# A sibling lies in the folder of a document, and its name continues the document's name, or its name without the
-# ending, with a sign that is no letter or digit. No parser takes it; or one does, and it continues a whole name, as
-# `pay.md.meta.txt` does. Names are compared as people read them: in any case and form of Unicode, without signs before
-# them, so that `.pay.md.meta.yaml` is a sibling too.
+# A file that a parser takes is a sibling only if it continues a whole name, as `pay.md.meta.txt` does. The content of
+# siblings is read in resources/sources/folder.py.
 
 
 class Names(Protocol):
-    """The names that a source holds, in whatever order; as many as there are files."""
+    """The names that a source holds, in any order; there may be as many as files."""
 
     def __contains__(self, name: object) -> bool: ...
 
@@ -49,11 +45,11 @@ class Names(Protocol):
 
 
 class Meant(NamedTuple):
-    """What a sibling may be meant for: documents that are there, by their keys, and one that is not."""
+    """The documents that a sibling may be meant for: those that exist, by their keys, and one that does not."""
 
     keys: list[str]
     whole: bool
-    """Whether it continues the whole name of a document."""
+    """True if it continues the whole name of a document."""
     missing: str = ""
 
 
@@ -61,10 +57,10 @@ NOTHING_MEANT = Meant([], False)
 
 
 class Siblings:
-    """The siblings among the names of a source; none where strangers choose its names.
+    """The siblings among the names of a source; empty if strangers choose its names.
 
     `lost` are names of documents that are gone and had siblings. Names are looked up in sets on disk and never compared
-    with each other, so that the time grows with the names alone."""
+    with each other, so that the time grows only with the number of names."""
 
     def __init__(self, source: SourceSettings, names: Names, lost: Iterable[str] = ()) -> None:
         self._source, self._names = source, names
@@ -78,7 +74,7 @@ class Siblings:
         return bool(meant.keys or meant.missing)
 
     def meant(self, name: str) -> Meant:
-        """Return what a file may be meant for by its name. Where that continues a whole name, no other is meant."""
+        """Return what a file may be meant for, by its name. If it continues a whole name, it is meant for no other."""
         if name not in self._candidates:
             return NOTHING_MEANT
         prefixes = list(_prefixes(name))
@@ -89,8 +85,8 @@ class Siblings:
         return Meant(keys, bool(whole), self._missing(name, prefixes) if own or not keys else "")
 
     def _missing(self, name: str, prefixes: Iterable[str]) -> str:
-        """Return the document that is not there and whose name is continued: by a side-car, by what continues the name
-        of a kind of document, or of one that is known to be gone."""
+        """Return the missing document whose name is continued: by a side-car, by a name that continues one with a
+        document's ending, or by one that continues a name known to be gone."""
         if name.endswith(SIDE_CAR) and not hidden(name):
             found = name.removesuffix(SIDE_CAR)
             return found if taken(found, self._source) or not _is_parsed(found) else ""
@@ -108,8 +104,8 @@ class Siblings:
         return TextSet(key for uri in self._names if self._is_document(uri) for key in keys_of(uri))
 
     def _is_candidate(self, uri: str) -> bool:
-        """Return whether a file may be a sibling. A side-car of a file is none, and one that is described is a document
-        of its own."""
+        """Return whether a file may be a sibling. A side-car of an existing file is not a sibling, and a file with a
+        side-car is itself a document."""
         if is_file(uri) or uri.endswith(ELEMENTS_SUFFIX):
             return False
         if uri.endswith(SIDE_CAR):
@@ -123,7 +119,7 @@ class Siblings:
 
 
 def keys_of(uri: str) -> tuple[str, str]:
-    """Return what a document is known by to its siblings: its name, and its name without the ending."""
+    """Return the keys that siblings know a document by: its name, and its name without the ending."""
     name = PurePosixPath(uri).name
     return _key(uri, _sibling_folded(name)), _key(uri, _sibling_folded(PurePosixPath(name).stem), stem=True)
 
@@ -137,13 +133,14 @@ def _is_parsed(uri: str) -> bool:
 
 
 def _prefixes(uri: str) -> Iterator[str]:
-    """Yield what a name continues with a sign that is no letter or digit, the longest first."""
+    """Return what a name continues with a sign that is no letter or digit, the longest first."""
     name = _sibling_folded(uri.rpartition("/")[2])
     return (name[:at] for at in range(len(name) - 1, 0, -1) if _is_sign(name[at]))
 
 
 def _inner_name(uri: str) -> str:
-    """Return the longest beginning of a name that is the name of a kind of document, "" where there is none."""
+    """Return the longest beginning of a name that is a document's name by its ending; "" if it has no such
+    beginning."""
     folder, slash, name = uri.rpartition("/")
     begin = next((at for at, char in enumerate(name) if not _is_sign(char)), 0)
     for dot in range(len(name) - 1, begin, -1):
@@ -155,12 +152,12 @@ def _inner_name(uri: str) -> str:
 
 
 def _is_sign(char: str) -> bool:
-    """Return whether a character is no letter or digit; marks that stand on a letter belong to it."""
+    """Return whether a character is no letter or digit. Marks on a letter belong to the letter."""
     return not char.isalnum() and not unicodedata.category(char).startswith("M")
 
 
 def _sibling_folded(name: str) -> str:
-    """Return a name as people read it: `_` and `.` before it say nothing, nor do capital letters."""
+    """Return a name as people read it: without capital letters, and without `_` and `.` before it."""
     plain = name.lower() if name.isascii() else _plain(name)
     begin = next((at for at, char in enumerate(plain) if not _is_sign(char)), 0)
     return plain[begin:]
@@ -171,37 +168,35 @@ def _plain(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 
 
-# ---------------------------------------------------------------- orphans
+# ---------------------------------------------------------------- orphans, whose file is gone or renamed
 #
-# What stands beside a file that is not there any more, or has another name: it may have restricted the file.
-#
-# Nobody can tell what a side-car without its file was to restrict, so it is named by every run; and a file without a
-# side-car that may be the one meant is withheld. A structural map of a file that is gone is no document.
+# A structural map of a file that is gone is no document.
 
 
 class Contents(Protocol):
-    """Contents of files by their uri."""
+    """The content hashes of files by uri."""
 
     def get(self, uri: str) -> str | None:
-        """None where nothing is known of it."""
+        """Return the content hash of a file; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What is known of a source: contents of its files as they were last listed, by uri, of those that are gone too
-    while a side-car is left of them; which named groups of their own; and what was withheld."""
+    """Earlier knowledge of a source: content hashes of its files at the last listing, by uri, including files that are
+    gone while a side-car of theirs is left; the files that named groups of their own; and the files that were
+    withheld."""
 
     contents: Contents | Mapping[str, str] = field(default_factory=dict)
     restricted: Container[str] = ()
     withheld: Container[str] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
-    """Of the contents those of files that are gone, or are withheld for what lies beside them."""
+    """The contents of files that are gone, or are withheld because of a file beside them."""
 
 
 @dataclass
 class Orphans:
-    """Side-cars of no file, and siblings of one that is not there, each with its name; and of those that restrict, by
-    what their file may be known: its name, its content, its folder and kind."""
+    """Side-cars without a file, and siblings of a missing one, each with the name of the file. If they restrict it,
+    also the marks by which the file may be known: its name, its content, its folder and kind."""
 
     before: Before
     side_cars: dict[str, str] = field(default_factory=dict)
@@ -211,7 +206,7 @@ class Orphans:
     places: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def restricts(self, side_car: str) -> None:
-        """Withholds what may be the file of a side-car."""
+        """Withhold every file that may be the one a side-car restricts."""
         name = self.side_cars[side_car]
         self.names[_case_folded(name)] = side_car
         self.bases[_case_folded(Path(name).name)] = side_car
@@ -220,8 +215,9 @@ class Orphans:
             self.places[_place(name)] = side_car
 
     def doubt(self, uri: str, content: str) -> str | None:
-        """Why a file without a side-car may be one that is restricted: its name is nearly that of the side-car, or
-        the same in another folder; it is the file that is gone, or a new one in its place; it was withheld before."""
+        """Return why a file without a side-car may be a restricted one; None if it is not. Reasons: its name is nearly
+        the name in the side-car, or the same name in another folder; its content is the missing file's; it is new in
+        that file's place; it was withheld before."""
         if not self.names:
             return None
         side_car = self.names.get(_case_folded(uri)) or self.names.get(_case_folded(str(Path(uri).with_suffix(""))))
@@ -241,8 +237,8 @@ class Orphans:
 
 
 def orphan_maps(present: Names, files: Names) -> Mapping[str, str]:
-    """Maps whose names say that they are of a file, which is not there; those with a side-car of their own are
-    documents."""
+    """Return the maps that belong, by their names, to a file that does not exist. A map with a side-car of its own is a
+    document, and is left out."""
     return dict(_orphan_maps(present, files))
 
 
@@ -263,27 +259,26 @@ def _case_folded(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-# ---------------------------------------------------------------- known contents
-#
-# What the files of all sources held when they were listed last; read only where somebody asks.
+# ---------------------------------------------------------------- contents at the last listing
 
 
 KNOWN = ("doc_id", "source", "content_hash", "groups")
-"""Columns of what is known of a document."""
+"""Columns that are read of a listed document."""
 
 
 class KnownContents:
-    """`read` gives all that were listed, some at a time, with columns KNOWN."""
+    """Contents of all sources at the last listing, read on first use. `read` yields tables with the columns KNOWN."""
 
     def __init__(self, read: Callable[[], Iterable[pa.Table]]) -> None:
         self._read = read
 
     def of(self, source: str, lost: Mapping[str, str]) -> ContentsOf:
-        """Those of a source; `lost` are of files that are gone, where a side-car is left of them."""
+        """Return the contents of a source; `lost` are contents of files that are gone while a side-car of theirs is
+        left."""
         return ContentsOf(self, source, lost)
 
     def one(self, doc_id: str) -> tuple[str, bool] | None:
-        """What a document held, and whether it named groups of its own."""
+        """Return the content hash of a document, and whether it named groups of its own; None if it was not listed."""
         found = self._noted.run("content", doc_id)
         return (found[0][0], bool(found[0][1])) if found else None
 
@@ -302,7 +297,7 @@ def _rows(read: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ContentsOf:
-    """Contents of a source's files by uri."""
+    """The contents of a source's files by uri."""
 
     known: KnownContents
     source: str
@@ -314,7 +309,7 @@ class ContentsOf:
 
     @property
     def restricted(self) -> Container[str]:
-        """Files that named groups of their own."""
+        """The files that named groups of their own."""
         return _Restricted(self)
 
 

@@ -1,4 +1,5 @@
-"""What `NAME.meta.yaml` says of the file NAME beside it, and whether another file may be meant to restrict that."""
+"""The meaning of `NAME.meta.yaml` for the file NAME beside it, and the test whether another file is meant to restrict
+NAME."""
 
 from __future__ import annotations
 
@@ -27,20 +28,20 @@ from resources.parsers.text.source_text import decode_plainly
 
 SIDE_CAR = ".meta.yaml"
 LARGEST_SIDE_CAR = 1 << 16
-"""Bytes that are read of a file beside a document, whatever its size."""
+"""Bytes that are read of a file beside a document, whatever its size, which bounds memory."""
 RESTRICTING = (GROUPS, PRINCIPALS)
 _OWN_KEYS = ("title", "effective_date", "version", *RESTRICTING, "metadata")
 _WITHIN = ("document", "metadata", "<<")
-"""Keys below which groups are looked for too: a structural map and a side-car have them."""
+"""Keys below which groups are looked for too, since a structural map and a side-car have them."""
 _KEYS = re.compile(r"((?<![^\W_])[^\W\d_][\w.\-]{0,60}+)(?:[\"'`]|\s{0,9}+(?:[:=>\]：＝]|\Z))|(\\[uUx])")
 _TOKEN = re.compile(r"\"((?:[^\"\\]|\\.)*+)\"?|([\w.\-]++)|([\[{])|([\]}])|([:=,])", re.DOTALL)
 
 
 def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
-    """The values of a side-car; `groups`, the principals of its source among them, is None where it names none.
+    """Return the values of a side-car. `groups` includes the principals of its source; it is null if neither is named.
 
-    Raises ValueError naming the file and what is wrong with it: a side-car that cannot be understood may restrict its
-    document, so the document is not taken without it."""
+    Raise ValueError naming the file and its fault. A side-car that cannot be understood may restrict its document, so
+    the document is not taken without it."""
     values = _mapping(name, content)
     wrong = list(misnamed(values, RESTRICTING))
     if other := [key for key in wrong if key not in RESTRICTING]:
@@ -50,7 +51,7 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
     unknown = [str(key) for key in values if key not in _OWN_KEYS]
     if unknown:
         raise ValueError(f"{name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")
-    # Nothing but plain values is shown or joined: a few anchors in lists of lists are gigabytes as text.
+    # Only plain values are shown or joined: a few anchors in lists of lists would be gigabytes as text.
     given = {key: values[key] for key in ("title", "effective_date", "version") if values.get(key)}
     if deep := [key for key, value in given.items() if not isinstance(value, str)]:
         raise ValueError(f"{name}: {deep[0]} must be one value, not a list or mapping")
@@ -62,11 +63,11 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
 
 
 def may_restrict(content: bytes, media_type: str | None = None) -> bool:
-    """Return whether a file beside a document names groups or principals, in whatever format.
+    """Return whether a file beside a document names groups or principals, in any format.
 
-    `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR where there is more. A file that is a
-    mapping is asked for its own keys, and any other for lines that look like keys; what has a media type may be a
-    document as well, and is asked for those at its head."""
+    `content` is the beginning of the file, one byte longer than LARGEST_SIDE_CAR if there is more. In a mapping, the
+    keys are looked at; in any other file, lines that look like keys. A file with a media type may be a document as
+    well, so its head is looked at too."""
     text = decode_plainly(content[:LARGEST_SIDE_CAR])
     if not any(found[1] or means_groups(found[0]) for found in _KEYS.findall(text)):
         return False
@@ -85,7 +86,7 @@ def may_restrict(content: bytes, media_type: str | None = None) -> bool:
 
 
 def _values(text: str) -> Any:
-    """Return what JSON or YAML is, None where it is neither."""
+    """Return the value of a JSON or YAML text, None if it is neither."""
     import yaml
 
     try:
@@ -99,7 +100,7 @@ def _values(text: str) -> Any:
 
 
 def _keys_of_json(text: str) -> Iterator[str]:
-    """Yield the keys of an object that is damaged or cut off, and of the objects in it where a map has its groups."""
+    """Yield the keys of an object that is damaged or cut off, and of those objects in it that may hold groups."""
     if not text.lstrip().startswith("{"):
         return
     depth, name, within = 0, "", [""]
@@ -134,7 +135,8 @@ def _mapping(name: str, content: bytes) -> dict[Any, Any]:
 
 
 def _groups(name: str, values: dict[Any, Any], source: str) -> tuple[str, ...] | None:
-    """Each that is named finds the document: it need not be of a group and a principal as well."""
+    """Return the groups and principals named, or None. Each of them may find the document: an asker needs only one of
+    them."""
     if not any(key in values for key in RESTRICTING):
         return None
     try:

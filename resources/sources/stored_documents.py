@@ -1,7 +1,7 @@
-"""Files of documents in an object store, where many machines work on them: each content once, under its hash.
+"""Files of documents in an object store, where many machines read them: each content once, under its hash.
 
-A listing copies what it takes before it is committed, so that every document it names can be read by whoever has the
-store, whatever becomes of its source. Who may read a document is decided where it is asked for, as of any other.
+A listing copies the files before it is committed. Every machine with the store can then read each listed document, even
+if its source is gone. The store does not check who may read a document; that is checked where it is requested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BELOW = "raw/"
 OWN_NAME = re.compile(rf"[0-9a-f]{{32}}({re.escape(ELEMENTS_SUFFIX)})?(\.[0-9a-f]+\.partial)?")
-"""The names that pincite gives to raw files, and to half-written ones. Other objects beside them are not its."""
+"""Names that pincite gives to raw files and to half-written ones. It does not touch other objects beside them."""
 _PIECE = 1 << 20
 _TRIES = 10
 _IN_A_PAGE = 1000
@@ -37,7 +37,7 @@ Tell = Callable[[int, int], None]
 
 
 class Documents(Protocol):
-    """Some, as many as there may be."""
+    """A collection of documents that may be too large for memory."""
 
     def __len__(self) -> int: ...
 
@@ -45,7 +45,7 @@ class Documents(Protocol):
 
 
 class Known(Protocol):
-    """Contents, as many as there may be."""
+    """A collection of content hashes that may be too large for memory."""
 
     def __len__(self) -> int: ...
 
@@ -53,18 +53,19 @@ class Known(Protocol):
 
 
 def names_of(content_hash: str, mapped: bool) -> tuple[str, ...]:
-    """Of a document's objects below `raw/`, in the order of `files_of`: its map, where it has one, and its file."""
+    """Return the names of a document's objects below `raw/`, in the order of `files_of`: its map, if it has one, and
+    its file."""
     return (f"{content_hash}{ELEMENTS_SUFFIX}", content_hash) if mapped else (content_hash,)
 
 
 def _files(raw: RawDocument) -> list[tuple[Path, str]]:
-    """The files of a document, and their names in the store."""
+    """Return the files of a document, with their names in the store."""
     files = files_of(Path(raw.uri), raw.media_type)
     return list(zip(files, names_of(raw.content_hash, len(files) > 1), strict=True))
 
 
 class StoredDocuments:
-    """Below `raw/` of a store. Safe to be asked by several threads."""
+    """The raw files of a store, below `raw/`. Safe to use from several threads."""
 
     def __init__(self, store: ObjectStore, cache: LocalCache) -> None:
         self._store, self._cache = store, cache
@@ -72,8 +73,8 @@ class StoredDocuments:
     # ------------------------------------------------------------ reading
 
     def copy(self, raw: RawDocument, into: Path, max_megabytes: int | None = None) -> Path:
-        """As `private_copy` of a folder. Raises DocumentError: `unreadable` where the store has it not, or has other
-        bytes under its name, `limit_exceeded`; IndexStateError where the store does not answer."""
+        """Copy a document into a folder, as `private_copy` does. Raise DocumentError `unreadable` if the store lacks it
+        or has other bytes under its name, or `limit_exceeded`. Raise IndexStateError if the store does not answer."""
         os.makedirs(into, mode=0o700, exist_ok=True)
         for _ in range(2):
             hashes, total = [], 0
@@ -90,22 +91,22 @@ class StoredDocuments:
             if combined_hash(hashes) == raw.content_hash:
                 return into / PurePosixPath(raw.uri).name
             for _, name in _files(raw):
-                self._cache.drop(name)  # the copy here may be damaged: the second time it is fetched
+                self._cache.drop(name)  # the local copy may be damaged: the second try fetches it
         raise self._wrong(raw, "has other bytes than were listed: delete it there, and")
 
     def _opened(self, name: str, raw: RawDocument, max_megabytes: int | None) -> BinaryIO:
-        # Readers know no size, and have 0 there: for them the limit of files bounds what is fetched.
+        # Readers know no size and have 0 here, so the limit on files bounds what is fetched.
         most = raw.size or (max_megabytes << 20 if max_megabytes else None)
         for _ in range(_TRIES):
             try:
                 return open(self._cache.found(name) or self._fetched(name, raw, most), "rb")
             except FileNotFoundError:
-                continue  # another process made room
+                continue  # another process removed the copy to make room
         told = "copies of it go away as fast as they are made; raise tables_cache_mb"
         raise DocumentError(f"{raw.uri}: {told}", "unreadable")
 
     def _fetched(self, name: str, raw: RawDocument, most: int | None) -> Path:
-        """Fetch an object of at most so many bytes."""
+        """Fetch an object of at most `most` bytes."""
         fresh = self._cache.fresh()
         try:
             self._store.fetch(BELOW + name, fresh, most)
@@ -127,8 +128,8 @@ class StoredDocuments:
         )
 
     def prepare(self, raws: Iterable[RawDocument]) -> None:
-        """Told which documents are copied next, so that what is not here is fetched together; what cannot be, `copy`
-        tells."""
+        """Fetch the documents that are copied next together, as far as they are not here. `copy` reports those that
+        fail."""
         wanted = {name: raw for raw in raws for _, name in _files(raw) if self._cache.found(name) is None}
         if wanted:
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fetch") as threads:
@@ -141,7 +142,7 @@ class StoredDocuments:
             return
 
     def mapped(self, content_hash: str) -> bool:
-        """Whether a document of this hash is read by a map beside its file."""
+        """Say whether a document of this hash is read from a map beside its file."""
         return self._store.size(f"{BELOW}{content_hash}{ELEMENTS_SUFFIX}") is not None
 
     def holds(self, content_hash: str) -> bool:
@@ -157,8 +158,8 @@ class StoredDocuments:
         known: Known,
         tell: Tell = lambda done, total: None,
     ) -> list[Failure]:
-        """Copies the files of documents whose content is neither `known` to be in the store nor found in it, some at a
-        time. Those that cannot be copied as they were listed are failures."""
+        """Copy the files of documents whose content is neither `known` to be in the store nor found in it, in windows.
+        Documents that cannot be copied as they were listed are failures."""
         failures: list[Failure] = []
         held, seen = None, 0
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="store") as threads:
@@ -184,7 +185,7 @@ class StoredDocuments:
         return failures
 
     def _asked(self, names: Sequence[str], threads: ThreadPoolExecutor) -> set[str]:
-        """Of these objects those that the store has, asked for one by one."""
+        """Return those of these objects that the store has, asked one by one."""
         sizes = threads.map(lambda name: self._store.size(BELOW + name), names)
         return {name for name, size in zip(names, sizes, strict=True) if size is not None}
 
@@ -195,8 +196,8 @@ class StoredDocuments:
         keep: Callable[[RawDocument], DocumentError | None],
         threads: ThreadPoolExecutor,
     ) -> dict[str, DocumentError]:
-        """The contents of `missing` that cannot be kept, and why. Where several documents have a content, one of them
-        may be there as it was listed when another is not."""
+        """Return the contents of `missing` that cannot be kept, with the error. If several documents share a content,
+        each is tried: one may still be as it was listed when another is not."""
         errors = zip(missing, threads.map(keep, missing), strict=True)
         failed = {raw.content_hash: error for raw, error in errors if error}
         tried = {raw.doc_id for raw in missing}
@@ -221,12 +222,12 @@ class StoredDocuments:
             shutil.rmtree(folder, ignore_errors=True)
         return None
 
-    # ------------------------------------------------------------ what there is
+    # ------------------------------------------------------------ clean-up
 
     def held(self) -> dict[str, int]:
         """Return the raw files of the store by name, with their sizes in bytes.
 
-        Objects of others, whose keys may be any path, are left out: they are not deleted, and lead nowhere."""
+        Other objects, whose keys may be any path, are left out, so that they are neither deleted nor used as paths."""
         found = {each.key.removeprefix(BELOW): each.size for each in self._store.listed(BELOW)}
         return {name: size for name, size in found.items() if OWN_NAME.fullmatch(name)}
 
@@ -237,7 +238,7 @@ class StoredDocuments:
 
 
 def wanted_names(raws: Iterable[RawDocument]) -> set[str]:
-    """The names of all objects of these documents."""
+    """Return the names of all objects of these documents."""
     return {name for raw in raws for name in names_of(raw.content_hash, _mapped(raw))}
 
 

@@ -1,4 +1,5 @@
-"""A stage of text whose rows are made in processes of their own; and works whose documents are made in any order."""
+"""Stages whose rows are made by worker processes, and the regrouping of documents, finished in any order, into whole
+works."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
-"""What a task of resources/workers/tasks.py is told beside its document: plain values."""
+"""Plain values that a task of resources/workers/tasks.py gets beside its document."""
 Given = tuple["Work", str]
-"""A document that is to be computed, and the work that it is of."""
+"""A document to compute, with the work that it belongs to."""
 
 
 def by_worker(state: State, stage: str, options: Options) -> Compute:
-    """A stage whose rows a worker makes, from its inputs and these options."""
+    """Return the function that computes a stage: workers make its rows from its inputs and these options."""
 
     def run(works: Works) -> Outcomes:
         def made(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
@@ -41,7 +42,7 @@ def by_worker(state: State, stage: str, options: Options) -> Compute:
 def made_by_workers(
     state: State, stage: str, given: Iterable[Given], total: Total, options: Options, progress: Progress | None = None
 ) -> Iterator[tuple[Task, Result]]:
-    """What workers make of documents for a stage, as they are done."""
+    """Yield what workers make of documents for a stage, in the order in which they finish."""
 
     def tasks() -> Iterator[Task]:
         for _, own in groupby(given, lambda each: each[0].shard):
@@ -72,7 +73,7 @@ class _Inputs:
 
 @dataclass
 class _Open:
-    """A work of which documents are given out, and what is made of them so far."""
+    """A work whose documents are given out, and the results so far."""
 
     work: Work
     made: dict[str, Any] = field(default_factory=dict)
@@ -81,8 +82,9 @@ class _Open:
 def by_shard(
     works: Works, worked_on: Callable[[Iterator[Given]], Iterable[tuple[str, T]]]
 ) -> Generator[tuple[Work, dict[str, T]], None, None]:
-    """Documents are given out in order, whatever work they are of, as far ahead as they are asked for; what is made of
-    them comes in any order. A work is handed back when it is whole: one document that takes long holds up its own."""
+    """Yield each work with its documents' results once all of them are there. Documents are given out in order, across
+    works, as far ahead as `worked_on` takes them; results come in any order. A slow document holds up only its own
+    work."""
     open_for: dict[str, _Open] = {}
 
     def given() -> Iterator[Given]:

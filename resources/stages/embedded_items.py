@@ -23,15 +23,13 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- embedded items
-#
-# What of a document has a vector, and what is searched for a sentence.
+# ---------------------------------------------------------------- items of each table of vectors
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text that has a vector, or with `span` the part of it that has; the row's key is of what the vector is made
-    of."""
+    """A text with a vector, or with `span` the part of the text that has it. The row's key is the hash of the text and
+    span that the vector is made from."""
 
     row: VectorRow
     text: str
@@ -81,7 +79,7 @@ def _item(doc_id: str, index: int, name: str, text: str, span: tuple[int, int] |
 
 
 def _embedded_texts(work: Work, doc_id: str) -> Iterator[tuple[Chunk, str, str]]:
-    """The chunks of a document, its summary, and what is embedded of each chunk."""
+    """Yield each chunk of a document with the document's summary and the text that is embedded for the chunk."""
     (summary,) = work.all("document_summaries", doc_id)
     contexts = {context.chunk_id: context.text for context in work.all("chunk_contexts", doc_id)}
     for chunk in work.all("chunks", doc_id):
@@ -99,7 +97,7 @@ def headed_sentences(work: Work) -> list[Item]:
 
 
 def sentences_in_chunks(work: Work) -> list[Item]:
-    """Each a span of what is embedded of its chunk."""
+    """Return the sentences as items, each a span of the text embedded for its chunk."""
     texts, starts = {}, {}
     for doc_id in work.doc_ids:
         for chunk, summary, text in _embedded_texts(work, doc_id):
@@ -114,7 +112,7 @@ def sentences_in_chunks(work: Work) -> list[Item]:
 
 
 def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
-    """Unit means of each sentence's vector and its chunk's."""
+    """Return the unit mean of each sentence's vector and its chunk's vector."""
     if not made.rows:
         return made
     chunk_of = {name: chunk_id for _, name, chunk_id in _columns(work, "sentences", "sentence_id", "chunk_id")}
@@ -130,8 +128,8 @@ def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
 
 
 def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
-    """doc_id and these columns of the documents to compute, in table order; whole records, with their boxes, would
-    take longer to read than all else here."""
+    """Return doc_id and these columns of the documents to compute, in table order. Reading whole records, with their
+    boxes, would take longer than everything else here."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -141,7 +139,7 @@ def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def headings(work: Work) -> dict[str, str]:
-    """What stands above each chunk, and above each sentence in a stage of sentences, by their ids."""
+    """Return the headings above each chunk, and in a stage of sentences also above each sentence, by their ids."""
     above = {name: headed(chain, "") for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
     if "sentences" in work.files:
         chunk_of = _columns(work, "sentences", "sentence_id", "chunk_id")
@@ -159,7 +157,7 @@ SENTENCE_FORMS: Mapping[str, tuple[FromModel, FromModel | FromVectors]] = {
     "header-chain": (_BARE, FromModel(_SEARCHED, headed_sentences)),
     "bare": (_BARE, FromVectors(_SEARCHED, lambda work, made: made)),
 }
-"""What links are made from and what is searched for a sentence, by settings.sentences.embedded."""
+"""The tables that sentence links and sentence search use, by settings.sentences.embedded."""
 
 STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
     "chunk_embeddings": lambda form: (FromModel("chunk_embeddings", chunks, _IN_CHUNK if form == "fast" else None),),
@@ -169,7 +167,7 @@ STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
 
 
 def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, Made]:
-    """A shard's tables as those of its documents."""
+    """Return a shard's tables split by document."""
     tables: dict[str, dict[str, Any]] = {doc_id: {} for doc_id in doc_ids}
     outputs: dict[str, dict[str, str]] = {doc_id: {} for doc_id in doc_ids}
     for name, embedded in made.items():
@@ -183,15 +181,12 @@ def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, M
     return {doc_id: Made(tables[doc_id], outputs[doc_id]) for doc_id in doc_ids}
 
 
-# ---------------------------------------------------------------- imported
-#
-# Vectors that others made, between their import and the run that takes them: nothing collects them before it, and it
-# deletes them (resources/parquet/vectors.py).
+# ---------------------------------------------------------------- imported vectors that wait for their run
 
 
 def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow | None, set[str]]:
-    """Which of these files were imported for the generation of the present settings and are not used yet, and that
-    generation; none where none were."""
+    """Return the generation of the present settings, and those of these files that were imported for it and are not
+    used yet. The generation is given only if there are such files."""
     if not any(f"/{imported_for('')}" in name for name in names):
         return None, set()
     row = generations.find_generation(state.parts.catalog, state.settings)

@@ -34,25 +34,24 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- bought vectors
-#
-# Rows of a table of vectors that the model makes: each text once, and what stands in where there is no vector.
+# ---------------------------------------------------------------- vectors from the model, and fallbacks
 
 
 BEGINNING = 256
-"""Characters of a refused text that stand in for it, at most half of it."""
+"""Characters of a refused text that are embedded in its place, at most half of it."""
 NOTHING = "Text"
 MANY, SHARE = 10, 0.2
-"""More texts than both that are not taken, or not answered, of several documents, end a run."""
+"""Limits for refused or unanswered texts, a number and a share. If more texts than both are refused in several
+documents, the fault is the model's, so the run stops."""
 BAD_VECTOR = "vector"
-"""The code of a vector that cannot be used."""
+"""Error code of a vector that cannot be used."""
 _SHOWN = 20
-"""Files that an error names."""
+"""Files that an error names, so that it stays readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A text of which the model gave no vector: the chunk or sentence, why, and what was said of it."""
+    """A text for which the model gave no vector: the chunk or sentence, the error code, and the message."""
 
     item_id: str
     code: str
@@ -61,7 +60,7 @@ class Refused:
 
 @dataclass
 class Texts:
-    """How many texts a run of a stage must have embedded, has had embedded, and found known."""
+    """Counts of texts in one run of a stage: to be embedded, embedded, and reused."""
 
     progress: Progress
     wanted: int = 0
@@ -69,7 +68,7 @@ class Texts:
     reused: int = 0
 
     def embedding(self, count: int) -> Progress:
-        """Progress of the next `count` texts, as progress of the whole."""
+        """Return the progress of the next `count` texts as progress of all texts."""
         before = self.embedded
         self.embedded += count
         return lambda at, of: self.progress(before + count * at // max(1, of), self.wanted)
@@ -77,14 +76,14 @@ class Texts:
 
 @dataclass
 class _Pass:
-    """What is asked of the model at once: of each text the keys of its vectors, of the whole (None) or of a span; those
-    of `beside` are not asked for yet."""
+    """Texts sent to the model together. Each has the keys of its vectors, with the span or None for the whole text.
+    Vectors of the parts in `beside` are not needed yet."""
 
     own: dict[str, dict[str, tuple[int, int] | None]] = field(default_factory=dict)
     beside: dict[str, list[Item]] = field(default_factory=dict)
 
     def made(self, embedder: CountingEmbedder, progress: Progress) -> _Vectors:
-        """Raises ModelError, RefusedText among them."""
+        """Embed the texts. Raise ModelError, or its subclass RefusedText."""
         texts = list(self.own)
         spans = [
             list(dict.fromkeys(span for span in (*self.own[text].values(), *self._spans(text)) if span))
@@ -99,7 +98,7 @@ class _Pass:
 
 
 class _Vectors:
-    """What the model made of texts and of their spans."""
+    """The vectors that the model made of texts and of their spans."""
 
     def __init__(
         self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]], whole: Vectors, parts: Vectors | None
@@ -110,7 +109,7 @@ class _Vectors:
         self._whole, self._parts = whole, parts
 
     def of(self, wanted: Sequence[tuple[str, tuple[int, int] | None]]) -> Vectors:
-        """Shape (len(wanted), dimension)."""
+        """Return the vectors of these texts and spans, shape (len(wanted), dimension)."""
         import numpy as np
 
         made = np.empty((len(wanted), self._whole.shape[1]), dtype=np.float32)
@@ -123,7 +122,7 @@ class _Vectors:
 
 
 class BoughtVectors:
-    """Rows of a table that the model makes, each text embedded once. `known` are the vectors by table."""
+    """The rows of a table that the model makes, each text embedded once. `known` are the known vectors by table."""
 
     def __init__(
         self,
@@ -138,13 +137,13 @@ class BoughtVectors:
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
-        """The keys that several shards ask for, and the last of these."""
+        """Keys that several shards ask for, with the last of these shards."""
         self.refused: dict[str, list[Refused]] = {}
-        """doc_id to its texts of which the model gave no vector."""
+        """Texts for which the model gave no vector, by doc_id."""
 
     def expect(self, works: Iterable[Work]) -> None:
-        """Looks for what is known of all that these works will ask for. Keys are held and no text: a corpus has more of
-        it than memory."""
+        """Look up the known vectors of everything that these works will ask for. Only keys are held, no text: the texts
+        of a corpus do not fit in memory."""
         import numpy as np
 
         keys, texts, shards = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
@@ -182,8 +181,8 @@ class BoughtVectors:
         return made
 
     def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
-        """Raises ModelError where so much is refused that it is no fault of the texts. A bad vector says nothing of the
-        other texts: a model that gives no other ends the run when it gives none of a word."""
+        """Raise ModelError if so much is refused that the texts cannot be at fault. Bad vectors do not count here: a
+        model that gives only bad ones ends the run when it gives a bad one for a single word."""
         if failed is None:
             return
         for item in items:
@@ -208,9 +207,9 @@ class BoughtVectors:
         return ModelError(f"{self.table}: {said} for {where}{others}; mend the model, then run again", code)
 
     def _make(self, work: Work, items: Sequence[Item]) -> RefusedText | None:
-        """Has vectors made that are not known; returns what was said of those that were not made.
+        """Have the model make the unknown vectors. Return the refusals, or None if all were made.
 
-        Raises ModelError; what was made before it stands in a file."""
+        Raise ModelError; vectors made before it are kept in a file."""
         missing = self._known.missing(item.key for item in items)
         asked = _Pass()
         for item in items:
@@ -243,7 +242,7 @@ class BoughtVectors:
         return failed if failed.refused else None
 
     def _parts_of(self, work: Work, texts: Mapping[str, object]) -> dict[str, list[Item]]:
-        """Parts of these texts whose vectors another stage will ask for, and that are not known."""
+        """Return the parts of these texts whose vectors another stage will ask for, and that are unknown."""
         if not self._beside:
             return {}
         items_of, known = self._beside
@@ -266,7 +265,7 @@ class BoughtVectors:
         self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.shard)
 
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
-        """Writes vectors into a file that no commit names, where the next run finds them."""
+        """Write vectors into a file that no commit names, where the next run finds them."""
         import numpy as np
 
         made = {item.key: item for item in items if item.span is None and item.text in done}
@@ -275,7 +274,7 @@ class BoughtVectors:
             self._known.keep(vector_table([item.row for item in made.values()], vectors))
 
     def _unfinished(self, items: Sequence[Item], missing: set[str], error: ModelError) -> ModelError:
-        """The error, with the files whose texts wait for their vectors."""
+        """Return the error, with the files whose texts wait for their vectors."""
         waiting = list(
             dict.fromkeys(item.row.doc_id for item in items if item.key in missing and item.text not in error.done)
         )
@@ -285,48 +284,43 @@ class BoughtVectors:
 
 
 def _beginning(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """The items; in place of a text that was refused, most often for its length, how it begins."""
+    """Yield the items, with the beginning of the text in place of a refused one, which is most often too long."""
     for item in items:
         yield _with_text(item, item.text[: min(BEGINNING, len(item.text) // 2)]) if item.text in refused else item
 
 
 def _heading(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """The items; in place of one that was refused again, the headings above it."""
+    """Yield the items, with the headings above the text in place of one that was refused twice."""
     above = headings(work)
     for item in items:
         yield _with_text(item, above[item.row.item_id] or NOTHING) if item.text in refused else item
 
 
 def _nothing(work: Work, items: Sequence[Item], refused: Mapping[str, str]) -> Iterator[Item]:
-    """The items; in place of one that was refused a third time, a word that says nothing."""
+    """Yield the items, with a word without content in place of a text that was refused three times."""
     for item in items:
         yield _with_text(item, NOTHING) if item.text in refused else item
 
 
 def _with_text(item: Item, text: str) -> Item:
-    """Another text, whole, in place of an item's text or of a part of it."""
+    """Return an item with another text, as a whole, in place of its text or span."""
     return replace(item, row=replace(item.row, text_hash=vector_key(text)), text=text, span=None)
 
 
-# ---------------------------------------------------------------- embeddings
-#
-# The stages of vectors.
-#
-# A text that any file under the state holds for the same model is taken from there, others are embedded
-# once; shard by shard, so that a run holds few vectors at a time.
+# ---------------------------------------------------------------- the stages
 
 
 _CODES = ("unreachable", BAD_VECTOR, "refused_text")
-"""Of a document's failure, where several things are wrong with it the first of these."""
+"""Codes of a document's failure, the worst first: of several faults the first in this order is reported."""
 
 
 def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
-    """Brings a stage of vectors up to date. A text of which a model gives no vector that can be used has the vector of
-    its beginning, or else of its headings, or of a word, and its document a failure that says so.
+    """Bring a stage of vectors up to date. A text for which the model gives no usable vector gets the vector of its
+    beginning, else of its headings, else of a word; its document gets a failure that says so.
 
-    Raises ModelError naming a file and what the model or endpoint did, where it gives none of any text, or does not
-    take or answer more than a share of those of several documents; what was made until then is kept. Raises
-    SettingsError where the model cannot give what settings.sentences.embedded asks for."""
+    Raise ModelError, naming a file and what the model or endpoint did, if it gives no vector of any text, or if it
+    refuses or does not answer more than a share of the texts in several documents. Vectors made before are kept. Raise
+    SettingsError if the model cannot give what settings.sentences.embedded asks for."""
     generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = Texts(state.run.progress_of(stage))
@@ -354,7 +348,8 @@ def _tables(stage: str, form: str) -> set[str]:
 
 
 def _embedder(state: State, form: str) -> CountingEmbedder:
-    """Ready to use. What it cannot give is told when it is first asked for anything, before it is paid for more."""
+    """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
+    use, before more is paid for."""
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
         state.run.at(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
@@ -369,7 +364,7 @@ def _embedder(state: State, form: str) -> CountingEmbedder:
 
 
 def _outcomes(works: Works, tables: Sequence[BoughtVectors | FromVectors], state: State) -> Outcomes:
-    """What all works will ask for is looked for first, by a pass over them for each table."""
+    """Yield the outcomes of the works. Known vectors are looked up first, in one pass over all works for each table."""
     bought = [each for each in tables if isinstance(each, BoughtVectors)]
     for each in bought:
         each.expect(works)

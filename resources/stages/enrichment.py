@@ -60,21 +60,20 @@ if TYPE_CHECKING:
     from resources.workers.pool import DocumentPool
 
 
-# ---------------------------------------------------------------- answered
-#
-# Documents that a language model is asked about, each with the replies to its prompts: as far ahead as it asks.
+# ---------------------------------------------------------------- prompts sent ahead, replies in order
 
 
 T = TypeVar("T")
 WINDOW = 256
-"""Documents that are made ready for their prompts together."""
+"""Documents whose prompts are prepared together, so that all workers have some."""
 MOST_WAITING = 10_000
-"""Documents that wait for replies, or in which prompts are looked for, before the first of them is handed back."""
+"""Documents that may wait for replies, or be searched for prompts, before the first is handed back; it bounds
+memory."""
 
 
 def windows(given: Iterator[Given]) -> Iterator[list[Given]]:
-    """Documents by WINDOW, however many works they are of. What was read of a work is let go of when none of the next
-    are of it."""
+    """Yield documents by WINDOW, across works. The rows read of a work are dropped when the next window has none of its
+    documents."""
     last: dict[int, Given] = {}
     while window := list(islice(given, WINDOW)):
         here = {each[0].shard: each for each in window}
@@ -91,15 +90,15 @@ class _Asked(Generic[T]):
     item: T
     wanted: int = 0
     whole: bool = False
-    """Whether all of its prompts were taken."""
+    """True once all of its prompts were taken."""
     said: list[Reply | NoReply] = field(default_factory=list)
 
 
 def answered(
     model: LanguageModel, asked: Iterable[tuple[T, Iterable[Prompt]]], unusable: ReplyCheck
 ) -> Generator[tuple[T, list[Reply | NoReply]], None, None]:
-    """Each of what is asked about with the replies to its prompts, in order. What waits for them is what the model has
-    taken prompts of, and what stands between of which it is asked nothing."""
+    """Yield each item with the replies to its prompts, in order. Only items whose prompts the model has taken wait for
+    replies, and items without prompts between them."""
     coming, waiting, more = iter(asked), deque[_Asked[T]](), True
 
     def prompts() -> Iterator[Prompt]:
@@ -124,20 +123,14 @@ def answered(
     while more:
         with closing(model.replies(prompts(), unusable)) as replies:
             for reply in replies:
-                yield from whole()  # what it is asked nothing about
+                yield from whole()  # items without prompts
                 waiting[0].said.append(reply)
                 yield from whole()
         yield from whole()
         assert not waiting, f"{model.name} left prompts unanswered"
 
 
-# ---------------------------------------------------------------- enrichment
-#
-# The computes of summaries and contexts: off, extractive, or bought from a language model.
-#
-# What a model cannot say usefully is said extractively, and marked (FALLBACK). What it has not said yet,
-# since its endpoint does not answer or a batch is under way, is its last reply for the same document or
-# chunk, else extractive (WAITING); the document is named as failed, and tried again by the next run.
+# ---------------------------------------------------------------- summaries and contexts
 
 
 Generated = DocumentSummary | ChunkContext
@@ -145,10 +138,10 @@ Generated = DocumentSummary | ChunkContext
 
 @dataclass(frozen=True, slots=True)
 class Enrichment:
-    """One kind of generated text: `identity` tells its rows apart; `mode`, `options` and `characters` are of the
-    settings, the options those of the form without a model; `off` makes a document's rows where it is off.
+    """One kind of generated text. `identity` returns the key of a row. `mode`, `options` and `characters` come from the
+    settings; `options` are for the form without a model. `off` returns a document's rows if the text is switched off.
 
-    `prompts` are a document's, one for each of its rows, in their order."""
+    `prompts` returns a document's prompts, one for each of its rows, in their order."""
 
     stage: str
     role: str
@@ -161,7 +154,7 @@ class Enrichment:
 
 
 def enrich(state: State, stage: str) -> Compute:
-    """The compute of `document_summaries` or `chunk_contexts`."""
+    """Return the function that computes `document_summaries` or `chunk_contexts`."""
     wanted = (_summaries if stage == "document_summaries" else _contexts)(state.settings.enrichment)
     if wanted.mode == OFF:
         return _off(wanted)
@@ -225,7 +218,7 @@ def _off(stage: Enrichment) -> Compute:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """The rows of a document without a model, or why there are none."""
+    """The rows of a document without a model, or the failure to make them."""
 
     work: Work
     task: Task
@@ -242,9 +235,9 @@ def _plain(state: State, stage: Enrichment, window: Sequence[Given]) -> list[_Pl
 
 
 def _bought(state: State, stage: Enrichment) -> Compute:
-    """Prompts of all works go to the model in order, so that few documents in many shards keep it busy. The rows
-    without a model are made window by window, and whole before it is asked: workers that wait meanwhile would count as
-    hanging."""
+    """Return the function that buys a stage's texts. Prompts of all works go to the model in order, so that few
+    documents in many shards keep it busy. The rows without a model are made window by window and finished before the
+    model is asked: workers that wait meanwhile would count as hanging."""
 
     def run(works: Works) -> Outcomes:
         templates = templates_of(stage.role, state.runner.frozen.prompts[stage.role])
@@ -279,14 +272,14 @@ def _bought(state: State, stage: Enrichment) -> Compute:
 
 
 def reply_check(templates: Iterable[PromptTemplate], characters: int) -> ReplyCheck:
-    """Judges replies of about `characters` to prompts made from these templates."""
+    """Return a check of replies of about `characters` to prompts made from these templates."""
     told = runs_of(*(text for template in templates for text in (template.system, template.user)))
     return lambda reply: unusable(reply, characters, told)
 
 
 def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
-    """An endpoint that answers nobody ends the run of a generation that nobody is served from; into the
-    live one, text goes all the same. Raises ModelError."""
+    """Raise ModelError if the endpoint has stopped answering and nobody is served from the generation. Into the live
+    generation text goes all the same."""
     if model.gave_up and not state.serving:
         unanswered = (item for item in said if isinstance(item, NoReply) and item.code in ("unreachable", "rejected"))
         if failed := next(unanswered, None):
@@ -306,7 +299,7 @@ def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, 
 def outcome_of(
     stage: str, raw: Any, rows: Sequence[Any], said: Sequence[Any]
 ) -> Mapping[str, Sequence[Any]] | Makeshift:
-    """The rows of a document; with its failure where the model has not answered all of its prompts."""
+    """Return the rows of a document, together with its failure if the model has not answered all of its prompts."""
     missing = [item for item in said if isinstance(item, NoReply) and item.code != "unusable"]
     if not missing:
         return {stage: rows}
@@ -316,18 +309,16 @@ def outcome_of(
 
 
 # ---------------------------------------------------------------- figure descriptions
-#
-# Figures shown to a model that sees: each picture once, however many documents have it.
 
 
 STAGE, ROLE = "figure_descriptions", "figure"
 MOST_SHOWN = 10_000
-"""Pictures whose replies are remembered. What is shown again after so many others has the reply that is kept of it."""
+"""Pictures whose replies are held in memory. A picture shown again later gets its reply from the reply store."""
 
 
 @dataclass(frozen=True, slots=True)
 class FigureTask:
-    """The figures of one document, the prompt in its language, and its rows as they were made last."""
+    """The figures of one document, the prompt in its language, and the rows made for it last."""
 
     raw: RawDocument
     root: Place
@@ -338,14 +329,14 @@ class FigureTask:
 
 @dataclass
 class _Shown:
-    """A picture that was shown in a language, and what was said of it when the reply is there."""
+    """A picture that was shown in one language, and its reply once it is there."""
 
     said: Said = ""
 
 
 @dataclass
 class _Pictures:
-    """The pictures of a document, by `image_hash_of`; `own` are those that it is the first to show."""
+    """The pictures of a document, by `image_hash_of`; `own` are those that this document is the first to show."""
 
     task: FigureTask
     shown: dict[str, _Shown] = field(default_factory=dict)
@@ -360,9 +351,10 @@ def said_of(
     unusable: ReplyCheck,
     most_shown: int = MOST_SHOWN,
 ) -> Iterator[tuple[FigureTask, Mapping[str, Said]]]:
-    """Each document with what the model says of its pictures, by `image_hash_of`: it is asked once in a language,
-    however many documents show one. Each is read from its own document first: none is told of another's by naming its
-    hash. Documents are read as far as the model asks ahead."""
+    """Yield each document with the replies to its pictures, by `image_hash_of`. The model sees a picture once per
+    language, however many documents show it. Each document's picture is read from that document first: nobody gets the
+    description of another document's picture by naming its hash. Documents are read only as far ahead as the model
+    asks."""
     known: OrderedDict[tuple[str, str], _Shown] = OrderedDict()
 
     def prompts(of: _Pictures) -> Iterator[Prompt]:
@@ -391,14 +383,14 @@ def said_of(
 
 
 def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
-    """What tells a picture that was read from others: the hash that its bytes were found to have; of what a page shows
-    in a box, that of the drawing, since more may be drawn there than the picture that the hash is of."""
+    """Return the hash that tells a picture from others: the one found for its bytes. In a PDF, return the hash of the
+    drawn box, since the page may show more there than the picture."""
     drawn = media_type_of(Path(raw.uri)) == MEDIA_TYPES[".pdf"]
     return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
 
 
 def describe(state: State) -> Compute:
-    """The compute of figure descriptions; nothing where the role is not given."""
+    """Return the function that computes figure descriptions; it makes none if no model has the role."""
     return _described(state) if ROLE in state.settings.bought else _nothing
 
 

@@ -1,4 +1,4 @@
-"""The write of documents and links from Parquet into a generation's Postgres tables, bucket by bucket.
+"""The write of documents and links from Parquet into a generation's Postgres tables, and the check that the two agree.
 
 A bucket is planned and written shard by shard, so no more than one shard's documents are held.
 """
@@ -34,19 +34,17 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- bucket write
-#
-# What is written of one bucket into a generation's tables: planned and handed over shard by shard, so that no more
-# than a shard's documents are held.
+# ---------------------------------------------------------------- the write of one bucket
 
 
 Commits = Mapping[int, Mapping[str, "ManifestRow"]]
-"""Of each shard to look at, the commits of INPUTS and TERMS."""
+"""Commits of INPUTS and TERMS, by shard to look at."""
 
 
 @dataclass
 class BucketWrite:
-    """`stands` are the hashes of the documents that are there of these shards; with `whole` none of them counts."""
+    """The plan and the rows of one bucket's write. `stands` has the hashes of these shards' documents in Postgres; with
+    `whole` all of them are written again."""
 
     tables: ParquetTables
     commits: Commits
@@ -57,12 +55,13 @@ class BucketWrite:
     held: set[str] = field(default_factory=set)
     regrouped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     documents: dict[int, int] = field(default_factory=dict)
-    """How many documents each shard has that can be served."""
+    """Number of documents that can be served, by shard."""
     chunks: int = 0
     _last: tuple[int, ShardRows] | None = None
 
     def plan(self, index: GenerationTables) -> None:
-        """Finds what has to go or to be kept before anything is written; where nothing stands, nothing has."""
+        """Find the documents to write, delete or hold before anything is written. If Postgres has no documents, only
+        `batches` looks at them."""
         known, left = {} if self.whole else self.stands, set(self.stands)
         for shard in self.commits if self.stands else ():
             found = self._read(shard)
@@ -76,7 +75,7 @@ class BucketWrite:
         self.gone = [] if self.whole else sorted(left)
 
     def batches(self) -> Iterator[Sequence[IndexedDocument]]:
-        """The documents to write, a shard's at a time."""
+        """Yield the documents to write, one shard at a time."""
         for shard in self.commits:
             if self.stands and not self.changed[shard]:
                 continue
@@ -95,22 +94,20 @@ class BucketWrite:
 
     @property
     def written(self) -> int:
-        """How many documents were written."""
+        """The number of documents written."""
         return sum(map(len, self.changed.values()))
 
 
 def standing_of(stands: Mapping[str, str], shards: Collection[int], count: int) -> dict[str, str]:
-    """Those of a bucket's documents that are in these of `count` shards."""
+    """Return the hashes of those documents that are in these of `count` shards."""
     return {doc_id: value for doc_id, value in stands.items() if bucket_of(doc_id, count) in shards}
 
 
-# ---------------------------------------------------------------- indexed documents
-#
-# From Parquet to the generation's Postgres tables: rows and links, and whether they agree.
+# ---------------------------------------------------------------- the build of an index
 
 
 SHARDS = "indexed_shards"
-"""Commits that say, of each shard of a bucket that has several, what its documents' rows were made from."""
+"""Name of the commits that record, for each shard of a bucket with several, what its documents' rows were made from."""
 
 
 class IndexBuild:
@@ -131,9 +128,9 @@ class IndexBuild:
     # ------------------------------------------------------------ rows
 
     def write(self, buckets: Sequence[int]) -> StageReport:
-        """Replaces the rows of documents that changed. A bucket is left alone whose inputs are those it was
-        written from and whose rows are as they were left; one that somebody else has changed is
-        written anew. A bucket's rows and its commit are one transaction."""
+        """Replace the rows of documents that changed. A bucket is left alone if its inputs and its rows are unchanged
+        since its last write; a bucket that somebody else changed is written completely. A bucket's rows and its commit
+        are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
         written = self._catalog.manifest_of("indexed_documents", self.key)
         parts = self._catalog.manifest_of(SHARDS, self.key)
@@ -159,19 +156,19 @@ class IndexBuild:
         return {table: self._state.runner.manifest(table) for table in (*INPUTS, TERMS)}
 
     def _commits(self, bucket: int, made: Mapping[str, dict[int, ManifestRow]]) -> dict[int, dict[str, ManifestRow]]:
-        """Of each shard of a bucket the commits of what its rows are made of.
+        """Return the commits that each shard's rows in a bucket are made from.
 
-        Raises IndexStateError (`missing_input`)."""
+        Raise IndexStateError (`missing_input`)."""
         shards = self._state.settings.shards_of([bucket])
         return {shard: {table: committed(table, shard, rows) for table, rows in made.items()} for shard in shards}
 
     @property
     def key(self) -> str:
-        """Of the manifest rows that stand for rows in this generation's tables."""
+        """The key of the manifest rows for this generation's tables."""
         return self.generation.schema
 
     def standing(self) -> bool:
-        """Whether all rows are as they were left, as far as counts and hashes of documents tell."""
+        """Say whether all rows are as the last run left them, as far as counts and hashes of documents show."""
         committed = self._catalog.manifest_of("indexed_documents", self.key)
         states = self.index.bucket_states()
         if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in committed.items()):
@@ -189,19 +186,19 @@ class IndexBuild:
 
     @property
     def precision(self) -> str:
-        """Of the vectors in the vector indexes, as the settings want it."""
+        """The precision of vectors in the vector indexes that the settings ask for."""
         wanted = self._state.settings.vector_index.precision
         return self.generation.precision if wanted == "auto" else wanted
 
     def build_vector_indexes(self, live: bool) -> Indexed:
-        """Builds what is missing or of another precision; with `live` writers are not blocked."""
+        """Build the vector indexes that are missing or have another precision. With `live` writers are not blocked."""
         if self.precision != self.generation.precision:
             self.note({"precision": self.precision})
         return self.index.vector_indexes.build(live)
 
     def documents(self, bucket: int) -> Iterator[list[IndexedDocument]]:
-        """A bucket's documents as their rows should be, by Parquet, a shard's at a time, of which nothing is held here
-        when the next is read."""
+        """Yield a bucket's documents as Parquet says their rows should be, one shard at a time. No shard is held while
+        the next is read."""
         for rows in self._commits(bucket, self._made()).values():
             found = read_shard(self._tables, rows)
             yield found.documents(list(found.hashes))
@@ -216,7 +213,7 @@ class IndexBuild:
         parts: Mapping[int, ManifestRow],
         report: StageReport,
     ) -> None:
-        """Shards whose inputs are those of `parts`, their commits, are not read."""
+        """Write a bucket. Shards whose inputs are those of their earlier commits (`parts`) are not read."""
         inputs = {shard: _input({shard: rows}) for shard, rows in commits.items()}
         kept = {shard: parts[shard] for shard in commits if shard in parts and parts[shard].input == inputs[shard]}
         fresh = {shard: rows for shard, rows in commits.items() if shard not in kept}
@@ -251,9 +248,9 @@ class IndexBuild:
         report.gone += len(todo.gone)
 
     def require_terms(self) -> None:
-        """The statistics that rows are weighed by, frozen where they are not, which a run of some buckets does not do.
+        """Freeze the statistics that rows are weighed by, unless they are frozen. A run of some buckets does not do it.
 
-        Raises IndexStateError (`missing_input`) in such a run where they were not."""
+        Raise IndexStateError (`missing_input`) in such a run if they are not frozen."""
         if self._state.run.alone:
             self.freeze_terms()
         elif "average_terms" not in self.generation.statistics:
@@ -264,10 +261,10 @@ class IndexBuild:
             )
 
     def freeze_terms(self) -> None:
-        """Document frequencies and mean length of the lexical index, once for a generation; the frequencies
-        again where somebody has taken them away."""
+        """Count document frequencies and the mean length for the lexical index, once per generation. Frequencies that
+        somebody deleted are counted again."""
         statistics = self.generation.statistics
-        if not statistics.get("chunks"):  # of documents that all failed: no row was weighed by them
+        if not statistics.get("chunks"):  # all documents had failed: no row was weighed by these
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
         if "average_terms" in statistics and self.index.term_count() == statistics.get("terms"):
             return
@@ -297,7 +294,7 @@ class IndexBuild:
     # ------------------------------------------------------------ links
 
     def load_links(self) -> None:
-        """Brings RELATED_TO in Postgres to what Parquet says; reads nothing where it is."""
+        """Bring RELATED_TO in Postgres to what Parquet says. Nothing is read if it already agrees."""
         links = self._state.table("sentence_links").commit(WHOLE)
         loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
         if loaded and loaded.input == links.output and self.index.link_count() == loaded.rows:
@@ -309,14 +306,14 @@ class IndexBuild:
         )
         self._catalog.commit([row], "loaded_links", self.key, WHOLE)
 
-    # ------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------ checks
 
     def note(self, statistics: Mapping[str, Any]) -> None:
-        """Keeps statistics with the generation."""
+        """Keep statistics with the generation."""
         self._state.renew(self._catalog.add_statistics(self.generation.generation, statistics))
 
     def missing_buckets(self) -> list[tuple[str, str]]:
-        """A generation that a backfill has not filled yet is no whole index."""
+        """Return a problem if a backfill has not filled all buckets of the generation yet."""
         written = self._catalog.manifest_of("indexed_documents", self.key)
         missing = [f"{bucket:02d}" for bucket in range(self._state.settings.buckets) if bucket not in written]
         if not missing:
@@ -324,8 +321,8 @@ class IndexBuild:
         return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
 
     def disagreements(self, buckets: Collection[int] = ()) -> list[tuple[str, str]]:
-        """Where the rows of these buckets, of all that were written where none are named, are not those that Parquet
-        says they should be."""
+        """Return the differences between the rows of these buckets, or of all written ones, and the rows that Parquet
+        has."""
         problems = []
         states = self.index.bucket_states(buckets)
         made = self._made()
@@ -353,7 +350,7 @@ class IndexBuild:
         return problems
 
     def _hashes(self, commits: Mapping[int, Mapping[str, ManifestRow]]) -> tuple[dict[str, str], set[str]]:
-        """The hashes of the rows that these shards' documents should have, and the documents that are held."""
+        """Return the hashes that the rows of these shards' documents should have, and the documents that are held."""
         hashes, held = dict[str, str](), set[str]()
         for rows in commits.values():
             found = read_shard(self._tables, rows)
@@ -362,12 +359,12 @@ class IndexBuild:
         return hashes, held
 
     def _chunks_but(self, held: Collection[str], file: str) -> int:
-        """Chunks in a file, without those of these documents."""
+        """Return the number of chunks in a file, without those of these documents."""
         column = self._tables.read(file, ["doc_id"])["doc_id"].to_pylist()
         return sum(doc_id not in held for doc_id in column)
 
 
 def _input(commits: Mapping[int, Mapping[str, ManifestRow]]) -> str:
-    """Hash of what the rows of these shards are made from."""
+    """Return a hash of the inputs of these shards' rows."""
     made = [[rows[table] for table in INPUTS] for rows in commits.values()]
     return combined(text for rows in made for text in (*(row.output for row in rows), *(row.input for row in rows)))

@@ -1,8 +1,8 @@
 """The update of each stage of a state: which function computes it, and how damaged files are made again.
 
-A file is known to be damaged when it is read. All committed files are then checked, a damaged one counts as never
-made, and the earlier stages make it again: from the sources, from paid replies that are kept, from vectors in other
-files. Each document is processed by a worker process (resources/workers/pool.py).
+A file is known to be damaged when it is read. All committed files are then checked, a damaged one counts as never made,
+and the earlier stages make it again: from the sources, from paid replies that are kept, from vectors in other files.
+Each document is processed by a worker process (resources/workers/pool.py).
 """
 
 from __future__ import annotations
@@ -36,19 +36,16 @@ if TYPE_CHECKING:
     from resources.workers.pool import DocumentPool, Result
 
 
-# ---------------------------------------------------------------- text
+# ---------------------------------------------------------------- stages of text
 #
-# The computes of stages of text, all but the listing and the embeddings.
-#
-# Each is a function from works to outcomes, as resources/state/stage_runner.py runs them. What is done to a document is
-# done in processes of their own (resources/workers/pool.py); here is told what they are given.
+# A stage is computed by a function from works to outcomes, which resources/state/stage_runner.py runs.
 
 
 WINDOW = 64
 
 
 def compute_of(state: State, stage: str) -> Compute:
-    """The compute of a stage of text."""
+    """Return the function that computes a stage of text."""
     settings, progress = state.settings, state.run.progress_of(stage)
     if stage == "parsed_elements":
         return parse(state.parts.pool, settings, state.parts.sources, progress)
@@ -60,8 +57,8 @@ def compute_of(state: State, stage: str) -> Compute:
 
 
 def parse(pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress) -> Compute:
-    """Documents are given out by WINDOW, however many shards they are in, the largest first, so that all workers are
-    busy; shards are handed back as they are whole, and committed."""
+    """Return the function that parses documents. They are given out by WINDOW, across shards, the largest first, so
+    that all workers are busy. Each shard is handed back, and committed, once it is whole."""
 
     def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
@@ -81,7 +78,7 @@ def parse(pool: DocumentPool, settings: Settings, sources: SourceBook, progress:
     return run
 
 
-# ---------------------------------------------------------------- what each stage is told
+# ---------------------------------------------------------------- options of each stage's tasks
 
 
 def _chunks(settings: Settings, frozen: Frozen) -> Options:
@@ -106,13 +103,7 @@ OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
 """Options of a stage's tasks in resources/workers/tasks.py."""
 
 
-# ---------------------------------------------------------------- make
-#
-# Brings the stages of a state up to date; and damaged files, made again from what came before them.
-#
-# A file is known to be damaged when it is read. All that is committed is looked through then, what is damaged counts as
-# never made, and the stages before the one at hand make it again: from the sources, from paid replies that are
-# kept, from vectors that other files hold.
+# ---------------------------------------------------------------- bringing stages up to date
 
 
 T = TypeVar("T")
@@ -122,11 +113,8 @@ _BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chu
 """Stages that a generation's statistics are taken from."""
 
 
-# ---------------------------------------------------------------- stages
-
-
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
-    """Brings a partitioned stage of text or vectors up to date. What is damaged of the stages before it is made again
+    """Bring a partitioned stage of text or vectors up to date. Damaged files of the stages before it are made again
     first."""
     return mended(state, lambda: _make(state, stage, state.settings.shards_of(buckets)), before=stage)
 
@@ -150,9 +138,8 @@ def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
 
 
 def require_replies(state: State) -> None:
-    """A generation that nobody is served from is not embedded twice: it waits for its batches.
-
-    Raises Waiting."""
+    """Raise Waiting if documents of a generation that nobody is served from wait for a batch: embedding it now would
+    embed it twice."""
     waiting = {item.doc_id: item.message for item in state.runner.failures() if item.code == "pending"}
     if waiting and not state.serving:
         count = f"{len(waiting)} documents wait" if len(waiting) > 1 else "1 document waits"
@@ -163,8 +150,7 @@ def require_replies(state: State) -> None:
 
 
 def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
-    """Commits the listing of the named sources, of all known ones when none is named; by as many shards as they ask
-    for."""
+    """Commit the listing of the named sources, of all known ones by default, in as many shards as they need."""
 
     def do() -> StageReport:
         settle(state, sources)
@@ -177,12 +163,12 @@ def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str],
 
 
 def guard(state: State, allow_deletions: bool) -> None:
-    """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
+    """Refuse the present listing if it would delete most of a source. Raise SourceError."""
     mended(state, lambda: state.listing.guard(allow_deletions))
 
 
 def link_sentences(state: State) -> StageReport:
-    """Brings RELATED_TO of all sentences up to date."""
+    """Bring RELATED_TO of all sentences up to date."""
     from resources.stages.sentence_links import link_sentences
 
     report = state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
@@ -191,7 +177,7 @@ def link_sentences(state: State) -> StageReport:
 
 
 def freeze_terms(state: State) -> GenerationRow:
-    """The generation with its terms counted over all chunks, which the rows of the lexical index are weighed by."""
+    """Return the generation with its terms counted over all chunks; they weigh the rows of the lexical index."""
     from resources.stages.indexed_documents import IndexBuild
 
     build = IndexBuild(state)
@@ -200,7 +186,7 @@ def freeze_terms(state: State) -> GenerationRow:
 
 
 def write_index(state: State, buckets: Sequence[int]) -> StageReport:
-    """Brings the rows of these buckets in Postgres to what Parquet says."""
+    """Bring the rows of these buckets in Postgres to what Parquet says."""
     from resources.stages.indexed_documents import IndexBuild
 
     def do() -> StageReport:
@@ -211,12 +197,13 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     return report
 
 
-# ---------------------------------------------------------------- what is damaged
+# ---------------------------------------------------------------- damaged files
 
 
 def mended(state: State, do: Callable[[], T], before: str | None = None) -> T:
-    """What `do` gives. Where it meets a damaged file, all such are found, those of the stages before `before` are made
-    again (none where it is None: the run that follows makes them), and it is done once more."""
+    """Return the result of `do`. If it meets a damaged file, find all damaged files, make those of the stages before
+    `before` again, and call `do` once more. If `before` is not given, nothing is made again: the run that follows does
+    it."""
     told = set[str]()
     while True:
         try:
@@ -231,20 +218,20 @@ def mended(state: State, do: Callable[[], T], before: str | None = None) -> T:
 
 
 def after(asset: str) -> str:
-    """The stage that follows, for what comes after one; after what is no stage, all are before it."""
+    """Return the stage after a stage. Return any other name as it is: every stage comes before it."""
     names = [*STAGES, "indexed_documents"]
     return names[names.index(asset) + 1] if asset in STAGES else asset
 
 
 def _committed(state: State) -> set[str]:
-    """The files that the present settings, and the generations that are kept, were made with."""
+    """Return the files made with the present settings, and those of the generations that are kept."""
     keys = {state.runner.key(stage) for stage in STAGES}
     keys.update(key for row in state.parts.catalog.generations() for key in row.keys.values())
     return state.parts.catalog.files_under(keys) - {""}
 
 
 def lost_shards(state: State, stage: str) -> list[int]:
-    """Shards of which a committed file of the stage is damaged or gone, and which this run may make."""
+    """Return the shards with a damaged or missing committed file of the stage, as far as this run may make them."""
     found, own = set[int](), state.run.buckets
     for table in STAGES[stage].tables:
         rows = state.parts.catalog.manifest_of(table, state.runner.key(stage))

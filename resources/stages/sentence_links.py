@@ -1,6 +1,6 @@
 """The links between similar sentences (RELATED_TO) in Parquet, updated when sentences or vectors change.
 
-Vectors are read a piece at a time, so that memory stays bounded however many sentences there are.
+If there are many sentences, or few of them changed, vectors are read a piece at a time, which bounds memory.
 """
 
 from __future__ import annotations
@@ -41,13 +41,11 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-# ---------------------------------------------------------------- link update
-#
-# Links with vectors read a piece at a time: of documents that changed, and of very many sentences.
+# ---------------------------------------------------------------- links, with vectors read a piece at a time
 
 
 Files = Sequence[tuple[str, str]]
-"""Sentences and their vectors, shard by shard."""
+"""Pairs of files, one for each shard: its sentences and their vectors."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
 """Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
 
@@ -61,7 +59,7 @@ class _Shard(NamedTuple):
 
 
 class Updated(NamedTuple):
-    """`compared` sentences were held against all others; `floor` is the cosine that a link had to reach."""
+    """New links. `compared` sentences were compared with all others; `floor` is the cosine that a link had to reach."""
 
     links: LinkColumns
     compared: int
@@ -77,11 +75,11 @@ def updated(
     most: int,
     progress: Progress,
 ) -> Updated | None:
-    """The links after these documents changed, from the file of those before: as sentence_links makes them of all
-    sentences. None where all must be compared anew: too many changed, or the last link that reached the floor is gone,
-    and beside it nobody looked for weaker ones.
+    """Return the links after these documents changed, from the file `before`. They are the links that sentence_links
+    makes of all sentences. Return None if all must be compared again: too many changed, or the last link that reached
+    the floor is gone and weaker ones were not looked for.
 
-    Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
+    Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
     over = float(tables.note(before))
     if over not in (floor, lowered(floor)) or not most:
         return None
@@ -111,10 +109,10 @@ def updated(
 def near_one_another(
     tables: ParquetTables, files: Files, floor: float, most: int, progress: Progress
 ) -> Updated | None:
-    """The links of so many sentences that not all pairs are compared, all anew, with some of their vectors held at a
-    time; None where they are fewer.
+    """Return the links of all sentences, made again, if they are too many to compare all pairs; only some of their
+    vectors are in memory at a time. Return None if they are fewer.
 
-    Raises IndexStateError (`missing_input`) where a sentence has no vector yet."""
+    Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
     shards = [shard for shard, _ in _sentences(tables, files, ())]
     count = sum(len(shard.ids) for shard in shards)
     if count * count <= EXACT_PAIRS or not most:
@@ -165,7 +163,7 @@ def _without_vectors(count: int) -> IndexStateError:
 
 
 def ids_of(column: pa.ChunkedArray) -> Ids:
-    """A column of ids as an array; without a Python object for each where they are of one length."""
+    """Return a column of ids as an array. If all ids have one length, no Python objects are made for them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -183,7 +181,7 @@ def link_columns(links: pa.Table) -> LinkColumns:
 
 
 def link_table(links: LinkColumns) -> pa.Table:
-    """A table of records.SentenceLink."""
+    """Return a table of records.SentenceLink."""
     import pyarrow as pa
 
     from pipelines.records import SentenceLink
@@ -194,7 +192,7 @@ def link_table(links: LinkColumns) -> pa.Table:
 
 
 def links_hash(links: LinkColumns) -> str:
-    """Of the links alone: the same links are not loaded again because documents changed."""
+    """Return a hash of the links alone: unchanged links are not loaded again only because documents changed."""
     return bytes_hash(b"".join(np.ascontiguousarray(column).tobytes() for column in links))
 
 
@@ -202,8 +200,8 @@ def links_hash(links: LinkColumns) -> str:
 
 
 def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
-    """The sentences of a shard that have a vector of their own: id, chunk and document. Left out are those that an
-    endpoint refused: what stands in for them is like other sentences by its place, not its sense."""
+    """Return the sentences of a shard that have a vector of their own: id, chunk and document. Sentences that an
+    endpoint refused are left out: their fallback vector is similar to others by its place, not its meaning."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -216,7 +214,7 @@ def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
 
 
 def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.Table) -> set[str]:
-    """Ids of sentences that have the vector of another text, since an endpoint refused theirs."""
+    """Return the ids of sentences with the vector of another text, because an endpoint refused theirs."""
     import pyarrow.compute as pc
 
     stands_in = pc.fill_null(pc.equal(states["failed"], states["fingerprint"]), False)
@@ -234,7 +232,7 @@ def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.T
 def _sentences(
     tables: ParquetTables, files: Files, changed: Collection[str]
 ) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
-    """Each shard, and which of its sentences are of documents that changed."""
+    """Yield each shard, and which of its sentences are of documents that changed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -253,7 +251,7 @@ def _piece(tables: ParquetTables, shard: _Shard) -> Iterator[Piece]:
 
 
 def _rows(tables: ParquetTables, shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Vectors of a shard's sentences, a piece at a time and not to be written to, with their places in it."""
+    """Yield vectors of a shard's sentences, read-only and a piece at a time, with their places in the shard."""
     for piece in tables.pieces(shard.vectors, ["item_id", "vector"]) if len(shard.ids) else ():
         at, found = places_in(shard.ids, ids_of(piece["item_id"]))
         if found.any():
@@ -262,9 +260,9 @@ def _rows(tables: ParquetTables, shard: _Shard) -> Iterator[tuple[NDArray[np.int
 
 
 def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
-    """Chunks and vectors of these sentences, in their order."""
+    """Return the chunks and vectors of these sentences, in their order."""
     found, among = list[Piece](), np.sort(asked)
-    for shard in shards:  # those that have none of them are not read
+    for shard in shards:  # shards without any of them are not read
         wanted = places_in(among, shard.ids)[1]
         found += _piece(tables, _Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.vectors))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
@@ -277,18 +275,19 @@ def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> 
     return chunk_ids[places], vectors[places]
 
 
-# ---------------------------------------------------------------- link plan
+# ---------------------------------------------------------------- documents to compare
 #
-# Which documents' sentences are as they were for the last links, told by the states beside them, in columns.
+# Committed states tell, in columns, which documents' sentences and vectors are unchanged since the last links.
 
 
 Made = Mapping[str, Mapping[int, "ManifestRow"]]
-"""The committed shards of the tables that links are made from."""
+"""Committed shards of the tables that links are made from."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPlan:
-    """`changed` are documents to compare anew, with why; `kept` the states of the others, in columns."""
+    """The documents to compare again (`changed`, with `reasons`), the number of those that are `gone`, and the states
+    of the others (`kept`), in columns."""
 
     changed: Mapping[str, str]
     reasons: Mapping[str, str]
@@ -296,7 +295,7 @@ class LinkPlan:
     kept: pa.Table
 
     def states(self, run_id: str) -> pa.Table:
-        """Of all documents, as they stand beside the new links."""
+        """Return the states of all documents, to be stored with the new links."""
         import pyarrow as pa
 
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -306,7 +305,7 @@ class LinkPlan:
 
 
 def link_plan(tables: ParquetTables, made: Made, before: ManifestRow | None) -> LinkPlan:
-    """What pipelines.increments.plan says; a state is made only for a document that changed."""
+    """Return the plan of pipelines.increments.plan. States are built only for documents that changed."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -345,24 +344,22 @@ def link_plan(tables: ParquetTables, made: Made, before: ManifestRow | None) -> 
 
 
 def _with_rows(states: pa.Table) -> pa.Table:
-    """Of documents that have a result, now or from their last good version."""
+    """Return the states of documents that have a result, now or from their last good version."""
     import pyarrow.compute as pc
 
     return states.filter(pc.not_equal(states["output"], ""))
 
 
-# ---------------------------------------------------------------- sentence links
-#
-# RELATED_TO in Parquet: brought up to date with the documents whose sentences or vectors changed.
+# ---------------------------------------------------------------- the stage
 
 
 STAGE = "sentence_links"
 
 
 def link_sentences(state: State) -> StageReport:
-    """Compares the sentences of documents that changed since the last links were made with all others.
-    No row is read where no sentence and no vector changed. Raises IndexStateError (`missing_input`)
-    where a shard's sentences have no vectors yet."""
+    """Compare the sentences of documents that changed since the last links with all others. No row is read if no
+    sentence and no vector changed. Raise IndexStateError (`missing_input`) if a shard's sentences have no vectors
+    yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
     state.ensure_generation()
     runner, tables, made = state.runner, state.parts.tables, made_from(state)
@@ -384,13 +381,14 @@ def link_sentences(state: State) -> StageReport:
 
 
 def _elsewhere(state: State) -> ManifestRow | None:
-    """The links as they were made of sentences and vectors in another number of shards."""
+    """Return the links made earlier from another number of shards."""
     layout = state.runner.layout(STAGES[STAGE])
     return layout.commits[STAGE][WHOLE] if layout else None
 
 
 def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None) -> Updated:
-    """With all vectors in memory only where they are not many, and too many changed or there were no links before."""
+    """Return the new links. All vectors are in memory only if they are few, and too many documents changed or no links
+    existed before."""
     settings, tables = state.settings.sentences, state.parts.tables
     floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
 
@@ -412,16 +410,16 @@ def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None)
 
 
 def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRow) -> float | None:
-    """The cosine that a generation's links had to reach; None where it has none yet."""
+    """Return the cosine that a generation's links had to reach; None if it has no links yet."""
     row = catalog.manifest_of(STAGE, generation.keys.get(STAGE, "")).get(WHOLE)
     note = tables.note(row.file) if row and tables.exists(row.file) else ""
     return float(note) if note else None
 
 
 def made_from(state: State) -> Made:
-    """The committed shards of what links are made from.
+    """Return the committed shards that links are made from.
 
-    Raises IndexStateError (`missing_input`) where a shard's sentences have no vectors yet."""
+    Raise IndexStateError (`missing_input`) if a shard's sentences have no vectors yet."""
     rows = {table: state.runner.manifest(table) for table in STAGES[STAGE].inputs}
     shards = sorted(rows["sentences"])
     return {table: {shard: committed(table, shard, rows[table]) for shard in shards} for table in rows}
@@ -436,11 +434,10 @@ def _commit(state: State, found: Updated, states: pa.Table, wanted: str) -> None
 
 
 class LinkedSentences:
-    """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension); but
-    for those that link_update.linked leaves out.
+    """All sentences in order of their ids, with their chunks, documents and vectors, shape (sentences, dimension),
+    except those that `linked` leaves out.
 
-    The vectors are held once, and some rows beside them while they are read. Raises IndexStateError
-    (`missing_input`)."""
+    The vectors are held once, and some rows besides while they are read. Raise IndexStateError (`missing_input`)."""
 
     def __init__(self, tables: ParquetTables, made: Made) -> None:
         import pyarrow as pa
@@ -463,7 +460,7 @@ class LinkedSentences:
             )
 
     def _take(self, read: pa.Table, places: Mapping[str, int]) -> int:
-        """Puts vectors into their places; how many."""
+        """Put vectors into their places; return how many."""
         vectors = matrix(read["vector"])
         if not self.vectors.size and vectors.size:
             self.vectors = np.empty((len(places), vectors.shape[1]), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""One shard's documents as Parquet has them, and as their rows in Postgres should be."""
+"""One shard's documents as Parquet has them, and the rows that Postgres should hold for them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
 TERMS = "chunk_terms"
-"""Made of chunks and title, whose hashes stand for it."""
+"""The table of terms. It is computed from chunks and titles alone, so their hashes cover it too."""
 VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
 INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
-"""The tables that a document's rows are made of."""
+"""The tables that a document's index rows are computed from."""
 
 
 @dataclass
 class ShardRows:
-    """`hashes` are of the rows of each document; `files` of INPUTS and TERMS."""
+    """The rows of one shard's documents. `files` maps each table of INPUTS and TERMS to its file, `hashes` each
+    document to the hash of its rows."""
 
     tables: ParquetTables
     files: Mapping[str, str]
@@ -37,7 +38,7 @@ class ShardRows:
     parsed: Mapping[str, ParsedDocument]
     hashes: dict[str, str] = field(default_factory=dict)
     held: set[str] = field(default_factory=set)
-    """Documents that a stage after parsing could not make: what readers are served of them stays."""
+    """Ids of documents that failed at a stage after parsing. Readers keep the rows that they have."""
 
     def stale(self, doc_id: str) -> bool:
         return self.states["parsed_documents"][doc_id].failed is not None
@@ -46,7 +47,7 @@ class ShardRows:
         return document_facts(self.raws[doc_id], self.parsed[doc_id])
 
     def documents(self, doc_ids: Sequence[str]) -> list[IndexedDocument]:
-        """Some of its documents, as their rows should be."""
+        """Return these documents with the rows that they should have."""
         wanted = set(doc_ids)
         if not wanted:
             return []
@@ -84,8 +85,8 @@ class ShardRows:
 
 
 def read_shard(tables: ParquetTables, rows: Mapping[str, ManifestRow]) -> ShardRows:
-    """A shard's listing, parse and states; the rows of documents are read when they are asked for. `rows` are the
-    commits of INPUTS and TERMS."""
+    """Read a shard's listing, parses and document states. Rows of documents are read on demand. `rows` maps each table
+    of INPUTS and TERMS to its commit."""
     files = {table: row.file for table, row in rows.items()}
     states = {table: tables.documents(files[table]) for table in INPUTS}
     raws = {raw.doc_id: raw for raw in from_table(RawDocument, tables.read(files["raw_documents"]))}
@@ -104,7 +105,7 @@ def read_shard(tables: ParquetTables, rows: Mapping[str, ManifestRow]) -> ShardR
 def regrouped(
     found: ShardRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
 ) -> dict[str, tuple[str, ...]]:
-    """Of documents whose rows stay, those that are for others now, with their groups; `served` are bucket and groups
-    by document."""
+    """Return the new groups of each document in `held` whose groups changed although its rows stay. `served` maps a
+    document to its bucket and groups."""
     now = {doc_id: found.facts(doc_id).groups for doc_id in held}
     return {doc_id: groups for doc_id, groups in now.items() if served[doc_id][1] != groups}

@@ -1,4 +1,4 @@
-"""Access to the documents of a state: the groups of each listed document, and the members of each group.
+"""Who may read the documents of a state: the groups of each listed document, and the members of each group.
 
 Both are read without indexing anything.
 """
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
 
 
-# ---------------------------------------------------------------- groups
-#
-# Who may find the documents of a state, as far as is known now.
+# ---------------------------------------------------------------- groups of documents
 
 
 Known = Mapping[str, "tuple[str, ...] | None"]
-"""doc_id to groups; None where they are lost: they may have restricted the document."""
+"""Groups by doc_id. None means that they are lost, so the document may be restricted."""
 _NAMING = ("doc_id", "groups", "source_groups")
 
 
 def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[str, str], Known]]:
-    """Of the listed documents that are not withheld, a shard at a time: the ids that these are not less than and less
-    than, and their groups. What a file gives itself is of its last parse, by the settings of the generation or, newer,
-    by the present ones. A record is made only of a document that something restricts."""
+    """Yield, shard by shard, the groups of the listed documents that are not withheld.
+
+    Each item has the first id of the shard, the first id after it, and the groups. Groups that a file names itself come
+    from its last parse under the generation's settings, or from a newer parse under the present ones. A record is built
+    only for documents that something restricts."""
     count, listing, hidden = state.settings.shard_count, state.listing.committed(), hidden_documents(state)
     parses = _parses(state, generation)
     for shard in range(count):
@@ -56,7 +56,7 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], sh
     parsed: dict[str, tuple[str, ...]] = {}
     for parse in parses:
         for rows in parse.read(shard, state.settings.shard_count):
-            if parsed:  # what a newer parse does not name any more does not hold
+            if parsed:  # groups that a newer parse does not name no longer hold
                 for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
                     del parsed[doc_id]
             named = rows.filter(_named(rows["groups"]))
@@ -78,7 +78,7 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], sh
 
 @dataclass(frozen=True, slots=True)
 class CommittedParse:
-    """Files of parsed documents of `count` shards, and the shards of which they are lost."""
+    """The committed files of parsed documents in `count` shards, and the shards whose file is `lost`."""
 
     tables: ParquetTables
     files: Mapping[int, str]
@@ -86,14 +86,14 @@ class CommittedParse:
     count: int
 
     def read(self, shard: int, shards: int) -> Iterator[pa.Table]:
-        """What files say of the documents of one of any number of shards, and maybe of others."""
+        """Yield ids and groups of the parsed documents of one of `shards` shards, and maybe of other shards."""
         for own in overlapping(shard, shards, self.count):
             if own in self.files:
                 yield self.tables.read(self.files[own], ["doc_id", "groups"])
 
 
 def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
-    """By the settings of the generation, and where those are others, by the present ones."""
+    """Return the parses under the generation's settings and, if those differ, under the present settings."""
     counts = {generation.keys.get("parsed_elements", ""): shard_count(generation, state.settings.buckets)}
     counts.setdefault(state.runner.key("parsed_elements"), state.settings.shard_count)
     found = []
@@ -105,7 +105,8 @@ def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
 
 
 def shard_count(generation: GenerationRow, buckets: int = 1) -> int:
-    """Return the number of shards that a generation was made in; `buckets` is what an old one does not say."""
+    """Return the number of shards that a generation was made in; `buckets` is used if an old generation does not
+    say."""
     return int(generation.settings.get("buckets", buckets) * generation.settings.get("shards", 1))
 
 
@@ -119,26 +120,24 @@ def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:
 
 
 def _named(groups: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Of each list whether there is anything in it."""
+    """Return for each list whether it has any item; null counts as empty."""
     import pyarrow.compute as pc
 
     return pc.fill_null(pc.greater(pc.list_value_length(groups), 0), False)
 
 
 def hidden_documents(state: State) -> set[str]:
-    """Documents that are withheld."""
+    """Return the ids of the documents that are withheld."""
     return {failure.doc_id for failure in state.runner.failures() if withheld(failure)}
 
 
-# ---------------------------------------------------------------- access
-#
-# Who is behind the principals of a state's sources, read without indexing anything.
+# ---------------------------------------------------------------- members of groups
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """How many memberships a source has now, None where that is not known or it tells none; how many came and went;
-    what could not be read."""
+    """The memberships of a source after a synchronisation: how many it has, how many were added and removed, and what
+    could not be read. `memberships` may be None: the number is not known, or the source has no memberships."""
 
     source: str
     memberships: int | None
@@ -148,10 +147,10 @@ class Synced:
 
 
 def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Of each named source, and where none is named of all that tell memberships, what became of them, as `Synced` has
-    it. Waits for no run; only sources that were indexed have any.
+    """Read the memberships of the named sources again, by default of all that have some. Return a `Synced` record of
+    each.
 
-    Raises UsageError for a name that is none of these."""
+    Only indexed sources have memberships. No run is waited for. Raise UsageError for a name that was not indexed."""
     book, table = state.parts.sources, MembershipTable(state.parts.database)
     indexed = {row.name for row in state.parts.catalog.sources()}
     if unknown := [name for name in names if name not in indexed]:
@@ -163,7 +162,7 @@ def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
 
 
 def sync_state(project: Project) -> list[dict[str, Any]]:
-    """`sync` of all sources, of a state that is opened for it."""
+    """Open a state and `sync` all of its sources."""
     with closing(State(project)) as state:
         return sync(state)
 

@@ -27,25 +27,19 @@ if TYPE_CHECKING:
     from resources.state.stage_runner import StageRunner
 
 
-# ---------------------------------------------------------------- standing
-#
-# What was made last of each shard of a stage: under the present number of shards, or else under another one, whose
-# files hold the same documents parted otherwise.
-#
-# So a state whose number of shards changes makes nothing again: what stands in its files is planned, kept and committed
-# as what stands in a shard's own file is. A run that ends midway is gone on with by the next.
+# ---------------------------------------------------------------- previous files
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What stands of a shard of one table."""
+    """The committed file of one shard of one table."""
 
     tables: ParquetTables
     row: ManifestRow
 
     @property
     def input(self) -> str:
-        """The hash of what it was made from."""
+        """The hash of the shard's inputs when it was made."""
         return self.row.input
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
@@ -57,15 +51,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class StandingElsewhere:
-    """What stands of a shard of one table in the files of another number of shards; of no known input as a whole, so
-    that each document in it is looked at."""
+    """One shard of one table in files that were written under another number of shards. Its input hash is not known, so
+    each document is compared on its own."""
 
     tables: ParquetTables
     files: tuple[str, ...]
-    """In order."""
+    """Paths of the files, in order of their shards."""
     first: str
     after: str
-    """Ids of its documents are not less than the one, and less than the other."""
+    """Bounds of the shard's document ids: `first` is included, `after` is not."""
 
     input = ""
 
@@ -92,7 +86,7 @@ class StandingElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A stage as it was made with another number of shards: its key, and its commits by table and shard."""
+    """The files of a stage under another number of shards: its key, and its commits by table and shard."""
 
     shards: int
     key: str
@@ -100,7 +94,7 @@ class Layout:
 
     @property
     def first(self) -> Mapping[int, ManifestRow]:
-        """Of the stage's first table."""
+        """The commits of the stage's first table, by shard."""
         return next(iter(self.commits.values()))
 
     @property
@@ -109,11 +103,11 @@ class Layout:
 
     @property
     def made(self) -> float:
-        """When the last of it was committed."""
+        """When its newest file was committed, in seconds since the epoch."""
         return max(row.committed_at.timestamp() if row.committed_at else 0.0 for row in self.first.values())
 
     def part(self, tables: ParquetTables, table: str, shard: int, count: int) -> StandingElsewhere | None:
-        """What stands in it of one of `count` shards; None where something of that is not there."""
+        """Return one of `count` shards as these files hold it, or None if a file of it is missing."""
         rows = [self.commits[table].get(other) for other in overlapping(shard, count, self.shards)]
         files = tuple(row.file for row in rows if row)
         if len(files) < len(rows):
@@ -123,7 +117,8 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """What stands of a stage, by table and shard, and the `failures` of documents that stand elsewhere."""
+    """The committed files of a stage, by table and shard, and the `failures` of documents in shards that have only
+    files of another number of shards."""
 
     tables: Mapping[str, Mapping[int, Standing | StandingElsewhere]]
     failures: Sequence[Failure] = field(default=())
@@ -133,11 +128,11 @@ class Previous:
 
     @property
     def first(self) -> Mapping[int, Standing | StandingElsewhere]:
-        """Of the stage's first table."""
+        """The files of the stage's first table, by shard."""
         return next(iter(self.tables.values()))
 
     def moved(self, doc_ids: Collection[str]) -> list[Failure]:
-        """The failures of these documents that stand elsewhere."""
+        """Return the failures of these documents that were recorded under another number of shards."""
         return [failure for failure in self.failures if failure.doc_id in doc_ids]
 
 
@@ -148,8 +143,8 @@ def previous(
     count: int,
     failures: Sequence[Failure],
 ) -> Previous:
-    """What stands under the present number of shards, `count`, and of shards that it lacks in a layout of another, with
-    its `failures`."""
+    """Return the files of a stage in `count` shards. Shards without an own file are taken from `layout`, with its
+    `failures`."""
     found: dict[str, dict[int, Standing | StandingElsewhere]] = {
         table: {shard: Standing(tables, row) for shard, row in rows.items()} for table, rows in own.items()
     }
@@ -163,48 +158,46 @@ def previous(
 
 
 # ---------------------------------------------------------------- table
-#
-# A table of a state under its present settings: the committed files, and what is in them.
 
 
 class Table:
-    """The committed shards of a table; each method looks at the manifest as it is then."""
+    """The committed shards of one table under the present settings. Each method reads the manifest again."""
 
     def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
-        """`shards` are those that are looked at; all that there are where none are named."""
+        """Read only `shards`; None means all that were made."""
         self._name, self._runner, self._shards = name, runner, shards
 
     def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """By shard; one whose file is gone was never made. Of these where they are named."""
+        """Return the commits by shard, of these shards if any are given. A shard whose file is gone was never made."""
         return self._runner.manifest(self._name, shards)
 
     def commit(self, shard: int) -> ManifestRow:
-        """Raises IndexStateError (`missing_input`) where the shard was never made."""
+        """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
         return committed(self._name, shard, self.commits([shard]))
 
     def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """A shard's rows. Raises IndexStateError where it was never made, or its file is damaged."""
+        """Read a shard's rows. Raise IndexStateError if it was never made or its file is damaged."""
         return self._runner.tables.read(self.commit(shard).file, columns)
 
     def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
-        """Columns of these shards, one after the other; of all that are looked at and were made where none are
-        named."""
+        """Yield columns of these shards, one shard after the other; by default of all shards of this table that were
+        made."""
         wanted = self._shards if shards is None else shards
         for row in self.commits(wanted).values():
             yield self._runner.tables.read(row.file, columns)
 
     def values(self, shard: int, column: str) -> list[Any]:
-        """One column of a shard."""
+        """Return one column of a shard."""
         found: list[Any] = self.read(shard, [column])[column].to_pylist()
         return found
 
     def column(self, name: str) -> list[Any]:
-        """One column of all shards that were made."""
+        """Return one column of all shards that were made."""
         return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
 
 
 def committed(table: str, shard: int, commits: dict[int, ManifestRow]) -> ManifestRow:
-    """The commit of a shard; raises IndexStateError (`missing_input`) where it was never made."""
+    """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
     if shard not in commits:
         part = table if shard == WHOLE else f"{named(shard)} of {table}"
         raise IndexStateError(

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- static vectors
-#
-# Vectors of the fast embedder by which chunks are overlapped, made in the processes that work on documents.
 
 
 def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[list[PackedChunk], Vectors]:
-    """Chunks, in order of their documents, with their static unit vectors, shape (chunks, dimension); without those of
-    documents that go past a limit here, of which the stage `chunks` tells."""
+    """Return chunks in order of their documents, with their static unit vectors, shape (chunks, dimension).
+
+    The pool's worker processes make them. Documents that exceed a limit here are left out; the stage `chunks` reports
+    them."""
     import numpy as np
 
     own = {doc_id: list(same) for doc_id, same in groupby(chunks, lambda chunk: chunk.doc_id)}
@@ -63,32 +63,28 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
 
 
 # ---------------------------------------------------------------- generation
-#
-# The generation that the settings ask for: found, or made with its statistics frozen.
-#
-# A generation freezes what is decided from the corpus: the preset where the settings say `auto`, and
-# the overlap floors. Generations that chunk alike share their floors, so that a change of embedder
-# moves no chunk.
 
 
 _SAMPLE = 2000
 _PLACES = {"database", "tables", "tables_cache_mb"}
-"""Where things are kept, not what they are; an address of a database may hold a password."""
+"""Settings that say where things are kept. A generation does not record them: they do not shape it, and a database
+address may hold a password."""
 LEAST_DRIFT = 100
-"""Chunks by which a corpus must have grown or shrunk, whatever the share."""
+"""Least change of a corpus, in chunks, that counts as drift: a few chunks are a large share of a small corpus."""
 
 StaticVectors = Callable[[Sequence[PackedChunk]], tuple[list[PackedChunk], Vectors]]
-"""Chunks to those that could be read, with their unit vectors of the chunking settings' own fast embedder."""
+"""A function that returns the chunks that could be read, with their unit vectors by the fast embedder of the chunking
+settings."""
 
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
-    """The newest generation made with these settings, weights and stage versions."""
+    """Return the newest generation made with these settings, weights and stage versions."""
     return catalog.find_generation(generation_key(settings, installed(settings)))
 
 
 def text_models(settings: Settings) -> Frozen:
-    """The models of the chunking and sentence settings as they are installed, and the prompts of the roles
-    that indexing asks as they are in their files."""
+    """Return the installed models of the chunking and sentence settings, and the prompts of the roles that indexing
+    uses as they are in their files."""
     return Frozen(static=static_identity(), sentence_models=sentence_models_identity(), prompts=_prompts(settings))
 
 
@@ -103,7 +99,7 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def installed(settings: Settings) -> Frozen:
-    """All models as they are here and now, before a generation has frozen anything."""
+    """Return all models as they are installed here, before a generation has frozen anything."""
     return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
 
 
@@ -112,7 +108,7 @@ def spec_of(generation: GenerationRow) -> EmbedderSpec:
 
 
 def frozen_from(statistics: Mapping[str, Any], embedder: str) -> Frozen:
-    """What the stages must know of a generation's statistics, and the identity of its embedder."""
+    """Return what the stages need from a generation's statistics, with the identity of its embedder."""
     floors = {name: values["floor"] for name, values in statistics["overlap"].items()}
     return Frozen(floors, embedder, **statistics.get("models", {}))
 
@@ -122,8 +118,8 @@ def frozen_of(generation: GenerationRow) -> Frozen:
 
 
 def reproducible(generation: GenerationRow, settings: Settings) -> bool:
-    """Whether this version, with the weights installed, makes what the generation holds from the
-    settings it was made with."""
+    """Say whether this version with the installed weights makes, from the generation's settings, what the generation
+    holds."""
     frozen = frozen_of(generation)
     keys, here = stage_keys(settings, frozen), replace(installed(settings), prompts=frozen.prompts)
     return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
@@ -136,8 +132,10 @@ def ensure_generation(
     static: StaticVectors,
     embedder: Callable[[EmbedderSpec], TextEmbedder],
 ) -> GenerationRow:
-    """The generation of these settings; made from what has been parsed and packed where there is none,
-    or where the corpus has drifted from the one its statistics were frozen from."""
+    """Return the generation of these settings.
+
+    Make one from the parsed and packed documents if there was no match, or if the corpus has drifted from the one that
+    the statistics were frozen from. Raise IndexStateError if a shard was never packed or no document has text."""
     found = find_generation(catalog, settings)
     if found and not _drifted(found, settings, runner):
         return found
@@ -173,7 +171,7 @@ def ensure_generation(
 
 
 def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
-    """The keys of all results that these generations, or a run with these settings, may use again."""
+    """Return the keys of all results that these generations, or a run with these settings, may use again."""
     keys = {key for row in kept for key in (row.schema, *row.keys.values())}
     for row in kept:
         if not row.keys:
@@ -182,8 +180,8 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
 
 
 def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:
-    """Whether the corpus is so much larger or smaller than when the statistics were frozen that they
-    no longer describe it. A few chunks more or less never are."""
+    """Say whether the corpus grew or shrank so much since the statistics were frozen that they no longer describe it. A
+    change of a few chunks never counts."""
     rows = runner.manifest("packed_chunks")
     before: int | None = generation.statistics.get("packed_chunks")
     if len(rows) < settings.shard_count or before is None:
@@ -193,7 +191,8 @@ def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner)
 
 
 def require_frozen(found: GenerationRow | None) -> GenerationRow:
-    """A generation as a run of some buckets finds it. Raises IndexStateError (`missing_input`) where there is none."""
+    """Return the generation that a run of some buckets found. Raise IndexStateError (`missing_input`) if it is
+    missing."""
     if found is None:
         raise IndexStateError(
             "what belongs to the whole corpus was not frozen with these settings, and a run of some buckets does not "
@@ -204,9 +203,10 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
 
 
 def require_whole(runner: StageRunner, table: str) -> None:
-    """Statistics are frozen from the whole corpus, whatever buckets a backfill begins with.
+    """Require every shard of a table, since statistics are frozen from the whole corpus whatever buckets a backfill
+    begins with.
 
-    Raises IndexStateError where a shard was never made."""
+    Raise IndexStateError (`missing_input`) if a shard was never made."""
     made = runner.manifest(table)
     missing = [f"{shard:02d}" for shard in range(runner.settings.shard_count) if shard not in made]
     if missing:
@@ -218,7 +218,7 @@ def require_whole(runner: StageRunner, table: str) -> None:
 
 
 def corpus_languages(runner: StageRunner) -> dict[str, int]:
-    """Documents by language, over all buckets."""
+    """Count the documents by language, over all buckets."""
     counts: Counter[str] = Counter()
     for row in runner.manifest("parsed_documents").values():
         counts.update(runner.tables.read(row.file, ["language"])["language"].to_pylist())
@@ -228,7 +228,8 @@ def corpus_languages(runner: StageRunner) -> dict[str, int]:
 def _floors(
     others: Sequence[GenerationRow], settings: Settings, runner: StageRunner, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
-    """Calibrations by language: inherited from the newest generation that chunks alike, else made."""
+    """Return overlap calibrations by language: inherited from the newest generation that chunks alike, else
+    computed."""
     models = installed(settings)
     for generation in reversed(others):
         buckets = generation.settings.get("buckets", settings.buckets)
@@ -244,7 +245,8 @@ def _floors(
 
 
 def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
-    """Packed chunks in reading order, from documents in order of id, up to a sample a language."""
+    """Return packed chunks by language in reading order, in order of document ids, at most _SAMPLE for each
+    language."""
     languages: dict[str, str] = {}
     for row in runner.manifest("parsed_documents").values():
         read = runner.tables.read(row.file, ["doc_id", "language"])

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- run record
-#
-# What a run did, as JSON that another process can read; and several such as one.
 
 
 _COUNTED = ("computed", "kept", "gone", "written", "total", "seconds")
@@ -39,7 +37,7 @@ _LISTS = "raw_documents"
 
 
 def record_of(state: State) -> dict[str, Any]:
-    """All that `with_records` needs of the run of a state. Failures are in the catalog."""
+    """Return as JSON all that `with_records` needs from a state's run. Failures are in the catalog."""
     run = state.run
     return {
         "reports": {
@@ -63,8 +61,8 @@ def _listed(listed: Listed) -> dict[str, Any]:
 
 
 def with_records(run: Run, records: Iterable[Mapping[str, Any]]) -> tuple[Run, Listed | None]:
-    """A run that did what these did, the earliest first, and their listing without its documents; None where none of
-    them listed sources. Counts and seconds are sums over all."""
+    """Add up the records of several runs, given in order of time, into one run. Return it with their listing without
+    its documents, or with None if no run listed sources. Counts and seconds are sums."""
     made, listed = replace(run, reports={}, problems={}, spent=[], damaged=[], built=None), None
     for record in records:
         for name, values in record.get("reports", {}).items():
@@ -94,7 +92,7 @@ def total_spent(parts: Iterable[Spent]) -> Spent:
 
 
 def _sum(first: StageReport, second: StageReport) -> StageReport:
-    """Numbers that both note are added; of other notes the second's stand."""
+    """Add two reports of one stage. Notes that are numbers in both are added; of other notes the second's win."""
     added = {
         name: value + second.notes[name]
         for name, value in first.notes.items()
@@ -108,21 +106,19 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-# ---------------------------------------------------------------- launched
-#
-# A run that Dagster launched: what was asked of it, and what it tells of itself in Postgres.
+# ---------------------------------------------------------------- launched run
 
 
 BACKFILL = "dagster/backfill"
 ASKED = "pincite/index"
-"""Tag of the runs of `pincite index --distributed`: what was asked, as JSON."""
+"""The tag of runs of `pincite index --distributed` that holds the request as JSON."""
 SETTINGS = "pincite/settings"
-"""Tag of them: what the settings, models and versions of who asked make of documents, as a hash."""
+"""The tag of these runs that holds a hash of the requesting machine's settings, models and stage versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `pincite index` was asked for: sources by name, all that are known where none is named."""
+    """A request of `pincite index`: the sources by name (empty means all known ones) and its options."""
 
     sources: tuple[str, ...] = ()
     allow_deletions: bool = False
@@ -136,7 +132,7 @@ NOTHING_ASKED = Asked()
 
 
 def asked_of(tags: Mapping[str, str]) -> Asked:
-    """What the tags of a run or backfill ask. Raises UsageError for what no pincite wrote."""
+    """Read the request from the tags of a run or backfill. Raise UsageError if pincite did not write the tag."""
     if ASKED not in tags:
         return NOTHING_ASKED
     try:
@@ -151,15 +147,17 @@ def asked_of(tags: Mapping[str, str]) -> Asked:
 
 
 def shape_of(settings: Settings) -> str:
-    """A hash of all that decides what a run makes and who may find it: sources with their groups, where tables are,
-    settings that shape an index, versions of stages, models that are installed. `settings` are those of the project:
-    when the number of shards was chosen that they leave open decides nothing."""
+    """Return a hash of everything that decides what a run makes and who may find it: sources with their groups, the
+    place of the tables, settings that shape an index, stage versions and installed models.
+
+    `settings` must be the project's own. If they leave the number of shards open, the number chosen later does not
+    change the hash."""
     shared = settings.model_dump(mode="json", include={"buckets", "shards", "sources", "access", "tables"})
     return fingerprint(shared, generation_key(settings, installed(settings)))
 
 
 def require_same(tags: Mapping[str, str], settings: Settings) -> None:
-    """Raises SettingsError `other_settings` where this machine would make another index than it was asked for."""
+    """Raise SettingsError `other_settings` if this machine would make another index than the requesting one."""
     if SETTINGS in tags and tags[SETTINGS] != shape_of(settings):
         raise SettingsError(
             "the settings, prompts, models or version of pincite on this worker are not those of the machine that ran "
@@ -170,7 +168,7 @@ def require_same(tags: Mapping[str, str], settings: Settings) -> None:
 
 @contextmanager
 def telling(state: State, tags: Mapping[str, str]) -> Iterator[None]:
-    """While it lasts, the run of a state tells how far it is, and after each stage what it did."""
+    """Write a run's progress to Postgres while the context is open, and its record after each stage."""
     state.parts.database.migrate()
     own = OwnRun(state.parts.database, state.run.id)
     own.begin(tags.get(BACKFILL, ""), buckets_in(tags))
@@ -188,7 +186,7 @@ def telling(state: State, tags: Mapping[str, str]) -> Iterator[None]:
 
 
 def ranges(buckets: Sequence[int]) -> str:
-    """Buckets as people read them: "00 to 03", "07"; empty where there are none."""
+    """Return buckets as people read them: "00 to 03", "07"; empty if there are no buckets."""
     if not buckets:
         return ""
     return f"{buckets[0]:02d}" if len(buckets) == 1 else f"{buckets[0]:02d} to {buckets[-1]:02d}"

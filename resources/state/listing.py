@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- committed listing
-#
-# The listing of the sources as a table of its own, committed shard by shard.
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A shard's listing as it was committed, and as it becomes."""
+    """A shard's listing before and after a change."""
 
     before: pa.Table
     now: pa.Table
@@ -53,14 +51,14 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class CommittedListing:
-    """A listing as it stands in files of `count` shards, by shard."""
+    """The listing in the committed files of `count` shards, by shard."""
 
     tables: ParquetTables
     files: Mapping[int, str]
     count: int
 
     def shard(self, shard: int, shards: int) -> pa.Table:
-        """Those of one of any number of shards, as rows of RawDocument, in order of their ids."""
+        """Return the documents of one of `shards` shards, any number, as rows of RawDocument in order of their ids."""
         files = tuple(self.files[own] for own in overlapping(shard, shards, self.count) if own in self.files)
         if not files:
             return schema_of(RawDocument).empty_table()
@@ -68,13 +66,13 @@ class CommittedListing:
         return _whole(StandingElsewhere(self.tables, files, *ends).read())
 
     def read(self, shard: int, names: Sequence[str]) -> pa.Table:
-        """Columns of one of `count` shards."""
+        """Return columns of one of `count` shards."""
         if shard not in self.files:
             return schema_of(RawDocument).empty_table().select(list(names))
         return self.tables.read(self.files[shard], list(names))
 
     def sources(self) -> Collection[str]:
-        """Those that the documents are of."""
+        """Return the names of the sources that have documents in the listing."""
         read = (self.tables.read(file, ["source"])["source"] for file in self.files.values())
         return {name for column in read for name in column.unique().to_pylist()}
 
@@ -92,9 +90,10 @@ def commit_listing(
     shards: Sequence[int] | None = None,
     known: Restrictions | None = None,
 ) -> StageReport:
-    """Replaces the listing of some sources; documents of other sources stay as they are, and so does the last listing
-    of a document that could not be read this time, under what is known now of who may find it. One that is withheld
-    is listed no more."""
+    """Replace the listing of `sources` and commit it, shard by shard.
+
+    Documents of other sources stay as they are. A document that could not be read this time keeps its last listing,
+    with the restrictions that are `known` now. A withheld document leaves the listing."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     previous, failed = runner.manifest("raw_documents"), _by_shard(failures, runner.settings.shard_count)
     listed = runner.catalog.failures([runner.key("raw_documents")])
@@ -114,7 +113,7 @@ def commit_listing(
 
 
 def adopt_listing(runner: StageRunner, documents: DocumentsByShard, failures: Sequence[Failure]) -> None:
-    """Commits a whole listing made under other settings; does nothing under the same."""
+    """Commit a whole listing that was made under other settings; do nothing if it was made under these."""
     own = committed_listing(runner)
     sources = {*documents.sources(), *own.sources(), *(failure.source for failure in failures)}
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
@@ -129,8 +128,8 @@ def merged_listing(
     known: Restrictions | None = None,
     shards: Sequence[int] | None = None,
 ) -> Iterator[tuple[int, Merged]]:
-    """Of these shards, one after the other, of all where none are named: the committed listing, and what it becomes
-    with that of these sources."""
+    """Yield each shard with its committed listing and the listing that `documents` of `sources` make of it. `shards`
+    are the shards to yield; None means all."""
     import pyarrow as pa
 
     before, count = committed_listing(runner), runner.settings.shard_count
@@ -147,8 +146,10 @@ def merged_listing(
 
 
 def regroup_listing(runner: StageRunner) -> bool:
-    """Commits the listing as another number of shards has it: of shards that were never listed; of all where that other
-    number was worked with since. False where it is not whole there: all sources are to be listed."""
+    """Commit the listing from files of another number of shards.
+
+    Commit the shards that were never listed, or all shards if the last run used another number. Return False if that
+    other listing is not whole; then all sources must be listed."""
     from resources.postgres.catalog import ManifestRow
 
     key, count, stage = runner.key(LISTING), runner.settings.shard_count, STAGES[LISTING]
@@ -162,7 +163,7 @@ def regroup_listing(runner: StageRunner) -> bool:
         return False
     failures = runner.catalog.failures([layout.key])
     parts = {shard: part for shard in wanted if (part := layout.part(runner.tables, LISTING, shard, count))}
-    # All are read before any is committed: of a listing that is damaged no part is taken for the whole.
+    # All are read before any is committed: a damaged listing must not be taken in part for the whole.
     for part in parts.values():
         part.read()
     for shard, part in parts.items():
@@ -176,13 +177,13 @@ def regroup_listing(runner: StageRunner) -> bool:
 
 
 def _whole(read: pa.Table) -> pa.Table:
-    """With all columns; a file of an older version may lack some."""
+    """Return the rows with all columns of RawDocument; a file of an older version may lack some."""
     schema, read = schema_of(RawDocument), read.replace_schema_metadata(None)
     return read if read.schema.equals(schema) else to_table(RawDocument, from_table(RawDocument, read))
 
 
 def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hidden: Collection[str]) -> pa.Table:
-    """Rows of other sources, and of documents that could not be read, but for those that are withheld."""
+    """Return the rows of other sources and of documents that could not be read, except withheld documents."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -217,7 +218,7 @@ def _commit_shard(
 
 
 def listed_output(rows: Sequence[RawDocument]) -> str:
-    """Hash of a shard's listing."""
+    """Return the hash of a shard's listing."""
     return fingerprint(rows)
 
 
@@ -230,13 +231,13 @@ def _state(runner: StageRunner, row: RawDocument, before: DocumentState | None) 
 
 
 def listing_output(runner: StageRunner) -> str:
-    """Hash of the committed listing of all sources."""
+    """Return the hash of the committed listing of all sources."""
     rows = runner.manifest("raw_documents")
     return combined(rows[shard].output for shard in sorted(rows))
 
 
 def parse_input(raw: RawDocument) -> str:
-    """What of a listed document decides its parse; metadata and groups do not."""
+    """Return a hash of all that the parse of a listed document depends on. Metadata and groups do not belong to it."""
     return fingerprint(raw.content_hash, raw.media_type, raw.title, raw.uri.rsplit("/", 1)[-1])
 
 
@@ -247,29 +248,28 @@ def _by_shard(items: Sequence[Failure], shards: int) -> dict[int, list[Failure]]
     return grouped
 
 
-# ---------------------------------------------------------------- listing
-#
-# The files of a state's sources: as they are now, read once a run, and as they were committed.
+# ---------------------------------------------------------------- source listing
 
 
 class SourceListing:
-    """`listed` is the listing as it is now where another has it already."""
+    """The listing of a state's sources, as read now and as committed. Pass `listed` if the sources were read
+    already."""
 
     def __init__(self, parts: Parts, runner: StageRunner, listed: Listed | None = None) -> None:
         self._parts, self._runner, self._listed = parts, runner, listed
         self._everything = False
 
-    # ------------------------------------------------------------ as it is now
+    # ------------------------------------------------------------ as read now
 
     def now(self) -> Listed:
-        """The files of the selected sources; read once a run."""
+        """Return the files of the selected sources. They are read once a run."""
         if self._listed is None:
             self._listed = self._read()
         return self._listed
 
     def count(self, sources: Sequence[str]) -> int:
-        """How many files these sources have now, all known ones where none is named, and documents were listed of
-        others."""
+        """Return the number of files that these sources have now (all known sources if none are named), plus the number
+        of listed documents of other sources."""
         if self._listed is None:
             self._listed = self._read(sources)
         others = (count for name, count in self.counts().items() if name not in self._listed.sources)
@@ -277,7 +277,7 @@ class SourceListing:
 
     @property
     def read_already(self) -> Listed | None:
-        """The listing as it is now, where it was read."""
+        """The listing as read now, or None if the sources were not read yet."""
         return self._listed
 
     @property
@@ -286,12 +286,12 @@ class SourceListing:
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """Sources that could not be listed, and why."""
+        """Sources that could not be listed, with the reason."""
         return self._listed.failing if self._listed else {}
 
     def _read(self, names: Sequence[str] = ()) -> Listed:
-        """Where no listing stands under the present settings (another number of buckets, say), all
-        sources are listed whatever was asked: the others' documents would else be missing."""
+        """Read the sources. All are listed, whatever was requested, if no listing was committed under the present
+        settings (with another number of buckets, say): else the documents of the other sources would be missing."""
         everything = self._everything or not self._runner.manifest("raw_documents")
         return self._list_all(names, everything)
 
@@ -300,8 +300,8 @@ class SourceListing:
         return self._parted(self._parts.sources.list_all(names, everything, before, progress))
 
     def _parted(self, listed: Listed) -> Listed:
-        """Return the listing, with a failure of each document that its source does not show any more: it is withheld
-        from now on, whatever becomes of the run."""
+        """Return the listing with a failure for each document that its source does not show any more. It is withheld
+        from now on, however the run ends."""
         if not listed.known.part:
             return listed
         before, failures = self._listed_before((*KNOWN, "uri")), list[Failure]()
@@ -314,7 +314,7 @@ class SourceListing:
         return replace(listed, failures=[*listed.failures, *failures])
 
     def _known_before(self) -> Callable[[str], Before]:
-        """What is known of a source when it is listed again."""
+        """Return a function from a source's name to what is known of the source before it is listed again."""
         lost, contents = self._parts.catalog.lost_files(), KnownContents(self._shards_before)
         failures = self._parts.catalog.failures([self._runner.key("raw_documents")])
 
@@ -329,13 +329,13 @@ class SourceListing:
         return map(self._listed_before(), range(self._runner.settings.shard_count))
 
     def guard(self, allow_deletions: bool) -> None:
-        """Refuses the listing as it is now where it would delete most of a source. Raises SourceError."""
+        """Raise SourceError if the listing as read now would delete most of a source."""
         if not allow_deletions:
             guard(self.now(), self._listed_before(), self._runner.settings.shard_count, self._parts.sources.said)
 
     def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[int], pa.Table]:
-        """The last committed listing by shard, these columns. Where files of it are damaged or gone, or it was made for
-        another number of shards, what is served tells what they listed."""
+        """Return a function from a shard to these columns of its last committed listing. If the file of a shard is
+        damaged or gone, or was made for another number of shards, the served documents stand in for it."""
         shards, live, listing = self._runner.settings.shard_count, self._parts.catalog.live(), self.committed()
         served = GenerationTables(self._parts.database, live) if live else None
 
@@ -346,14 +346,14 @@ class SourceListing:
 
         return before
 
-    # ------------------------------------------------------------ committing it
+    # ------------------------------------------------------------ committing
 
     def commit(
         self, shards: Sequence[int], sources: Sequence[str], lost: Sequence[int], allow_deletions: bool
     ) -> StageReport:
-        """Commits these shards of the listing of the named sources, of all known ones when none is named, and the
-        shards that were `lost`."""
-        if lost:  # with the files of all sources, also of those that this run was not asked for
+        """Commit these shards of the listing of the named sources (all known ones if none are named), and the shards
+        whose committed files were `lost`."""
+        if lost:  # list all sources, even if the run names only some
             self._listed = self._list_all((), everything=True)
         elif self._listed is None:
             self._listed = self._read(sources)
@@ -366,7 +366,8 @@ class SourceListing:
         return report
 
     def _stored(self, listed: Listed, shards: Collection[int]) -> Listed:
-        """The listing, whose documents in these shards are in the store, where there is one."""
+        """Copy the files of the documents in these shards to the store, if there is one. Return the listing with a
+        failure for each document that could not be copied."""
         if self._parts.sources.stored is None:
             return listed
         own = OfShards(listed.documents, shards, self._runner.settings.shard_count)
@@ -376,14 +377,15 @@ class SourceListing:
         return replace(listed, failures=[*listed.failures, *failures])
 
     def regroup(self) -> None:
-        """Takes the listing over that was made with another number of shards, where that was worked with last."""
+        """Commit the listing under the present number of shards, if the last run used another number."""
         catalog, settings = self._parts.catalog, self._runner.settings
         if catalog.last_layout() != settings.shard_count:
             self._everything = not regroup_listing(self._runner)
             catalog.settle_layout(settings.buckets, settings.shards_per_bucket)
 
     def restrict(self) -> None:
-        """Commits what restricts the documents that were listed before, as far as their sources can be listed now."""
+        """Commit new restrictions of the documents that were listed before, as far as their sources can be listed
+        now."""
         self.regroup()
         if not self._runner.manifest("raw_documents"):
             return
@@ -393,11 +395,12 @@ class SourceListing:
         commit_listing(self._runner, AllListed(), [], failures, known=listed.known)
 
     def keep_memberships(self) -> None:
-        """What the listing as it is now says of who is behind principals holds, where nothing else has changed."""
+        """Store the memberships of the listing as read now. A run calls this if nothing else has changed."""
         self._parts.sources.keep_memberships(self.now())
 
     def forget(self, name: str) -> int:
-        """Takes a source's documents out of the listing; the next run takes them out of the index."""
+        """Remove a source's documents from the listing and return their number. The next run removes them from the
+        index."""
         with self._parts.database.exclusive("index"):
             self.regroup()
             count = self.counts()[name]
@@ -408,32 +411,32 @@ class SourceListing:
             self._parts.catalog.remove_source(name)
         return count
 
-    # ------------------------------------------------------------ as it was committed
+    # ------------------------------------------------------------ as committed
 
     def committed(self) -> CommittedListing:
-        """The last committed listing."""
+        """Return the last committed listing."""
         return committed_listing(self._runner)
 
     def raw_documents(self) -> Iterator[RawDocument]:
-        """All documents of it, a shard at a time."""
+        """Yield all documents of the committed listing, shard by shard."""
         for read in self.pieces():
             yield from from_table(RawDocument, read)
 
     def pieces(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Columns of it, of one shard after the other."""
+        """Yield columns of the committed listing, shard by shard."""
         for file in self.committed().files.values():
             yield self._parts.tables.read(file, names)
 
     def counts(self) -> Counter[str]:
-        """How many documents there are of each source."""
+        """Count the documents of each source."""
         return Counter(self._values("source"))
 
     def _values(self, name: str) -> Iterator[Any]:
-        """One column of it."""
+        """Yield one column of the committed listing."""
         return (value for read in self.pieces([name]) for value in read[name].to_pylist())
 
     def read(self, names: Sequence[str], doc_ids: Collection[str]) -> pa.Table:
-        """Columns of some documents of it, in order of shards; all columns where none are named."""
+        """Return columns of some documents in order of their shards, all columns if no names are given."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -447,16 +450,16 @@ class SourceListing:
         return pa.concat_tables(found) if found else nothing.select(names) if names else nothing
 
     def documents(self, doc_ids: Collection[str]) -> dict[str, RawDocument]:
-        """Some documents of it, by id."""
+        """Return some documents of the committed listing by id."""
         return {raw.doc_id: raw for raw in from_table(RawDocument, self.read((), doc_ids))}
 
     def places(self, doc_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-        """Source and uri of some documents, by id."""
+        """Return source and uri of some documents by id."""
         read = self.read(["doc_id", "source", "uri"], doc_ids)
         rows = zip(*(read[name].to_pylist() for name in ("doc_id", "source", "uri")), strict=True)
         return {doc_id: (source, uri) for doc_id, source, uri in rows}
 
     def file_of(self, doc_id: str) -> str:
-        """Source and uri, as people are told of a document."""
+        """Return source and uri of a document for a message, or its id if it is not listed."""
         found = self.places([doc_id]).get(doc_id)
         return "/".join(found) if found else doc_id

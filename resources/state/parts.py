@@ -28,51 +28,47 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- warmup
-#
-# What is started early, since a run is known to need it while it does other things.
 
 
 class Warmup:
-    """The processes that work on documents, and the slow imports of a model that runs here."""
+    """The early start of worker processes, and of the slow imports for an embedder that runs here."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts, self._asked = parts, False
         self._threads: list[threading.Thread] = []
 
     def start(self, documents: int) -> None:
-        """Starts now the processes that so many documents want, and lets the models be imported while they parse."""
+        """Start the worker processes for `documents` documents, and allow the imports to begin while they parse."""
         self._parts.pool.warm(documents)
         self._asked = True
 
     def beside(self) -> None:
-        """The imports, while this process waits for others; once, and only after `start`."""
+        """Begin the imports in a thread while this process waits for others; once, and only after `start`."""
         if self._asked and not self._threads and self._parts.project.settings.embedder.endpoint is None:
             self._threads.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
             self._threads[0].start()
 
     def join(self) -> None:
-        """Importing goes on only while this process waits for others: two threads that both want the interpreter are
-        slower than one after the other."""
+        """Wait for the imports to end. They may run only while this process waits for others: two threads that both
+        want the interpreter are slower than one after the other."""
         for thread in self._threads:
             thread.join()
 
 
 def _import_models() -> None:
-    """The slow imports, so that the interpreter does them while worker processes parse."""
+    """Import the slow packages, so that the interpreter loads them while worker processes parse."""
     with uncollected():
         import sentence_transformers  # noqa: F401
 
 
 # ---------------------------------------------------------------- parts
-#
-# What a state is kept in and worked on with: its database, files, sources, workers and models.
 
 
 T = TypeVar("T")
 
 
 class _Part(Generic[T]):
-    """What was given under its name, else what this makes when it is first asked for."""
+    """A part that was given under its name, or else is made by a function on first use."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make, self._name = make, make.__name__
@@ -83,9 +79,9 @@ class _Part(Generic[T]):
 
 
 class Parts:
-    """The parts of one state under one project's settings, each opened when it is first used.
+    """The parts of one state under one project's settings, each opened on first use.
 
-    `given` are parts by name that stand in for it, or that somebody else has opened and closes."""
+    `given` maps names to parts that replace these, or that another object has opened and will close."""
 
     def __init__(self, project: Project, **given: Any) -> None:
         protect_children()
@@ -113,7 +109,8 @@ class Parts:
 
     @_Part
     def store(self) -> ObjectStore | None:
-        """What tables and raw files are in; None where they are in the state, and where they came from."""
+        """Return the object store of tables and raw files. None means that tables are in the state folder and raw files
+        stay where they came from."""
         from resources.object_store import open_store
 
         address = self.project.settings.tables
@@ -147,7 +144,7 @@ class Parts:
 
     @_Part
     def stored(self) -> StoredDocuments | None:
-        """The raw files in the store."""
+        """Return the raw files in the object store, if there is one."""
         from resources.sources.stored_documents import StoredDocuments
 
         return StoredDocuments(self.store, self.copies) if self.store else None
@@ -168,17 +165,17 @@ class Parts:
 
     @_Part
     def language_model(self) -> Callable[..., BoughtModel]:
-        """Makes the model of a role: resources/llm/factory.py."""
+        """Return the function that makes the model of a role, from resources/llm/factory.py."""
         from resources.llm.factory import language_model
 
         return language_model
 
     def under(self, settings: Settings, *lent: str) -> Parts:
-        """The same state under other settings, with these parts of this one."""
+        """Return the parts of the same state under other settings, with the parts named in `lent` shared."""
         return Parts(replace(self.project, settings=settings), **{name: getattr(self, name) for name in lent})
 
     def release(self, name: str) -> None:
-        """Closes a part that was opened here; it is opened anew when it is asked for again."""
+        """Close a part that was opened here. The next use opens it again."""
         part = None if name in self._given else self._opened.pop(name, None)
         if part is not None:
             part.close()

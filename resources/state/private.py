@@ -1,4 +1,5 @@
-"""A state is its owner's alone: it holds the text of all documents, and whom each is for."""
+"""The permissions of a state folder: only its owner may read it, since it holds the text of all documents and who may
+read each."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _SERVER = "postgres"
 
 @contextmanager
 def private(state: Path) -> Iterator[None]:
-    """While it lasts, what this process makes nobody else may read, and the state folder is there, it and all in it
-    shut."""
+    """Let nobody else read what this process creates while the context is open. Create the state folder first, and
+    remove the permissions of others from it and everything in it."""
     with unshared():
         state.mkdir(parents=True, exist_ok=True)
         shut(state, whole=True)
@@ -24,14 +25,15 @@ def private(state: Path) -> Iterator[None]:
 
 
 def shut(state: Path, whole: bool = False) -> bool:
-    """Takes from others what an earlier version, or a copy, left them of a state; whether there was anything.
+    """Remove the permissions of others that an earlier version, or a copy, left on a state. Return whether there were
+    any.
 
-    What is under a folder that is shut nobody else reaches: it is looked through where the state, or what stands first
-    in it, is not shut, or `whole` is asked for."""
+    Nobody else can reach what lies under a closed folder. So the whole tree is walked only if the state folder or its
+    direct entries were open, or if `whole` is set."""
     try:
         if state.stat().st_uid != os.geteuid():
             return False
-        # The folder first: from here on nobody else comes in, whatever the rest is.
+        # The folder first: after that nobody else gets in, whatever the permissions below it are.
         found = _shut(state)
         first = [_shut(path) for path in state.iterdir() if path.name != _SERVER]
     except OSError:
@@ -41,7 +43,7 @@ def shut(state: Path, whole: bool = False) -> bool:
 
 
 def _shut(path: Path) -> bool:
-    """One file or folder of ours; one that went away meanwhile is none."""
+    """Close one file or folder of ours, and return whether it was open. A file that has just gone needs nothing."""
     with suppress(FileNotFoundError):
         there = path.lstat()
         if there.st_mode & OTHERS and not stat.S_ISLNK(there.st_mode) and there.st_uid == os.geteuid():
@@ -51,7 +53,7 @@ def _shut(path: Path) -> bool:
 
 
 def _inside(state: Path) -> Iterator[Path]:
-    """All but the files of databases, which Postgres keeps from others and of which some are another user's."""
+    """Yield all paths but the database files: Postgres closes them itself, and some belong to another user."""
     for folder, folders, files in os.walk(state):
         folders[:] = [name for name in folders if name != _SERVER]
         yield from (Path(folder, name) for name in (*folders, *files))

@@ -11,21 +11,19 @@ if TYPE_CHECKING:
     from resources.state.stage_work import StageReport
 
 
-# ---------------------------------------------------------------- built
-#
-# What publishing did with a generation, and what readers would lose by it.
+# ---------------------------------------------------------------- publication
 
 
 Problems = list[tuple[str, str]]
-"""As (code, message)."""
+"""Problems that a check found, each as (code, message)."""
 
 _NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Documents of `served` that a new generation does not hold, each as "uri (stage: code)"; `most` where they are
-    too many to publish it."""
+    """Documents that should be found in a new generation but failed in it, each as "uri (stage: code)". `served` is the
+    number of documents that should be found; `most` is set if too many are missing to publish the generation."""
 
     names: Sequence[str] = ()
     served: int = 0
@@ -50,11 +48,11 @@ class Missing:
 
 @dataclass
 class Built:
-    """What publishing did; `short` is what walks of the vector indexes do not find, `unfitting` those that were larger
-    than the memory that they were built in.
+    """The result of publishing a generation. `short` describes vector indexes whose graph searches find too few rows,
+    `unfitting` indexes that did not fit into the memory that they were built in.
 
-    Problems of the audit, `refused` by the golden questions, or `missing` most of what is served keep a generation
-    from being published; so does a rollback that `held`."""
+    A generation is not published if the audit found problems, if the test questions `refused` it, if it is `missing`
+    most of the served documents, or if a rollback `held`."""
 
     generation: int
     published: bool
@@ -72,7 +70,7 @@ class Built:
 
     @property
     def notes(self) -> list[str]:
-        """Why it is not published, or what it lacks, for people."""
+        """Messages for people: why the generation is not published, or what it lacks."""
         notes = [f"audit: {code}: {message}" for code, message in self.problems]
         notes += self.unfitting
         if self.short:
@@ -101,85 +99,84 @@ def compared(row: Mapping[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- run
-#
-# One run over a state: what each stage did, what was bought, what was published, and which checks failed.
 
 
 StageProgress = Callable[[str, int, int], None]
-"""Called with (stage, done, all); with (what, 0, 0) where something begins."""
+"""A callback for progress, called with (stage, done, total), or with (what, 0, 0) when work of unknown length
+begins."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore the progress."""
 
 
 def unkept() -> None:
-    """Where nobody keeps what a run did but the run."""
+    """Keep nothing; the default of a run whose record is stored nowhere else."""
 
 
 @dataclass
 class Run:
-    """`id` is recorded with what the run makes; empty for what is no run. `retry_failed` tries everything again that
-    failed."""
+    """One run over a state. `id` is recorded with everything that the run makes, and is empty outside a run. With
+    `retry_failed` the run tries everything again that failed."""
 
     id: str = ""
     progress: StageProgress = silent
     retry_failed: bool = False
     models: list[BoughtModel] = field(default_factory=list)
-    """The language models that were asked."""
+    """Language models that this process used."""
     reports: dict[str, StageReport] = field(default_factory=dict)
-    """What each stage did."""
+    """Reports of the stages, by stage."""
     remade: set[int] = field(default_factory=set)
-    """Shards that the stages which follow look at besides their own: of these a damaged file was made again, or a new
-    generation took the place of one whose statistics no longer describe the corpus."""
+    """Shards that later stages must look at besides their own: a damaged file of theirs was made again, or a new
+    generation replaced one whose statistics no longer describe the corpus."""
     problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """What each check found."""
+    """Problems that each check found, by check."""
     built: Built | None = None
-    """What publishing did."""
+    """The result of publishing."""
     waiting: str = ""
-    """Why it ended before its end, without a fault."""
+    """The reason why the run stopped early without a fault."""
     keep: Callable[[], None] = unkept
-    """Called when there is more to be told of what it did."""
+    """A function to call when the run has more to record."""
     damaged: list[str] = field(default_factory=list)
-    """Files that other processes of it found damaged."""
+    """Files that other processes of this run found damaged."""
     spent: list[Spent] = field(default_factory=list)
-    """What language models were asked by other processes of it."""
+    """Usage of language models by other processes of this run."""
     buckets: frozenset[int] | None = None
-    """Those that it alone works on, where others work on others meanwhile; None where it is the only one. What belongs
-    to the whole corpus it then only reads."""
+    """The buckets that this run works on while other runs work on others; None if it is the only run. A run of some
+    buckets only reads what belongs to the whole corpus."""
 
     @property
     def alone(self) -> bool:
-        """Whether no other run is in progress."""
+        """True if this run works on all buckets, so that no other run is in progress."""
         return self.buckets is None
 
     def beside(self) -> Run:
-        """The part of this run that works on another generation."""
+        """Return the part of this run that works on another generation."""
         return Run(self.id, self.progress, self.retry_failed, self.models, buckets=self.buckets)
 
     def report(self, report: StageReport) -> StageReport:
-        """Keeps what a stage did."""
+        """Keep the report of a stage."""
         self.reports[report.stage] = report
         self.keep()
         return report
 
     def checked(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Keeps what a check found."""
+        """Keep the problems that a check found."""
         self.problems[name] = problems
         self.keep()
         return problems
 
     def published(self, built: Built | None) -> None:
-        """Keeps what publishing did, or has done before where nothing is to do."""
+        """Keep the result of publishing, or an earlier result if nothing is to do."""
         self.built = built
         self.keep()
 
     def waits(self, why: str) -> None:
-        """Keeps why the run goes no further, without a fault."""
+        """Keep the reason why the run stops early without a fault."""
         self.waiting = why
 
     def at(self, what: str) -> None:
-        """Tells what is begun of which nobody can say how long it takes."""
+        """Report the start of work of unknown length."""
         self.progress(what, 0, 0)
 
     def progress_of(self, stage: str) -> Callable[[int, int], None]:

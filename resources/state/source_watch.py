@@ -1,4 +1,4 @@
-"""Whether the files of a source have changed, told from names, sizes and times without reading them."""
+"""Change detection for the files of sources, by names, sizes, times and revisions, without reading the files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from resources.sources.side_cars import SIDE_CAR
 from resources.state.state import State
 
 EVERYTHING: tuple[str, ...] = ()
-"""Sources of a run that lists all."""
+"""The sources of a run that lists all sources: no names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Sources as they are now: a digest of each, the number of files, and what could not be listed."""
+    """The sources at one moment: a digest of each, the number of files, and the sources that could not be listed."""
 
     digests: Mapping[str, str]
     files: int
@@ -43,8 +43,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Sources to index (EVERYTHING where one was removed), a key of its own for every change, and
-    the cursor to keep."""
+    """Sources to index (EVERYTHING if one was removed), a key that is unique to this change, and the cursor to keep."""
 
     sources: tuple[str, ...]
     key: str
@@ -52,9 +51,9 @@ class Change:
 
 
 def watch(project: Project) -> Seen:
-    """The known sources of a state as they are now. Takes no run lock.
+    """Return the known sources of a state as they are now, without taking the run lock.
 
-    Raises DatabaseError where the remembered sources cannot be asked for."""
+    Raise DatabaseError if the remembered sources cannot be read."""
     state = State(project)
     try:
         sources = state.parts.sources.known()
@@ -73,9 +72,9 @@ def watch(project: Project) -> Seen:
 
 
 def change_since(seen: Seen, cursor: str | None) -> Change | None:
-    """What changed since the cursor was kept; a source that could not be listed counts as unchanged.
+    """Return the change since the cursor was kept, or None. A source that could not be listed counts as unchanged.
 
-    The key has the number of changes so far in it: files may go back to what they were before."""
+    The key contains the number of changes so far, since files may go back to an earlier state."""
     before: dict[str, Any] = json.loads(cursor) if cursor else {"changes": 0, "digests": {}}
     known: dict[str, str] = before["digests"]
     changed = tuple(name for name, digest in seen.digests.items() if known.get(name) != digest)
@@ -90,7 +89,7 @@ def change_since(seen: Seen, cursor: str | None) -> Change | None:
 
 
 def _listed(project: Project, source: SourceSettings) -> tuple[int, str]:
-    """How many entries a source has that is no folder, and a digest of their names and revisions in any order."""
+    """Return the number of entries of a source, and a digest of their names and revisions that ignores their order."""
     count, digest, landing = 0, 0, Landing(project.state, source)
     with landing.alone(wait=False), closing(connect(source, landing.folder)) as connected:
         for page in connected.entries():
@@ -101,7 +100,8 @@ def _listed(project: Project, source: SourceSettings) -> tuple[int, str]:
 
 
 def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
-    """How many files a listing would look at; (uri, bytes, nanoseconds of the last change) of each."""
+    """Return the number of files that a listing would look at, and (uri, bytes, modification time in nanoseconds) of
+    each."""
     states = []
     with opened_source(source, Path(source.path)) as folder:
         names = TextSet(uri for uri in walk(folder, source, with_hidden=True) if isinstance(uri, str))

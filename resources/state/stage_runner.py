@@ -49,16 +49,14 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- merged rows
-#
-# Rows of a shard that are carried over and new ones, put together in order.
 
 
 FEW = 64
-"""Documents that are put between the rows that are kept; of more, all are sorted."""
+"""Most new documents to splice between the kept rows without copying these. With more, the whole table is sorted."""
 
 
 def as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
-    """A document's new rows of a table, in their order."""
+    """Return a document's new rows of a table, in their order."""
     if isinstance(result, Made):
         return result.tables[table]
     rows = result[table]
@@ -66,7 +64,7 @@ def as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
 
 
 def merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
-    """Rows carried over and new ones, in order of documents, which both are in."""
+    """Merge kept and new rows in order of documents; both must have that order already."""
     import pyarrow as pa
 
     parts = [part for part in (kept, *made) if part is not None and part.num_rows]
@@ -80,7 +78,7 @@ def merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.
 
 
 def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
-    """The parts in order, none of them copied."""
+    """Yield the parts in order, without copying any."""
     starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
     ids, at = list(starts), 0
     for part in made:
@@ -93,27 +91,25 @@ def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
 
 
 # ---------------------------------------------------------------- stage plan
-#
-# What a stage has to do: which of its shards stand as they are, and of the others, one at a time, what is computed,
-# what is kept and what is let go of.
 
 
 Commits = Mapping[str, Mapping[int, "ManifestRow"]]
-"""Committed files, by table and shard."""
+"""Commits of files, by table and shard."""
 
 
 def input_hash(inputs: Commits, shard: int) -> str:
-    """The hash of what a shard is made from."""
+    """Return the hash of a shard's inputs."""
     return combined(rows[shard].output for rows in inputs.values())
 
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """A stage over the commits that a run of it begins with, so that a shard's plan is the same whenever it is made:
-    of its `inputs`, of what it looks at besides, and of what stands of it `before`.
+    """The plan of one stage over the commits at the start of its run, so that a shard's plan does not depend on when it
+    is made. It uses the commits of the `inputs`, of the tables that the stage looks at besides, and of its own files
+    `before`.
 
-    `retried` are documents, by shard, that are tried again although nothing about them changed; all that failed are
-    where `retry_failed` says so."""
+    `retried` has, by shard, documents to try again although nothing about them changed. With `retry_failed`, all
+    documents that failed are tried again."""
 
     stage: Stage
     tables: ParquetTables
@@ -124,7 +120,7 @@ class StagePlan:
     retry_failed: bool
 
     def require(self, shards: Iterable[int]) -> None:
-        """Raises IndexStateError (`missing_input`) where what the stage reads was never made for one of them."""
+        """Raise IndexStateError (`missing_input`) if an input of one of these shards was never made."""
         for shard in shards:
             for table, rows in (*self.inputs.items(), *self.looked_at.items()):
                 if shard not in rows:
@@ -138,21 +134,21 @@ class StagePlan:
         return input_hash(self.inputs, shard)
 
     def standing(self, shard: int) -> ManifestRow | None:
-        """The commit of a shard that stands as it is; None where there is something to do to it."""
+        """Return the commit of a shard that is up to date, or None if there is something to do."""
         before = self.before.first.get(shard)
         if self.retry_failed or shard in self.retried or not isinstance(before, Standing):
             return None
         return before.row if before.input == self.input(shard) else None
 
     def most(self, shard: int) -> int | None:
-        """How many documents of a shard that was never made are computed, as far as none of them failed in its inputs;
-        None of one of which some may be kept."""
+        """Return an upper bound of the documents to compute in a shard that was never made; it counts documents that
+        failed in the inputs. Return None for a shard that may keep some documents."""
         if shard in self.before.first:
             return None
         return min(rows[shard].documents for rows in self.inputs.values())
 
     def work(self, shard: int) -> Work:
-        """What is to be done to a shard."""
+        """Return the work to do on a shard."""
         before = self.before.first.get(shard)
         known = before.documents() if before else None
         retried = self.retried.get(shard, set())
@@ -168,19 +164,14 @@ class StagePlan:
 
 
 # ---------------------------------------------------------------- stage runner
-#
-# Runs one stage over shards: plans by fingerprints, keeps what stands, commits shard by shard.
-#
-# A stage's compute is a function from Works to each work with its outcome, in any order; so a stage may look ahead over
-# shards (parsing, embedding) or not, and a run holds the plans of those only that are worked on.
 
 
 LISTING = "raw_documents"
 
 
 class StageRunner:
-    """Stages over one state, with what they must know of models and statistics (`frozen`); `recorded` are the keys
-    that a generation was made with."""
+    """A runner of stages over one state. `frozen` is what stages must know of models and statistics, `recorded` the
+    keys that a generation was made with."""
 
     def __init__(
         self,
@@ -196,7 +187,7 @@ class StageRunner:
         self.freeze(frozen)
 
     def freeze(self, frozen: Frozen) -> None:
-        """Runs stages from now on with what a generation has frozen."""
+        """Run stages from now on with what a generation has frozen."""
         self.frozen = frozen
         self._keys = stage_keys(self.settings, frozen)
 
@@ -213,12 +204,12 @@ class StageRunner:
         return self._run.progress
 
     def key(self, stage: str) -> str:
-        """The key of a stage under the settings, or as it was recorded for a generation."""
+        """Return the key of a stage: as recorded for the generation, else by the settings."""
         return self._recorded.get(stage) or self._keys[stage]
 
     def manifest(self, table: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Committed files of a table under the present settings, by shard; one whose file is gone was
-        never made. Of these shards where they are named."""
+        """Return the commits of a table under the present settings, by shard, of these shards if any are given. A shard
+        whose file is gone was never made."""
         return self._manifest(table, self.key(MAKER[table].name), shards)
 
     def _manifest(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
@@ -229,11 +220,11 @@ class StageRunner:
         return bucket_of(doc_id, self.settings.shard_count)
 
     def failures(self) -> list[Failure]:
-        """All that failed and still do under the present settings, by source and uri."""
+        """Return all failures that still hold under the present settings, by source and uri."""
         return self.catalog.failures({self.key(stage) for stage in STAGES})
 
     def _failed_states(self, failures: Iterable[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
-        """Failures with the state of their documents in the tables of their stages."""
+        """Yield failures with the state of their document in the first table of their stage."""
         for item in failures:
             table = next(iter(STAGES[item.stage].tables)) if item.stage in STAGES else None
             shard = self.shard_of(item.doc_id)
@@ -243,15 +234,15 @@ class StageRunner:
                 yield item, state
 
     def held(self) -> dict[str, Failure]:
-        """Documents that failed at a stage after parsing, and why: no later table has them, and readers are served the
-        version before, if there is one."""
+        """Return the documents that failed at a stage after parsing, with their failures. No later table has them;
+        readers get their previous version, if there is one."""
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
         return {item.doc_id: item for item, state in self._failed_states(failures) if not state.output}
 
     def run(self, name: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Brings a stage's shards up to date with their inputs.
+        """Bring a stage's shards up to date with their inputs.
 
-        Raises IndexStateError where an input was never made for a shard."""
+        Raise IndexStateError if an input of a shard was never made."""
         started, report, plan = time.perf_counter(), StageReport(name), self._plan(STAGES[name])
         plan.require(shards)
         due = []
@@ -283,7 +274,7 @@ class StageRunner:
         return StagePlan(stage, self.tables, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, shards: Iterable[int]) -> list[int]:
-        """Those of the shards whose inputs are not those that the stage was made from last; all that are not made."""
+        """Return the shards that were never made, or were made from other inputs than the present ones."""
         stage = STAGES[name]
         inputs = {table: self.manifest(table) for table in stage.inputs}
         made = self._made(stage)[next(iter(stage.tables))]
@@ -295,13 +286,14 @@ class StageRunner:
         return [shard for shard in shards if not stands(shard)]
 
     def _made(self, stage: Stage, key: str | None = None) -> dict[str, dict[int, ManifestRow]]:
-        """Commits of a stage's tables; a shard of which one table is gone was never made."""
+        """Return the commits of a stage's tables. A shard that lacks the file of one table was never made."""
         found = {table: self._manifest(table, key or self.key(stage.name)) for table in stage.tables}
         whole = set.intersection(*(set(rows) for rows in found.values()))
         return {table: {shard: rows[shard] for shard in whole} for table, rows in found.items()}
 
     def previous(self, stage: Stage) -> Previous:
-        """What stands of a stage, under another number of shards where it was not made under the present one."""
+        """Return the committed files of a stage. Shards without files of their own are taken from files of another
+        number of shards."""
         own, count = self._made(stage), self.settings.shard_count
         lacking = len(next(iter(own.values()))) < count
         layout = self.layout(stage) if lacking else None
@@ -309,8 +301,8 @@ class StageRunner:
         return previous(self.tables, own, layout, count, failures)
 
     def layout(self, stage: Stage, shards: int | None = None) -> Layout | None:
-        """The stage as it was made with another number of shards, or with this one of them: whole, where there is one
-        such, and of several the newest."""
+        """Return a stage's files under another number of shards, or under `shards`. Whole sets of files come before
+        others, and newer ones before older. Return None if there are no such files."""
         found = []
         for count in sorted(({shards} if shards else self.catalog.layouts()) - {self.settings.shard_count}):
             key = stage_keys(self.settings, self.frozen, count)[stage.name]
@@ -320,9 +312,8 @@ class StageRunner:
         return max(found, key=lambda layout: (layout.whole, layout.made), default=None)
 
     def _retried(self, stage: Stage, before: Previous) -> set[str]:
-        """Documents that are tried again although nothing about them changed: those whose failure may
-        pass; where all are asked for, every failed one, and those for which something had to
-        stand in."""
+        """Return documents to try again although nothing about them changed: documents whose failure may pass. A run
+        that retries failures gets every failed document, and documents with fallback results."""
         failures = [*self.catalog.failures([self.key(stage.name)]), *before.failures]
         if not self._run.retry_failed:
             return self.passing(stage, failures)
@@ -336,8 +327,8 @@ class StageRunner:
         return found
 
     def passing(self, stage: Stage, failures: Iterable[Failure]) -> set[str]:
-        """Documents of failures at a stage that another attempt may not meet; of those at a limit, where it is
-        another one now; of those that no reader could read, where there are others now."""
+        """Return documents whose failure at this stage may not occur again: it was a passing one, the limit that they
+        exceeded has changed, or no reader could read them and other readers are installed now."""
         own = [item for item in failures if item.stage == stage.name]
         found = {item.doc_id for item in own if item.code in PASSING}
         limits = {item.doc_id: now for item in own if (now := self._limits_of(item.code))}
@@ -348,7 +339,7 @@ class StageRunner:
         return found
 
     def _limits_of(self, code: str) -> str:
-        """What an attempt that ends with this code may owe it to, as it is now; empty where that is the file alone."""
+        """Return a hash of the causes that a failure with this code may have besides the file; empty if it has none."""
         if code in UNREAD:
             return self._installed
         if code not in LIMITED:
@@ -360,7 +351,7 @@ class StageRunner:
         return fingerprint(installed())
 
     def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
-        """Writes the shard's files and commits them, with its failures, in one transaction."""
+        """Write the shard's files and commit them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
         failures += [result.failure for result in stopgaps.values()]
@@ -395,7 +386,7 @@ class StageRunner:
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
     ) -> None:
-        """Catalog.commit of a shard, as the bucket that it is of may be written."""
+        """Commit a shard as Catalog.commit does, in the bucket that it belongs to."""
         (bucket,) = self.settings.buckets_of([shard])
         self.catalog.commit(rows, stage, self.key(stage), shard, failures, keep_failures_of, bucket)
 
@@ -411,7 +402,7 @@ class StageRunner:
     def _kept(
         self, work: Work, keep: Collection[str], before: Standing | StandingElsewhere | None, settled: Settled
     ) -> pa.Table | None:
-        """Rows carried over: of unchanged documents, and of those that KEEPING could not make, unless they
+        """Return the rows to carry over: of unchanged documents, and of documents that failed at KEEPING unless they
         are withheld."""
         keeps = work.stage.name == KEEPING
         failures = {doc_id: result for doc_id, result in settled.items() if keeps and isinstance(result, Failure)}
@@ -444,7 +435,7 @@ class StageRunner:
 
 
 def withheld(failure: Failure) -> bool:
-    """Whether no version of a failed document is served, since it may be restricted in a way that nobody knows."""
+    """Say whether no version of a failed document may be served, since its restrictions are unknown."""
     return failure.code in WITHHELD
 
 

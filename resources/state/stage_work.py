@@ -1,4 +1,4 @@
-"""What a stage is given of a shard, and what it gives back."""
+"""The data that a stage's compute receives for each shard, and the data that it returns."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 _BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]
-"""Table name to one document's records."""
+"""One document's records, by table name."""
 
 
 class _Slices:
-    """A shard's rows, which stand together by document."""
+    """A shard's rows, grouped by document."""
 
     def __init__(self, rows: pa.Table) -> None:
         import numpy as np
@@ -40,13 +40,13 @@ class _Slices:
         return self._rows.slice(*self._places.get(doc_id, (0, 0)))
 
     def size(self, doc_id: str) -> int:
-        """About how many bytes a document's rows have."""
+        """Return about how many bytes a document's rows have."""
         start, length = self._places.get(doc_id, (0, 0))
         return int(self._sizes[start + length] - self._sizes[start])
 
 
 def row_sizes(rows: pa.Table) -> NDArray[np.int64]:
-    """About how many bytes each row has."""
+    """Return about how many bytes each row has."""
     import numpy as np
 
     sizes = np.zeros(rows.num_rows, np.int64)
@@ -56,7 +56,7 @@ def row_sizes(rows: pa.Table) -> NDArray[np.int64]:
 
 
 def _sizes(values: pa.Array) -> NDArray[np.int64]:
-    """About how many bytes each value has, with all that is in it."""
+    """Return about how many bytes each value has, with everything nested in it."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -75,9 +75,10 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 
 @dataclass
 class Work:
-    """One shard's documents to `compute`, with their fingerprints, and why. Rows of the inputs, in `files`, are read
-    when first asked for; `last` is what stands of the stage's own tables. How many documents are `kept` as they are is
-    all that is held of these: of a shard of which few are computed there is little."""
+    """One shard's work: the documents to `compute` with their fingerprints, and the `reasons` why.
+
+    Rows of the inputs, in `files`, are read on first use. `last` has the committed files of the stage's own tables.
+    Only the number of `kept` documents is held, so a shard with little to compute needs little memory."""
 
     stage: Stage
     shard: int
@@ -96,22 +97,22 @@ class Work:
         return list(self.compute)
 
     def keep(self, known: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
-        """Of all documents that stand of the shard those that are kept."""
+        """Return the states of the documents that are kept, from the known states of all documents of the shard."""
         others = {*self.compute, *self.gone}
         return {doc_id: state for doc_id, state in known.items() if doc_id not in others}
 
     def all(self, table: str, doc_id: str) -> list[Any]:
-        """A document's rows of an input table, in order, as records."""
+        """Return a document's rows of an input table as records, in order."""
         if table not in self._rows:
             self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.compute))
         return self._rows[table].get(doc_id, [])
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
-        """The same as they stand in the file."""
+        """Return a document's rows of an input table as Arrow has them."""
         return self._sliced(table).of(doc_id)
 
     def size(self, table: str, doc_id: str) -> int:
-        """About how many bytes these are."""
+        """Return about how many bytes a document's rows of an input table have."""
         return self._sliced(table).size(doc_id)
 
     def _sliced(self, table: str) -> _Slices:
@@ -120,11 +121,11 @@ class Work:
         return self._slices[table]
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
-        """Those of the documents to compute; all, where none is kept."""
+        """Return the rows of the documents to compute, or all rows if no document is kept."""
         return rows_of(rows, self.doc_ids) if self.kept else rows
 
     def before(self, table: str, doc_id: str) -> list[Any]:
-        """A document's rows of the stage's own table as they were made last."""
+        """Return a document's rows of the stage's own table from its last run."""
         if table not in self._rows:
             read = self.last[table].read() if table in self.last else None
             self._rows[table] = {} if read is None else by_document(read, table, set(self.compute))
@@ -134,18 +135,18 @@ class Work:
         return self.all(table, doc_id)[0]
 
     def forget(self) -> None:
-        """Lets go of the rows read, so that a run over many shards holds one at a time."""
+        """Drop the rows read, so that a run over many shards holds the rows of one at a time."""
         self._rows.clear()
         self._slices.clear()
 
 
 class Works:
-    """The shards of a stage that have something to compute. Each pass over them plans them anew, one after the other,
-    so that nobody holds the plans of more than are worked on.
+    """The shards of a stage that have something to compute. Each pass plans them again, one after the other, so that
+    only the plans of the shards at work are held in memory.
 
-    `most` are how many documents of each shard are computed at most; None where only its plan tells. A shard that has
-    nothing to compute after all is for `settle` as soon as it is planned: documents of it may have gone, or stand in
-    files of other shards."""
+    `most` has the largest number of documents to compute in each shard, or None if only its plan can say. A shard with
+    nothing to compute is passed to `settle` once it is planned: some of its documents may be gone, or may be in files
+    of other shards."""
 
     def __init__(
         self, most: Mapping[int, int | None], plan: Callable[[int], Work], settle: Callable[[Work], None]
@@ -172,9 +173,9 @@ class Works:
 
     @property
     def documents(self) -> int:
-        """How many documents they compute. Of shards that were never made and are not planned yet, those count too that
-        failed before; when a pass has come to its end it is exact. The first call plans the shards of which some
-        documents may be kept."""
+        """The number of documents to compute. It is exact after a full pass. Before that it includes documents that
+        failed in the inputs of shards that were never made. The first call plans the shards that may keep some
+        documents."""
         for shard in sorted(self._unknown):
             self._planned(shard)
         return self._total
@@ -182,7 +183,7 @@ class Works:
 
 @dataclass(frozen=True, slots=True)
 class Makeshift:
-    """Rows that stand in for better ones, and the failure that is why."""
+    """Rows that stand in for better ones, with the failure that is the reason."""
 
     rows: Rows | Made
     failure: Failure
@@ -190,15 +191,16 @@ class Makeshift:
 
 Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
 Settled = Mapping[str, "Rows | Made | Failure"]
-"""An outcome whose makeshifts are taken for the rows that stand in."""
+"""An outcome in which each makeshift is replaced by its rows."""
 Outcomes = Generator[tuple[Work, Outcome], None, None]
 Compute = Callable[[Works], Outcomes]
-"""From the works of a stage to each of them with its outcome, in any order. It may go through them more than once."""
+"""A function from a stage's works to each of them with its outcome, in any order. It may iterate over the works more
+than once."""
 
 
 @dataclass
 class StageReport:
-    """What a run of a stage did; counts are of documents, `rows` and `total` of rows."""
+    """A report of one stage's run. Counts are in documents; `written` and `total` are in rows."""
 
     stage: str
     computed: int = 0
@@ -209,19 +211,19 @@ class StageReport:
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
     shards: dict[int, dict[str, int]] = field(default_factory=dict)
-    """What it did to each shard, or to each bucket of what stands in Postgres."""
+    """Counts for each shard, or for each bucket if the data is in Postgres."""
     parts: dict[int, list[str]] = field(default_factory=dict)
-    """Of shards of which some documents were kept, those that were computed."""
+    """Computed documents of each shard that kept others."""
     notes: dict[str, Any] = field(default_factory=dict)
 
     def stands(self, row: ManifestRow) -> None:
-        """Counts a shard that stands as it is."""
+        """Count a shard that is up to date."""
         self.kept += row.documents
         self.total += row.rows
         self.shards[row.bucket] = {"computed": 0, "kept": row.documents, "rows": row.rows}
 
     def did(self, work: Work, rows: int, failures: Sequence[Failure]) -> None:
-        """Counts a shard that was committed, and has so many rows now."""
+        """Count a shard that was committed with `rows` rows."""
         self.computed += len(work.compute)
         self.kept += work.kept
         self.gone += len(work.gone)
@@ -232,7 +234,7 @@ class StageReport:
         self.failures.extend(failures)
 
     def with_more(self, more: StageReport) -> StageReport:
-        """The report of both, where a stage made some shards again; how much there is, is as it was."""
+        """Add the report of a second run of the stage over some of its shards. Totals stay as they are."""
         counted = {name: count + more.notes[name] for name, count in self.notes.items()
                    if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
         return replace(
@@ -246,12 +248,12 @@ class StageReport:
 
 
 def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
-    """Documents that have a result, now or from their last good version."""
+    """Return the documents that have a result, of this version or of their last good one."""
     return {doc_id: state for doc_id, state in states.items() if state.output}
 
 
 def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
-    """Those of some documents."""
+    """Return the rows of some documents."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -259,12 +261,12 @@ def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
 
 
 def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
-    """The records of some documents of one file, grouped, in table order."""
+    """Return the records of some documents of one file by document, in table order."""
     return by_document(tables.read(file), table, doc_ids)
 
 
 def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
-    """The records of some documents of these rows, grouped, in table order."""
+    """Return the records of some documents of these rows by document, in table order."""
     rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(read, doc_ids))
     grouped: dict[str, list[Any]] = {}
     for row in rows:

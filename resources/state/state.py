@@ -31,17 +31,15 @@ if TYPE_CHECKING:
     from resources.state.stage_work import Compute, StageReport
 
 
-# ---------------------------------------------------------------- layout
-#
-# How many shards a state has: chosen before anything is made of what is listed, and kept for all runs and machines.
+# ---------------------------------------------------------------- number of shards
 
 
 def settle(state: State, sources: Sequence[str] = ()) -> None:
-    """Settles on the number of shards of the settings, and where they leave it open raises it to what the files of
-    these sources, of all known ones where none is named, and the documents of others ask for. The listing is regrouped
-    by it; other tables are by the stages that make them.
+    """Decide the number of shards before a run makes anything, and regroup the listing by it.
 
-    Only for a run that is alone, before it makes anything. Raises SourceError."""
+    If the settings leave the number open, it grows with the number of files of these sources (all known ones if none
+    are named) and of listed documents of other sources. Stages regroup the other tables themselves. Only a run that is
+    alone may call this. Raise SourceError."""
     state.listing.regroup()
     if state.project.settings.shards == "auto":
         wanted = shards_wanted(state.listing.count(sources), state.settings.buckets)
@@ -52,21 +50,17 @@ def settle(state: State, sources: Sequence[str] = ()) -> None:
 
 
 # ---------------------------------------------------------------- state
-#
-# One state, opened: its settings and parts, the run at hand, and the generation that is made or read.
-#
-# Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
 
 
 LAST_OF_TEXT = "chunk_contexts"
-"""The stage after which a run lets go of the processes that work on documents."""
+"""The last stage that needs the worker processes: a run closes them after it."""
 SHARED = ("database", "catalog", "tables", "sources", "replies", "embedders", "language_model")
-"""Parts that do not depend on the settings that shape an index."""
+"""Names of parts that do not depend on the settings that shape an index, so states share them."""
 
 
 class State:
-    """A state under a project's settings. `parts` are those of the project, opened by this where none are given;
-    `generation` is what it stands for where that was made before, `listed` the listing where it was read before."""
+    """A state under a project's settings. It opens its `parts` if none are given. Pass `generation` to open the state
+    of a generation that was made before, and `listed` if the sources were read already."""
 
     def __init__(
         self,
@@ -86,7 +80,7 @@ class State:
 
     @property
     def settings(self) -> Settings:
-        """Those of the project; where they leave the number of shards open, with what the state has chosen."""
+        """The project's settings, with the state's number of shards if they leave it open."""
         found = self._settings
         if found is None:
             found = self.project.settings
@@ -96,8 +90,7 @@ class State:
         return found
 
     def relaid(self) -> None:
-        """Looks again how many shards the state has, where the settings leave that open; what was read of the sources
-        is kept."""
+        """Read the state's number of shards again, if the settings leave it open. The listing that was read is kept."""
         own, known = self.project.settings, self._settings
         if own.shards != "auto" or known is None or known.shards == self.parts.catalog.shards(own.buckets):
             return
@@ -132,15 +125,15 @@ class State:
     # ------------------------------------------------------------ the same state otherwise
 
     def under(self, settings: Settings, run: Run | None = None, generation: GenerationRow | None = None) -> State:
-        """The same state under other settings."""
+        """Return the same state under other settings, with the parts that do not depend on them."""
         lent = [*SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
         parts = self.parts.under(settings, *lent)
         return State(parts.project, run or self.run.beside(), parts, generation)
 
     def of(self, generation: GenerationRow) -> State:
-        """The state under the settings that a generation was made with: this one, or another beside it.
+        """Return the state under the settings that a generation was made with: this state, or another one beside it.
 
-        Raises SettingsError where this version does not know them."""
+        Raise SettingsError if this version does not know them."""
         same = self._generation and self._generation.generation == generation.generation
         return self if same else self.beside(generation)
 
@@ -155,10 +148,10 @@ class State:
     # ------------------------------------------------------------ the generation
 
     def ensure_generation(self) -> GenerationRow:
-        """The generation of the settings, made with frozen statistics where there is none yet, which a run of some
-        buckets does not do.
+        """Return the generation of the settings, and make it with frozen statistics if it does not exist. A run of some
+        buckets makes no generation.
 
-        Raises IndexStateError (`missing_input`) in such a run where it was not made."""
+        Raise IndexStateError (`missing_input`) in such a run if the generation was not made before."""
         if self._generation is None:
             known = generations.find_generation(self.parts.catalog, self.settings)
             if not self.run.alone:
@@ -174,27 +167,27 @@ class State:
         return self._generation
 
     def renew(self, generation: GenerationRow) -> None:
-        """The generation with statistics that it was given since."""
+        """Replace the generation by one with newer statistics."""
         self._generation = generation
 
     @property
     def serving(self) -> bool:
-        """Whether readers are served from the generation of these settings."""
+        """True if readers are served from the generation of these settings."""
         live = self.parts.catalog.live()
         return live is not None and self._generation is not None and live.generation == self._generation.generation
 
     # ------------------------------------------------------------ models
 
     def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
-        """The embedder of a spec, loaded once whoever asks."""
+        """Return the embedder of a spec. It is loaded once for all callers."""
         return self.parts.embedders.of(spec, self.settings.embedder)
 
     def ready_embedder(self) -> CountingEmbedder:
-        """The generation's embedder, loaded, with the weights that the generation names."""
+        """Return the generation's embedder, loaded, with the weights that the generation names."""
         return self.parts.embedders.ready(generations.spec_of(self.ensure_generation()), self.settings.embedder)
 
     def language_model(self, role: str, stage: str) -> BoughtModel:
-        """The model of a role, whose replies are kept under this run and generation."""
+        """Return the model of a role, whose replies are stored under this run and generation."""
         model = self.parts.language_model(
             self.settings,
             role,
@@ -210,7 +203,7 @@ class State:
     # ------------------------------------------------------------ running a stage
 
     def run_stage(self, stage: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Brings a stage's shards up to date by a compute; what it did is kept with the run."""
+        """Bring a stage's shards up to date with a compute, and keep the report with the run."""
         report = self.run.report(self.runner.run(stage, shards, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")

@@ -1,9 +1,9 @@
-"""What must hold of the tables that a worker sends, before anything is made of them.
+"""Checks of the tables that a worker sends, before anything is made of them.
 
-A worker that a document has taken over may send any table of the right schema. What the rows say of the document is
-the document's own business; here is refused what would end the run instead of failing the document, or belong to
-another: values that no later stage or column takes, ids that are not this document's, rows that do not match those they
-are made from. Everything that does not hold is a ValueError.
+A worker that a document has taken over may send any table of the right schema. It may say anything about its own
+document. These checks refuse what would end the run instead of failing the document, or would touch another one: values
+that no later stage or column takes, ids of other documents, rows that do not match the rows they are made from. Every
+fault is a ValueError.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LARGEST = 2**31 - 1
-"""Of a number: Postgres keeps them as int4."""
+"""Largest absolute value of an integer: Postgres stores them as int4."""
 
 Tables = Mapping[str, "pa.Table"]
 _NO_RUN = (None, 0, 0)
@@ -33,8 +33,8 @@ _NO_RUN = (None, 0, 0)
 def sound(
     kind: str, records: Mapping[str, type], made: Tables, given: Tables, doc_ids: Sequence[str]
 ) -> list[dict[str, pa.Table]]:
-    """The tables that a task of a kind made of documents from those that it was given, as those of each document.
-    Raises ValueError."""
+    """Check the tables that a task made, against the tables that it was given. Return them divided by document. Raise
+    ValueError."""
     for name, record in records.items():
         for field, hint, optional in _fields(record):
             _require_values(name, made[name][field], hint, optional)
@@ -46,8 +46,8 @@ def sound(
 
 
 def _parted(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]:
-    """Tables of several documents as those of each. Raises ValueError where there are rows of others, or those of one
-    do not stand together and in the order of the documents."""
+    """Divide tables by document. Raise ValueError if rows belong to other documents, or are not grouped in the order of
+    the documents."""
     found: list[dict[str, pa.Table]] = [{} for _ in doc_ids]
     for name, table in tables.items():
         known = "doc_id" in table.column_names
@@ -63,7 +63,7 @@ def _parted(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]
 
 
 def _require_order(name: str, table: pa.Table) -> None:
-    """Raises ValueError where the numbers of a document's rows do not grow."""
+    """Raise ValueError if the numbers of a document's rows do not increase."""
     import numpy as np
 
     if "index" not in table.column_names or table.num_rows < 2:
@@ -80,7 +80,7 @@ def _require_order(name: str, table: pa.Table) -> None:
 
 @cache
 def _fields(record: type) -> tuple[tuple[str, Any, bool], ...]:
-    """Name, type without None, and whether it may be None, of every field."""
+    """Return name, type without None, and whether it may be None, of every field."""
     hints = typing.get_type_hints(record)
     return tuple((item.name, *_without_none(hints[item.name])) for item in dataclasses.fields(record))
 
@@ -136,7 +136,7 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 
 
 def _same(made: pa.Table, given: pa.Table, *columns: str) -> bool:
-    """Whether two tables have the same rows, by these columns and their documents."""
+    """Say whether two tables have equal rows in these columns and in `doc_id`."""
     return all(_column(made, name) == _column(given, name) for name in ("doc_id", *columns))
 
 
@@ -199,7 +199,8 @@ def _sentences(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
 
 
 def _require_next(last: tuple[str, str | None, str | None], after: tuple[str, str | None, str | None]) -> None:
-    """`last` is a sentence's document, id and next; `after` the following one's document, previous and id."""
+    """Check two neighbouring sentences. `last` has document, id and next id of one; `after` has document, previous id
+    and id of the following one."""
     (document, name, following), (its, previous, own) = last, after
     if (following, previous) != ((own, name) if document == its else (None, None)):
         raise ValueError("a sentence out of its place")
@@ -237,4 +238,4 @@ _RULES: Mapping[str, Callable[[Tables, Tables, Sequence[str]], None]] = {
     "chunk_contexts": _contexts,
     "static_vectors": _vectors,
 }
-"""By kind of task: what its rows must be, beside their values."""
+"""Rules for the rows of a task, by kind of task, in addition to the checks of their values."""

@@ -29,13 +29,11 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- reading
-#
-# One file as its parser reads it, without an index: nothing is written, no model is loaded.
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the parser gave, and the elements made of it; the document's language is not detected."""
+    """One file as its parser read it, and the elements made of it. The document's language is not detected."""
 
     path: Path
     parsed: ParsedFile
@@ -45,7 +43,7 @@ class Reading:
 
 @contextmanager
 def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
-    """What reads files in processes of their own, under the limits of these settings, or of the defaults."""
+    """Open a reader of files in worker processes, under the limits of these settings, or of the defaults."""
     from pipelines.settings.base import ParsingSettings
     from resources.workers.pool import DocumentPool
 
@@ -55,13 +53,13 @@ def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
 
 
 class Reader:
-    """Reads single files that belong to no source. `pool` works on one file at a time."""
+    """A reader of single files that belong to no source. `pool` works on one file at a time."""
 
     def __init__(self, pool: DocumentPool, settings: ParsingSettings) -> None:
         self.pool, self._settings = pool, settings
 
     def read(self, path: Path) -> Reading:
-        """Raises UsageError where there is no such file, DocumentError as an index run would report it."""
+        """Read a file. Raise UsageError if there is no such file, DocumentError as an index run would report it."""
         if not path.is_file():
             raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
         if media_type_of(path) is None:
@@ -80,7 +78,7 @@ class Reader:
 
 
 def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[RawDocument, Path]:
-    """A file as a document of no source, and the folder that it is in; a link is followed, since a person named it."""
+    """Return a file as a document of no source, and its folder. Links are followed, since a person named the file."""
     found = path.resolve()
     raw = RawDocument(
         document_id("", path.name), "", found.name, "", found.stat().st_size, media_type_of(path, readers) or "", None,
@@ -89,21 +87,19 @@ def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[
     return raw, found.parent
 
 
-# ---------------------------------------------------------------- read figures
-#
-# The pictures of a document's figures. Documents are not trusted: they are decoded in processes of their own
-# (resources/workers/pool.py), and a picture that breaks one costs no other.
+# ---------------------------------------------------------------- figures
 
 
 STAGE = "figure_descriptions"
 FIGURES_A_BATCH = 16
-"""Figures that one process reads."""
+"""Figures in one task. A task is answered as a whole, so this bounds the pictures held at once."""
 
 
 def figure_images(
     pool: DocumentPool, raw: RawDocument, root: Place, figures: Sequence[Element]
 ) -> Iterator[bytes | str]:
-    """For each figure in order its picture, or why there is none. `root` is where the document's file is read from."""
+    """Yield for each figure in order its picture, or the reason why there is no picture. `root` is the place that the
+    document's file is read from."""
     for start in range(0, len(figures), FIGURES_A_BATCH):
         batch = figures[start : start + FIGURES_A_BATCH]
         task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),
@@ -118,41 +114,38 @@ def figure_images(
             yield (row.picture or row.reason) if row else f"{figure_name(Path(raw.uri), figure)}: {reason}"
 
 
-# ---------------------------------------------------------------- drawn pages
-#
-# Pages of a PDF drawn in processes of their own (resources/workers/pool.py): one that hangs or crashes what draws it
-# costs no other, and not who asked for it.
+# ---------------------------------------------------------------- pages
 
 
 MOST_PAGES = 1_000_000
-"""More than the parser reads of any PDF: a higher number is a mistake."""
+"""Highest page number to ask for. The parser reads fewer pages of any PDF, so a higher number is a mistake."""
 PAGES_A_BATCH = 8
-"""Pages that are drawn before the first of them is looked at."""
+"""Pages in one task. All of them are drawn before the first can be looked at."""
 
 
 class DrawnPages:
-    """The pages of a PDF, 1-based, each drawn in a process of its own (resources/workers/pool.py)."""
+    """The pages of a PDF, 1-based, drawn in worker processes (resources/workers/pool.py)."""
 
     def __init__(self, pool: DocumentPool, raw: RawDocument, root: Place) -> None:
         self._pool, self._raw, self._root = pool, raw, root
         self._count: int | None = None
 
     def __len__(self) -> int:
-        """Raises DocumentError as an opened file does."""
+        """Return the number of pages. Raise DocumentError if the file cannot be opened."""
         if self._count is None:
             self._draw([])
         assert self._count is not None
         return self._count
 
     def require(self, number: int, count: int | None = None) -> None:
-        """Raise DocumentError `no_page` where a file of `count` pages has none of this number, or none could have it.
-        Starts nothing."""
+        """Raise DocumentError `no_page` if a file of `count` pages has no page of this number, or if no file could have
+        it. No process is started."""
         if not 1 <= number <= (count or MOST_PAGES):
             name = self._raw.uri.rpartition("/")[2]
             raise DocumentError(f"{name} has no page {number}" + (f"; it has {count}" if count else ""), "no_page")
 
     def pictures(self, numbers: Sequence[int]) -> Iterator[tuple[int, Picture | DocumentError]]:
-        """These pages in order, each as a picture, or why it cannot be drawn."""
+        """Yield these pages in order, each as a picture or as the error why it cannot be drawn."""
         for start in range(0, len(numbers), PAGES_A_BATCH):
             batch = numbers[start : start + PAGES_A_BATCH]
             able = [number for number in batch if 1 <= number <= MOST_PAGES]
@@ -161,7 +154,7 @@ class DrawnPages:
                 yield number, self._checked(number, found.get(number))
 
     def picture(self, number: int) -> Picture:
-        """Raises DocumentError `no_page` where there is no such page, `corrupt` where it cannot be drawn."""
+        """Draw a page. Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
         ((_, found),) = self.pictures([number])
         if isinstance(found, DocumentError):
             raise found

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- figures
-#
-# The picture of a figure, read again from its document as PNG or JPEG that a model can be shown.
-#
-# Nothing is fetched.
 
 
 LONGEST_SIDE = 1024
@@ -39,11 +35,10 @@ JPEG_QUALITY = 90
 
 
 def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
-    """The picture of a figure, at most LONGEST_SIDE pixels long, as JPEG where the file has a JPEG, else PNG.
+    """Return the picture of a figure, at most LONGEST_SIDE pixels long, as JPEG if the file has a JPEG, else as PNG.
 
-    Raises DocumentError: `unsupported` (a format that cannot be decoded, such as EMF), `limit_exceeded`
-    (too large to decode), `corrupt`, `no_picture` (not in the file any more, or too small to show anything),
-    `unreadable`."""
+    Raise DocumentError: `unsupported` (a format that cannot be decoded, such as EMF), `limit_exceeded` (too large to
+    decode), `corrupt`, `no_picture` (not in the file any more, or too small to show anything), `unreadable`."""
     from PIL import Image
 
     if media_type == ELEMENTS:
@@ -61,7 +56,7 @@ def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
 
 
 def figure_name(path: Path, figure: Element) -> str:
-    """As people are told of it."""
+    """Return the name of a figure for messages."""
     place = f", page {figure.page_start}" if figure.page_start else ""
     return f"{path.name}: figure {figure.index}{place}"
 
@@ -78,7 +73,8 @@ def _page_region(path: Path, figure: Element) -> Image:
 
 
 def _stored(path: Path, media_type: str, figure: Element) -> bytes:
-    """The bytes as the file has them, which are those of the figure's hash: a structural map may state any."""
+    """Return the picture's bytes from the file. They must match the figure's hash, since a structural map may name any
+    picture."""
     wanted = figure.metadata.get(IMAGE_HASH)
     if media_type in (DOCX, PPTX, XLSX):
         found: Iterable[bytes] = _part(path, figure.metadata.get(IMAGE, ""))
@@ -96,7 +92,7 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
 
 
 def _part(path: Path, name: str) -> tuple[bytes, ...]:
-    """The bytes of a part of a package, if it is there."""
+    """Return the bytes of a part of a package in a tuple, which is empty if there is no such part."""
     from resources.parsers.office.package import opened_package
 
     with opened_package(path) as package:
@@ -108,7 +104,7 @@ def _part(path: Path, name: str) -> tuple[bytes, ...]:
 
 
 def _written(path: Path, media_type: str) -> Iterator[bytes]:
-    """The pictures written into a text as `data:` URLs."""
+    """Yield the pictures that a text contains as `data:` URLs."""
     from resources.parsers.html import pictures_in, source_of
     from resources.parsers.text.email import html_of
     from resources.parsers.text.source_text import read_text
@@ -150,7 +146,7 @@ def _format_of(data: bytes) -> str:
 
 
 def _encoded(image: Image, kind: str) -> bytes:
-    """Scaled down, on white where it is transparent, without what the file says besides the pixels."""
+    """Encode an image: scaled down, on white if it is transparent, without the file's metadata."""
     from PIL import Image as Images
 
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
@@ -164,15 +160,15 @@ def _encoded(image: Image, kind: str) -> bytes:
 
 
 # ---------------------------------------------------------------- picture tasks
-#
-# Pictures of one document, made in a process of its own (resources/workers/worker.py).
 
 
 def figure_pictures(
     path: Path, media_type: str, figures: Sequence[Element], report: Callable[[int], None], without: Collection[int]
 ) -> Iterator[FigurePicture]:
-    """In a process of its own, which is told from `report` which figure it reads, by its index; those `without` are
-    left out."""
+    """Yield the pictures of these figures in order of their index, except of those in `without`.
+
+    Runs in a worker process. `report` is called with each index before its figure is read, so that the pool knows which
+    figure ended the process."""
     for figure in sorted(figures, key=lambda figure: figure.index):
         if figure.index in without:
             continue
@@ -189,8 +185,11 @@ def figure_pictures(
 def page_pictures(
     path: Path, numbers: Sequence[int], report: Callable[[int], None], without: Collection[int]
 ) -> Iterator[PagePicture]:
-    """In a process of its own, which is told from `report` which page it draws; those `without` and those that the file
-    does not have are left out, and where none of them is left, page 0 tells how many there are."""
+    """Yield the pictures of these pages in order, except of those in `without` and those that the file does not have.
+    Page 0 comes first and only says how many pages there are.
+
+    Runs in a worker process. `report` is called with each number before its page is drawn, so that the pool knows which
+    page ended the process."""
     with opened_pages(path) as pages:
         count = len(pages)
         yield PagePicture(0, count, 0.0, b"", "")

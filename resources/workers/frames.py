@@ -1,8 +1,8 @@
-"""Messages between a run and the processes that work on documents: JSON and Arrow, nothing that could be code.
+"""The messages between a run and its worker processes: JSON and Arrow, nothing that could be code.
 
-A frame is its length, the length of its JSON part, that part, and blobs that the JSON names. What a worker
-sends is not trusted: whoever reads a hostile document may say anything. `unpacked` and `decoded` take only
-what has the form that was asked for, and raise ValueError for everything else.
+A frame is its length, the length of its JSON part, that part, and blobs that the JSON names. A worker's messages are
+not trusted: after reading a hostile document it may send anything. `unpacked` and `decoded` accept only the expected
+form, and raise ValueError for everything else.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEADER = struct.Struct("!QI")
-"""Bytes of the whole frame behind the header, and of its JSON part."""
+"""Bytes of the whole frame after the header, and bytes of its JSON part."""
 _PIECE = 1 << 20
 MOST_JSON = 1 << 20
-"""Bytes of the JSON part of a message: names, codes and options, never text of a document."""
+"""Largest JSON part of a message, in bytes. It holds names, codes and options, never text of a document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """`value` is a JSON object; `blobs` are bytes by name."""
+    """One message: a JSON object in `value`, and bytes by name in `blobs`."""
 
     value: dict[str, Any]
     blobs: Mapping[str, memoryview]
 
 
 def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
-    """One frame, header included; blobs are anything that has a buffer."""
+    """Return one frame with its header. Blobs may be anything that has a buffer."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
     sizes = {name: len(view) for name, view in views.items()}
     head = json.dumps({**value, "blobs": sizes}, ensure_ascii=True, separators=(",", ":")).encode("ascii")
@@ -40,7 +40,7 @@ def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
 
 
 def unpacked(body: memoryview, json_length: int) -> Message:
-    """A frame without its header. Raises ValueError where it is none."""
+    """Read a frame without its header. Raise ValueError if it is malformed."""
     if json_length > min(MOST_JSON, len(body)):
         raise ValueError("a message that is longer than its frame")
     try:
@@ -60,7 +60,7 @@ def unpacked(body: memoryview, json_length: int) -> Message:
 
 
 def read_message(stream: BinaryIO) -> Message | None:
-    """The next message of a stream that waits; None at the end of input."""
+    """Read the next message of a blocking stream; return None at the end of input."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -70,14 +70,15 @@ def read_message(stream: BinaryIO) -> Message | None:
 
 
 class Received:
-    """What has come of a stream of frames, none of them over `most` bytes."""
+    """The bytes received of a stream of frames, each of at most `most` bytes."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._held = bytearray()
 
     def add(self, data: bytes) -> Iterator[Message]:
-        """The messages that are complete with this. Raises ValueError: no frame, or a longer one."""
+        """Add bytes and yield the messages that they complete. Raise OverflowError for a frame of more than `most`
+        bytes, and ValueError for a malformed one."""
         self._held += data
         while len(self._held) >= HEADER.size:
             length, json_length = HEADER.unpack_from(self._held)
@@ -94,7 +95,7 @@ class Received:
 
 
 def encoded(table: pa.Table) -> pa.Buffer:
-    """A table, or a slice of one, as an Arrow IPC stream."""
+    """Return a table, or a slice of one, as an Arrow IPC stream."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -104,10 +105,10 @@ def encoded(table: pa.Table) -> pa.Buffer:
 
 
 def decoded(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = True) -> pa.Table:
-    """A table as it was sent; its buffers are those of the blob.
+    """Read a table that was sent. Its buffers are views of the blob.
 
-    Raises ValueError where the bytes are no table, not one of this schema, or hold what no Parquet or Postgres takes
-    (text that is no UTF-8 or, once it is `cleaned`, has NUL)."""
+    Raise ValueError if the bytes are no table, have another schema, or hold what Parquet or Postgres does not take:
+    text that is not UTF-8 or, for `cleaned` tables, contains NUL."""
     import pyarrow as pa
 
     try:
@@ -125,7 +126,7 @@ def decoded(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = T
 
 
 def _require_plain(blob: memoryview) -> None:
-    """Raises ValueError for what is larger than its bytes when it is read: bodies that are compressed, dictionaries."""
+    """Raise ValueError for a table that grows when it is read: compressed bodies, dictionaries."""
     import pyarrow as pa
 
     reader = pa.ipc.MessageReader.open_stream(pa.py_buffer(blob))
@@ -140,8 +141,8 @@ def _require_plain(blob: memoryview) -> None:
 
 
 def _compressed(metadata: memoryview) -> bool:
-    """Whether the header of a record batch has the field `compression`, its fourth (Arrow's Message.fbs: the header is
-    the third field of a message), in the layout of FlatBuffers."""
+    """Say whether the header of a record batch has the field `compression`. It is the header's fourth field, and the
+    header is the third field of a message (Arrow's Message.fbs, in the layout of FlatBuffers)."""
     (message,) = struct.unpack_from("<I", metadata, 0)
     header = _field(metadata, message, 2)
     (offset,) = struct.unpack_from("<I", metadata, header)
@@ -149,7 +150,7 @@ def _compressed(metadata: memoryview) -> bool:
 
 
 def _field(metadata: memoryview, table: int, number: int) -> int:
-    """Where a field of a table stands; 0 where it has none."""
+    """Return the offset of a table's field, or 0 if the table does not have it."""
     (back,) = struct.unpack_from("<i", metadata, table)
     (size,) = struct.unpack_from("<H", metadata, table - back)
     slot = 4 + 2 * number

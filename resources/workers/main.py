@@ -1,7 +1,7 @@
 """The template process: it reads no document, is forked for each worker, and starts the workers' helper programs.
 
-It imports once what all workers need, and loads the models when asked, so that a worker is there in milliseconds
-and shares that memory with the others. Confinement holds for the calling thread and for those that it starts; a fork
+It imports once what all workers need, and loads the models when asked, so that a worker starts in milliseconds and
+shares that memory with the others. Confinement holds for the calling thread and for the threads that it starts; a fork
 has one thread, whatever pyarrow has started in the template.
 
 A worker sends a request for a program (resources/programs.py), which is not believed: it may come from a document. It
@@ -31,18 +31,11 @@ from resources.child_process import end_with_parent
 from resources.programs import COMMANDS, MOST_REQUEST, environment, start_by
 from resources.workers.sandbox import become, confine, let_become, limit_memory
 
-# ---------------------------------------------------------------- helpers
-#
-# Helper programs of workers, as the process that workers are forked from starts them.
-#
-# A worker sends a request (resources/programs.py), which is not believed: it may come from a document. It names a
-# program that its pool allows, and values that its command takes. The program is confined like the worker before it
-# runs, can start nothing (`sandbox.become`), and has limits of its own. It ends when its worker says so, with its
-# worker, and with this process. A worker has one program at a time.
+# ---------------------------------------------------------------- helper programs
 
 
 MOST_CPU_SECONDS = 120
-"""Of one program; two seconds later it is killed."""
+"""Seconds of processor time for one program. Two seconds later the kernel kills it."""
 _START_SECONDS = 30.0
 _CODE = frozenset({"libreoffice"})
 """Programs that are written in Python."""
@@ -50,18 +43,18 @@ _CODE = frozenset({"libreoffice"})
 
 @dataclass
 class _Client:
-    """A worker: where it asks, what it may have, and the program that runs for it now."""
+    """A worker: the socket of its requests, its limits, and the program that runs for it now."""
 
     socket: socket.socket
     limits: Mapping[str, Any]
     received: bytes = b""
     program: int = 0
     alive: int = -1
-    """A pipe that is at its end when the program is."""
+    """The reading end of a pipe that ends with the program."""
 
 
 class Helpers:
-    """The programs of all workers of this process."""
+    """The helper programs of all workers of this process."""
 
     def __init__(self) -> None:
         self._clients: dict[int, _Client] = {}
@@ -101,7 +94,7 @@ class Helpers:
             for descriptor in ready & asking.keys():
                 try:
                     self._asked(self._clients[asking[descriptor]])
-                except Exception:  # whatever a document made its worker say
+                except Exception:  # a document may make its worker send anything
                     self.end(asking[descriptor])
             if control.fileno() in ready:
                 return
@@ -109,13 +102,14 @@ class Helpers:
     # ------------------------------------------------------------ a request
 
     def _asked(self, client: _Client) -> None:
-        """Read what there is. Raises where the worker is gone, or says what no worker of ours would."""
+        """Read the requests that have come. Raise an error if the worker is gone, or sends what no worker of ours
+        would."""
         data = client.socket.recv(MOST_REQUEST)
         client.received += data
         if not data or len(client.received) > MOST_REQUEST:
             raise ValueError("no request")
         *lines, client.received = client.received.split(b"\n")
-        for line in lines:  # a request, and that it is to stop, may come together
+        for line in lines:  # a request and its stop may come together
             self._take(client, json.loads(line))
 
     def _take(self, client: _Client, request: Any) -> None:
@@ -167,7 +161,7 @@ class Helpers:
         self._answer(client, {"status": self._finish(client)})
 
     def _finish(self, client: _Client) -> int:
-        """Kill the program of a client where it has not ended by itself, and return its exit status."""
+        """Kill the program of a client if it has not ended by itself, and return its exit status."""
         if not client.program:
             return 0
         with suppress(ProcessLookupError):
@@ -178,12 +172,12 @@ class Helpers:
         return os.waitstatus_to_exitcode(status)
 
     def _answer(self, client: _Client, value: Mapping[str, Any]) -> None:
-        with suppress(OSError):  # it is gone, or does not read: its pool ends it
+        with suppress(OSError):  # the worker is gone, or does not read: its pool ends it
             client.socket.send(json.dumps(value).encode() + b"\n")
 
 
 def _let_start(ours: socket.socket) -> None:
-    """Answer the one question whether a process may become its program. It fails there where it fails here."""
+    """Answer the one question whether a process may become its program. If this fails, so does the start there."""
     ours.settimeout(_START_SECONDS)
     with suppress(OSError):
         _, descriptors, _, _ = socket.recv_fds(ours, 1, 1)
@@ -207,29 +201,22 @@ def _limit(memory_mb: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 2))
 
 
-# ---------------------------------------------------------------- main
-#
-# Where the processes that work on documents begin: a template, which reads none, and is forked for each of them.
-#
-# It imports once what they all need, and loads the models where it is told to, so that a worker is there in
-# milliseconds and shares that memory with the others. It starts the programs that workers ask for, too. What confines a
-# worker holds for the calling thread and for those that it starts; a fork has one thread, whatever pyarrow has started
-# in the template.
+# ---------------------------------------------------------------- template
 
 
 LENGTH = struct.Struct("!I")
 _CONTROL = 0
-"""Standard input is a socket; resources/workers/process.py is at its other end."""
+"""The descriptor of standard input, a socket with resources/workers/process.py at its other end."""
 
 
 def said(value: Any) -> bytes:
-    """A message of either end: its length, and JSON. Descriptors go with the length."""
+    """Return a message, of either end: its length, and JSON. Descriptors are sent with the length."""
     data = json.dumps(value).encode()
     return LENGTH.pack(len(data)) + data
 
 
 def main() -> None:
-    gc.disable()  # imports make little that is garbage, which is looked for before a worker is forked
+    gc.disable()  # imports make little garbage; it is collected before a worker is forked
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     end_with_parent()
@@ -258,7 +245,7 @@ def main() -> None:
                 load(models)
                 loaded = True
             gc.collect()
-            gc.freeze()  # or counting what is garbage would copy every page
+            gc.freeze()  # else the collector would copy every page of a fork
             asked, asking = socket.socketpair()
             own, answer = os.getpid(), os.fork()
             if answer == 0:
@@ -275,7 +262,8 @@ def main() -> None:
 
 
 def _status(pid: int) -> int | None:
-    """What a worker ended with, minus the signal where one killed it; None while it has not. Asked once that it has."""
+    """Return a worker's exit status, or minus the signal that killed it; None while it runs. After it has ended this
+    can be asked once."""
     try:
         ended, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -284,7 +272,7 @@ def _status(pid: int) -> int | None:
 
 
 def _work(template: int, limits: Mapping[str, Any], descriptors: Sequence[int], serve: Any) -> None:
-    """A worker's whole life; never returns."""
+    """Run a worker from its start to its end. Never return."""
     try:
         if len(os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else "1") != 1:
             raise RuntimeError("more than one thread")

@@ -1,8 +1,8 @@
-"""Pages of a PDF as pictures, with what was found drawn over them.
+"""Pages of a PDF as pictures, and marks drawn over them.
 
-Boxes are PDF points from the top left of the page as a viewer shows it, turned and cropped; so is
-what PDFium renders, and one factor leads from the one to the other. Colour is multiplied into the
-page, so that no text is hidden; labels stand in a margin of their own.
+Boxes are PDF points from the top left of the page as a viewer shows it, turned and cropped. PDFium renders the page in
+the same way, so one factor converts points to pixels. Colour is multiplied into the page, so that no text is hidden.
+Labels stand in a margin of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ AROUND: Colour = (255, 250, 222)
 INK: Colour = (40, 40, 40)
 PAGE_EDGE: Colour = (190, 190, 190)
 FILL, TABLE_FILL, HEADER_FILL = 0.20, 0.10, 0.38
-"""How strong a colour lies over the page: of elements, of tables, of their header cells."""
+"""Strength of a colour over the page, from 0 to 1: for elements, for tables, for header cells of tables."""
 
 LONGEST_SIDE = 1700
 MOST_SCALE = 4.0
@@ -56,7 +56,8 @@ PAD = 2
 LABEL_SIZE, LEAST_LABEL_SIZE = 15, 8
 GAP = 12
 FARTHEST = 1e6
-"""Points from the corner of a page, beyond which a side of a box is taken to be there. What is no number is, too."""
+"""Points from the corner of a page. Sides of a box that are farther away, or are not a number, are moved to this
+distance, so that every box can be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,13 @@ class Pages:
         return len(self._document)
 
     def picture(self, number: int) -> Picture:
-        """The page as a viewer shows it, at most LONGEST_SIDE pixels long.
+        """Draw the page as a viewer shows it, at most LONGEST_SIDE pixels long.
 
-        Raises DocumentError `no_page` where there is no such page, `corrupt` where it cannot be drawn."""
+        Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
         return self._drawn(number, None, None)
 
     def region(self, box: Box, scale: float) -> Image:
-        """What a viewer shows in a box, at `scale` pixels a point. Raises as `picture`."""
+        """Draw the part of a page in a box, at `scale` pixels a point. Raise the same errors as `picture`."""
         return self._drawn(box.page, box, scale).image
 
     def _drawn(self, number: int, box: Box | None, scale: float | None) -> Picture:
@@ -106,7 +107,7 @@ class Pages:
 
 @contextmanager
 def opened_pages(path: Path) -> Iterator[Pages]:
-    """Raises DocumentError `encrypted` or `corrupt`."""
+    """Open a PDF to draw its pages. Raise DocumentError `encrypted` or `corrupt`."""
     import pypdfium2
 
     try:
@@ -122,8 +123,9 @@ def opened_pages(path: Path) -> Iterator[Pages]:
 
 
 def pages_beside(path: Path) -> Path | None:
-    """The PDF that shows a file's pages: itself, or the one beside an elements map, unless it is a link, which may
-    lead anywhere. None where there is none."""
+    """Return the PDF that shows a file's pages: the file itself, or the PDF beside an elements map, or None.
+
+    A link beside a map is not taken, since it may lead anywhere."""
     if path.suffix.lower() == ".pdf":
         return path
     beside = (path.with_name(PurePosixPath(name).name) for name in names_beside(path.name))
@@ -131,7 +133,8 @@ def pages_beside(path: Path) -> Path | None:
 
 
 def names_beside(uri: str) -> list[str]:
-    """Of the PDFs that may show the pages of an elements map, the likeliest first; none where it is no map."""
+    """Return the names of PDFs that may show the pages of an elements map, the likeliest first; empty for other
+    files."""
     if not uri.lower().endswith(".elements.json"):
         return []
     name = uri[: -len(".elements.json")]
@@ -154,7 +157,7 @@ def _tint(colour: Colour, strength: float) -> Colour:
 
 
 def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
-    """The page with colour multiplied into it: black text stays black."""
+    """Multiply colours into the page, so that black text stays black."""
     from PIL import Image, ImageChops, ImageDraw
 
     layer = Image.new("RGB", picture.image.size, "white")
@@ -165,7 +168,7 @@ def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
 
 
 def highlighted(picture: Picture, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
-    """The page with these boxes marked as with a pen, and what is `around` them tinted."""
+    """Mark these boxes on the page as with a highlighter, and tint the boxes `around` them."""
     from PIL import ImageDraw
 
     fills = [(box, AROUND) for box in _joined(around)] + [(box, HIT) for box in boxes]
@@ -177,7 +180,7 @@ def highlighted(picture: Picture, boxes: Sequence[Box], around: Sequence[Box] = 
 
 
 def _joined(boxes: Sequence[Box]) -> list[Box]:
-    """The boxes, those that follow one another on a line as one."""
+    """Join boxes that follow one another on a line."""
     joined: list[Box] = []
     for box in boxes:
         last = joined[-1] if joined else None
@@ -189,7 +192,7 @@ def _joined(boxes: Sequence[Box]) -> list[Box]:
 
 
 def annotated(picture: Picture, marks: Sequence[Mark], title: str) -> Image:
-    """The page with every mark in the colour of its kind, its label in the margin, and a legend."""
+    """Draw every mark on the page in the colour of its kind, with its label in the margin, and add a legend."""
     from PIL import Image, ImageDraw
 
     fills = [(box, _tint(_colour(mark), TABLE_FILL if mark.cells else FILL)) for mark in marks for box in mark.regions]
@@ -230,7 +233,7 @@ _Label = tuple[Mark, Box]
 
 
 def _sides(marks: Sequence[Mark], page_width: float) -> tuple[list[_Label], list[_Label]]:
-    """One label a region, in the margin that is nearer to it: the right one for a right column."""
+    """Divide the labels between left and right margin, one label for each region, in the margin nearer to it."""
     labels = [(mark, box) for mark in marks for box in mark.regions]
     sides: tuple[list[_Label], list[_Label]] = ([], [])
     for label in sorted(labels, key=lambda label: (label[1].y0, label[1].x0)):
@@ -244,7 +247,7 @@ def _margin_width(labels: Sequence[_Label]) -> int:
 
 
 def _tops(wanted: Sequence[int], step: int, height: int) -> list[int]:
-    """Label tops as near to the wanted ones as can be, none over another, all on the page."""
+    """Return label tops as near to the wanted ones as possible, without overlap and all on the page."""
     tops: list[int] = []
     for top in wanted:
         tops.append(max(top, tops[-1] + step if tops else 0))
@@ -255,13 +258,13 @@ def _tops(wanted: Sequence[int], step: int, height: int) -> list[int]:
 
 
 def _anchors(labels: Sequence[_Label], scale: float, size: int) -> list[tuple[int, int, int]]:
-    """Left and right edge of each label's region, and the height at which its first line stands."""
+    """Return left and right edge of each label's region, and the height of its first line."""
     places = [_pixels(box, scale) for _, box in labels]
     return [(x0, x1, min(y0 + PAD + size // 2, (y0 + y1) // 2)) for x0, y0, x1, y1 in places]
 
 
 def _write_labels(draw: ImageDraw, labels: Sequence[_Label], page: _Place, scale: float, to_left: bool) -> None:
-    """Labels in a margin of the page, each with a thin line to its region; smaller where there are very many."""
+    """Draw labels in a margin of the page, each with a thin line to its region; smaller if there are very many."""
     height = page[3] - page[1]
     size = max(LEAST_LABEL_SIZE, min(LABEL_SIZE, int(height / max(len(labels), 1) / 1.2)))
     font, step = _font(size), round(size * 1.2)
@@ -275,7 +278,7 @@ def _write_labels(draw: ImageDraw, labels: Sequence[_Label], page: _Place, scale
 
 
 def _legend(marks: Sequence[Mark], title: str, width: int) -> Image:
-    """A strip with the title, and each kind with its colour and count, in as many lines as it takes."""
+    """Draw a strip with the title, and each kind with its colour and count, in as many lines as needed."""
     from PIL import Image, ImageDraw
 
     font, line = _font(), LABEL_SIZE * 2
@@ -305,7 +308,8 @@ def _legend(marks: Sequence[Mark], title: str, width: int) -> Image:
 
 
 def write(image: Image, path: Path) -> None:
-    """As PNG with a palette, which takes a third of full colour. Raises PinciteError `unwritable`."""
+    """Write the image as PNG with a palette, which takes a third of the space of full colour. Raise PinciteError
+    `unwritable`."""
     from PIL.Image import Dither, Quantize
 
     try:

@@ -1,11 +1,11 @@
-"""Documents worked on in processes of their own, so that none can hang, crash or exhaust a run.
+"""The processes that documents are worked on in, so that none can hang, crash or exhaust a run.
 
-Every stage of text goes through here, parsing first. A worker that passes the time limit is killed, one that dies is
-replaced; either costs the one document it held, and of a PDF that is parsed only the page: it is read again page by
-page, without the pages that did it. Of several small documents that it held each is tried alone. Memory is limited in
-the worker; its messages are checked before they are believed. Workers start on first use, are kept for the next call,
-and are renewed after a number of documents. Copies of documents lie in a folder of one process, deleted with it or
-after it.
+Every stage of text uses them, parsing first. A worker that exceeds the time limit is killed, and one that dies is
+replaced. Either costs the one document that it held, or only a page of a PDF: the PDF is read again page by page,
+without the pages that failed. If the worker held several small documents, each is tried alone. The worker limits its
+memory; its messages are checked before they are believed. Workers start on first use, are kept for the next call, and
+are renewed after a number of documents. Copies of documents lie in a folder of one process, deleted with it or after
+it.
 """
 
 from __future__ import annotations
@@ -33,18 +33,16 @@ from resources.workers.process import LOADING_SECONDS, MODULE, START_SECONDS, Do
 from resources.workers.task import PARSING, Batch, Batches, Made, Task, framed
 
 # ---------------------------------------------------------------- work folder
-#
-# Where copies of documents lie while they are worked on: a folder of one process, deleted with it or after it.
 
 
 LEAST_FREE = 16 << 20
-"""Bytes; the model that tells languages is unpacked into them."""
+"""Free bytes that a worker needs: the language model of py3langid is unpacked into them."""
 _PREFIX = "pincite-work-"
 _LOCK = ".lock"
 
 
 def no_room(*places: Path) -> PinciteError | None:
-    """What is wrong where one of these folders is on a disk that is full or nearly so; None where none is."""
+    """Return an error if one of these folders is on a disk that is full or nearly full, else None."""
     for place in places:
         if shutil.disk_usage(place).free < LEAST_FREE:
             return PinciteError(
@@ -56,10 +54,10 @@ def no_room(*places: Path) -> PinciteError | None:
 
 
 class WorkFolder:
-    """A new folder within `parent`, or where the system keeps temporary files.
+    """A new folder for copies of documents, within `parent` or the system's folder for temporary files.
 
-    Its owner holds a lock in it for as long as it lives, whatever kills it; what nobody holds any more is deleted
-    when the next one is made."""
+    Its owner holds a lock in it for as long as it lives, whatever kills it. Folders that nobody holds any more are
+    deleted when the next one is made."""
 
     def __init__(self, parent: Path | None = None) -> None:
         if parent is not None:
@@ -81,7 +79,8 @@ class WorkFolder:
 
 
 def _sweep(within: Path) -> None:
-    """A folder without a lock has just been made, and has nothing in it yet."""
+    """Delete the folders of processes that have ended. A folder without a lock file is new and still empty; it
+    stays."""
     for folder in within.glob(f"{_PREFIX}*"):
         with suppress(OSError):
             if folder.lstat().st_uid != os.geteuid():
@@ -95,27 +94,20 @@ def _sweep(within: Path) -> None:
 
 
 # ---------------------------------------------------------------- pool
-#
-# Documents worked on in processes of their own, so that none can hang, crash or exhaust a run.
-#
-# Every stage of text goes through here, parsing first. A worker that passes the time limit is killed, one that
-# dies is replaced; either costs the one document it held, and of a PDF that is parsed only the page: it is read
-# again page by page, without the pages that did it. Of several small documents that it held each is tried alone.
-# Memory is limited in the worker; what it sends is checked before it is believed. Workers start on first use, are
-# kept for the next call, and are renewed after so many documents.
 
 
 MOST_WORKERS = 8
 MOST_LOSSES = 3
-"""Times that the process from which workers are forked may end before one of them has done anything."""
+"""Times that the template process may end before one of its workers has finished anything."""
 SHARE_OF_TIME = 0.25
-"""Of the time of one document that several small ones have together: what takes longer is tried alone."""
+"""Share of one document's time limit that a batch of several small documents has. If it takes longer, each is tried
+alone."""
 SHARES = 4
-"""Batches that each worker is left with at least, while there are documents enough."""
+"""Batches for each worker that the remaining documents are divided into, so that no worker gets most of them."""
 
 Result = Made | Failure
 Total = int | Callable[[], int]
-"""How many tasks there are; what is called says it as it is known by then, and exactly when all are taken."""
+"""The number of tasks, or a function that returns the number known so far; it must be exact when all are taken."""
 Finished = list[tuple[Task, Result]]
 
 
@@ -129,10 +121,10 @@ def _death(status: int) -> str:
 
 
 class DocumentPool:
-    """Works on documents in worker processes. Use as a context manager, or call `close`.
+    """A pool of worker processes that work on documents. Use it as a context manager, or call `close`.
 
-    `folder` is where their files are put while they are read, one of the system's for temporary files if none is
-    given. One call of `run` at a time."""
+    `folder` holds the workers' files while they are read; the default is in the system's folder for temporary files.
+    Only one call of `run` at a time."""
 
     def __init__(self, settings: ParsingSettings, folder: Path | None = None) -> None:
         self.settings, self._wanted_folder = settings, folder
@@ -150,9 +142,9 @@ class DocumentPool:
         self.close()
 
     def close(self) -> None:
-        """Ends all workers; busy ones are killed. The pool starts new ones when used again."""
+        """End all workers; busy ones are killed. The pool starts new ones when used again."""
         if self._template is not None and not all(worker.ready for worker in self._workers):
-            # It may hang while it loads: whoever asked it for the state of a worker would wait as long once more.
+            # It may hang while it loads: asking it for the status of a worker would wait as long once more.
             self._template.process.kill()
         while self._workers:
             self._drop(self._workers[-1], kill=self._workers[-1].batch is not None)
@@ -164,7 +156,7 @@ class DocumentPool:
             self._folder = None
 
     def warm(self, documents: int) -> None:
-        """Starts the workers that so many documents want; they have the models of text before they take any."""
+        """Start the workers for `documents` documents. They load the text models before they take any."""
         self._load = True
         while len(self._workers) < self._wanted(documents):
             self._start()
@@ -172,10 +164,10 @@ class DocumentPool:
     def run(
         self, tasks: Iterable[Task], total: Total, progress: Progress | None = None
     ) -> Iterator[tuple[Task, Result]]:
-        """Each of so many tasks with what was made, as they are done. They are taken in order, each when there is a
-        worker for it, but for the one after.
+        """Yield each task with its result, as they are done. `total` is the number of tasks. They are taken in order,
+        each when a worker is free for it, except that one is taken ahead.
 
-        Raises PinciteError when workers cannot start at all."""
+        Raise PinciteError if workers cannot start at all."""
         batches, done = Batches(tasks), 0
         try:
             while batches.more or self._busy:
@@ -214,7 +206,8 @@ class DocumentPool:
         self._watch_input(worker)
 
     def _lost(self) -> None:
-        """Somebody has ended the process that workers are forked from, and so all of them: no document's fault."""
+        """Forget the template process, which somebody has ended with all its workers: no document's fault. Raise
+        PinciteError if it happens too often."""
         assert self._template is not None
         self._template.close()
         self._template = None
@@ -233,7 +226,7 @@ class DocumentPool:
         return worker.stop(kill)
 
     def _watch_input(self, worker: DocumentProcess) -> None:
-        """A worker that does not take what it is sent must not hold the others up."""
+        """Watch a worker's input while something is unsent, so that a worker that does not read holds up no other."""
         watched = worker.input in self._selector.get_map()
         if worker.unsent and not watched:
             self._selector.register(worker.input, selectors.EVENT_WRITE, worker)
@@ -241,11 +234,11 @@ class DocumentPool:
             self._selector.unregister(worker.input)
 
     def _assign(self, batches: Batches, left: int) -> Finished:
-        """Gives every free worker a batch; the tasks that failed before a worker saw them."""
+        """Give every free worker a batch. Return the tasks that failed before a worker saw them."""
         failed: Finished = []
         most = max(1, left // (SHARES * self._wanted(left)))
         for worker in [worker for worker in self._workers if worker.ready and not worker.batch and worker.heard()]:
-            self._drop(worker, kill=True)  # it ended while it had nothing to do, which is no document's fault
+            self._drop(worker, kill=True)  # it ended while idle, which is no document's fault
         while len(self._workers) < self._wanted(left):
             self._start()
         for worker in self._workers:
@@ -269,14 +262,14 @@ class DocumentPool:
         return failed
 
     def _give(self, worker: DocumentProcess, batch: Batch) -> None:
-        # A name that a worker which the document before has taken over cannot have made something of.
+        # A random name: a worker that an earlier document has taken over cannot have prepared anything there.
         whole = framed(batch, self.settings, worker.folder / secrets.token_hex(8))
         seconds = self.settings.timeout_seconds
         worker.give(batch, whole, seconds if batch.alone else seconds * SHARE_OF_TIME)
         self._watch_input(worker)
 
     def _finished(self, batches: Batches) -> Finished:
-        """Waits until something happens; the tasks that are done with it."""
+        """Wait until something happens, and return the tasks that it finished."""
         busy = [worker for worker in self._workers if worker.batch is not None or not worker.ready]
         if not busy:
             return []
@@ -292,7 +285,7 @@ class DocumentPool:
         late = [w for w in busy if w not in heard and w in self._workers and time.monotonic() >= w.deadline]
         return finished + [each for worker in late for each in self._expire(worker, batches)]
 
-    # ------------------------------------------------------------ what became of a batch
+    # ------------------------------------------------------------ results of a batch
 
     def _hear(self, worker: DocumentProcess, batches: Batches) -> Finished:
         try:
@@ -305,13 +298,13 @@ class DocumentPool:
                     worker.deadline = self._page_deadline(worker)
         except EOFError:
             return self._mourn(worker, batches)
-        except Exception as error:  # whatever its words did to what reads them
+        except Exception as error:  # its messages may break the code that reads them
             return self._disbelieve(worker, error, batches)
         return []
 
     def _page_deadline(self, worker: DocumentProcess) -> float:
-        """Until when the page just begun, or the work after the last one, may take; in a first reading it
-        may only extend the document's time."""
+        """Return the deadline of the page just begun, or of the work after the last page. In a first reading it may
+        only extend the document's time."""
         settings = self.settings
         more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
         until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
@@ -327,7 +320,7 @@ class DocumentPool:
         old = worker.done >= self.settings.documents_per_worker
         if spent or old:
             self._drop(worker)
-        self._load = self._load or old  # of what works on so many, all will be asked for
+        self._load = self._load or old  # after that many documents, it will need every model
         if not isinstance(said, Refused):
             return list(zip(batch.tasks, said, strict=True))
         if (not batch.alone or (spent and page is not None)) and self._again(batch, page, batches):
@@ -335,7 +328,7 @@ class DocumentPool:
         return [(batch.first, batch.first.failure(said.code, said.message))]
 
     def _again(self, batch: Batch | None, page: int | None, batches: Batches) -> bool:
-        """Whether its documents are tried another time."""
+        """Queue the documents of a batch that are tried again. Return whether there are any."""
         following = batch.after_failure(page) if batch else []
         batches.again(following)
         return bool(following)
@@ -366,7 +359,7 @@ class DocumentPool:
         return [(task, task.failure("crashed", message))]
 
     def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
-        """A worker that sends what nobody asked for is held by the document that it read."""
+        """End a worker that sent an unexpected message. The document that it read is blamed for it."""
         self._drop(worker, kill=True)
         if worker.batch is None or (not worker.batch.alone and self._again(worker.batch, None, batches)):
             return []

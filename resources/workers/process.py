@@ -1,6 +1,6 @@
-"""One worker process as its pool holds it: how it is forked from the template, what it does, and what it has said.
+"""One worker process as its pool holds it: its start from the template, its batch and deadlines, and its messages.
 
-Nothing here waits for the process. Its messages are words of the author of the document that it reads: a message that
+Nothing here waits for the process. Its messages may come from the author of the document that it reads. A message that
 does not have the expected form is a ValueError, and the process is not believed any more.
 """
 
@@ -40,20 +40,19 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- template
-#
-# The process that workers are forked from, as their pool holds it (resources/workers/main.py).
 
 
 MODULE = "resources.workers.main"
 START_SECONDS = 60.0
-"""For a process to start, and for each model that it loads."""
+"""Seconds for a process to start, and for each model that it loads."""
 LOADING_SECONDS = 4 * START_SECONDS
-"""For one that loads all models before it says anything."""
+"""Seconds for a process that loads all models before it sends anything."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.0005, 0.05
 
 
 class Template:
-    """Starts with its first worker; ends with `close`, or with this process."""
+    """The template process that workers are forked from (resources/workers/main.py). It ends with `close`, or with this
+    process."""
 
     def __init__(self, folder: Path) -> None:
         own, its = socket.socketpair()
@@ -70,7 +69,7 @@ class Template:
         self._answers: dict[int, Any] = {}
         self._lost = False
         self.served = False
-        """Whether a worker of it has started."""
+        """True once one of its workers has started."""
         own.settimeout(LOADING_SECONDS)
 
     @property
@@ -78,7 +77,7 @@ class Template:
         return not self._lost and self.process.poll() is None
 
     def fork(self, limits: Mapping[str, Any]) -> Forked:
-        """A new worker, told these limits. Whether it started is known when it says so, or is at its end."""
+        """Fork a worker with these limits. It has started when it says so, and has failed if its output ends before."""
         taken, given = os.pipe(), os.pipe()
         number = self._send(limits, [taken[0], given[1]])
         for descriptor in (taken[0], given[1]):
@@ -86,18 +85,18 @@ class Template:
         return Forked(self, number, taken[1], given[0])
 
     def status(self, pid: int) -> int | None:
-        """What one of its workers ended with; None while it has not."""
+        """Return the exit status of one of its workers, or None while it runs."""
         status: int | None = self.answer(self._send({"pid": pid}))
         return status
 
     def _send(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> int:
         number = next(self._numbers)
-        with suppress(OSError):  # it is gone: its workers are at their end, and are not waited for
+        with suppress(OSError):  # it is gone, and so are its workers: nobody waits for them
             socket.send_fds(self._control, [said({**request, "id": number})], descriptors)
         return number
 
     def answer(self, number: int) -> Any:
-        """To a request; that of SIGKILL where the process is gone, which took its workers with it."""
+        """Return the answer to a request. If the template is gone, so are its workers: return SIGKILL's status."""
         while number not in self._answers:
             try:
                 (length,) = LENGTH.unpack(self._control.recv(LENGTH.size, socket.MSG_WAITALL))
@@ -109,7 +108,7 @@ class Template:
         return self._answers.pop(number)
 
     def close(self) -> None:
-        """Its workers have been stopped before."""
+        """End the template. Its workers must have been stopped before."""
         self._control.close()
         try:
             self.process.wait(timeout=5)
@@ -119,7 +118,7 @@ class Template:
 
 
 class Forked:
-    """A worker, with the methods of subprocess.Popen that are asked for; `input` and `output` are descriptors."""
+    """A worker, with the methods of subprocess.Popen that are used here. `input` and `output` are descriptors."""
 
     def __init__(self, template: Template, number: int, taken: int, given: int) -> None:
         self._template, self._number = template, number
@@ -129,7 +128,7 @@ class Forked:
 
     @property
     def pid(self) -> int:
-        """Of a worker that was forked; waits until it is. Not positive where it never was."""
+        """The worker's process id, not positive if it was never forked. Waits for the fork."""
         if self._pid is None:
             self._pid = int(self._template.answer(self._number))
         return self._pid
@@ -140,7 +139,7 @@ class Forked:
         return self._status
 
     def wait(self, timeout: float | None = None) -> int:
-        """Raises subprocess.TimeoutExpired."""
+        """Wait for the exit status. Raise subprocess.TimeoutExpired."""
         until, pause = None if timeout is None else time.monotonic() + timeout, _FIRST_WAIT
         while (status := self.poll()) is None:
             if until is not None and time.monotonic() > until:
@@ -150,52 +149,47 @@ class Forked:
         return status
 
     def kill(self) -> None:
-        # A number is not given to another process before the template has asked for its status.
+        # The id is not given to another process before the template has asked for its status.
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """What it is told and what it says is at its end."""
+        """Close the worker's input and output."""
         for descriptor in (self.input, self.output):
             with suppress(OSError):
                 os.close(descriptor)
 
 
-# ---------------------------------------------------------------- process
-#
-# One worker process as its pool holds it: what it does, until when, and what it has said.
-#
-# Nothing here waits for the process. What it says is taken for what it is, words of whoever wrote the document that
-# it reads: a message that is not of the form asked for is a ValueError, and the process is not believed any more.
+# ---------------------------------------------------------------- document process
 
 
 MOST_LOADED = 8
 MOST_OVER = 30
-"""Times `parsing.timeout_seconds` that a document may take with all its pages, each within its own time."""
+"""Times `parsing.timeout_seconds` that a document may take with all its pages, each within its own limit."""
 MOST_MESSAGE = 2000
-"""Characters of what is said of a failure."""
+"""Characters of a failure's message; the rest is cut off."""
 _PIECE = 1 << 20
 OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
 OF_FILES = OF_TEXTS | {
     *("crashed", "element_map", "element_map_limit", "empty", "empty_parse", "encrypted", "front_matter"),
     *("no_page", "no_picture", "no_text", "timeout", "unmapped_fonts", "unreadable", "unsupported"),
 }
-"""Codes of what may be wrong with a text, and with a file; any other is no answer of a process."""
+"""Codes of failures of a text, and of a file. A process may answer with no other code."""
 _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a worker could not do its task."""
+    """A worker's reason for not doing its task."""
 
     code: str
     message: str
 
 
 class DocumentProcess:
-    """Forked from a template. `folder` is where the files of its documents are put, one document at a time; with `load`
-    it has all models of text from the beginning."""
+    """One worker process, forked from a template. `folder` holds the files of the batch at work. With `load` the
+    process has all text models from the beginning."""
 
     def __init__(self, template: Template, settings: ParsingSettings, folder: Path, load: bool) -> None:
         folder.mkdir(mode=0o700, parents=True)
@@ -212,7 +206,7 @@ class DocumentProcess:
         self.batch: Batch | None = None
         self.page: int | None = None
         self.first: Refused | None = None
-        """Why its document is read by another reader now."""
+        """The first reader's failure, while another reader tries the document."""
         self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
         self.done = 0
         self._received = Received(MOST_JSON)
@@ -228,14 +222,14 @@ class DocumentProcess:
     def output(self) -> int:
         return self.process.output
 
-    # ------------------------------------------------------------ what it is told
+    # ------------------------------------------------------------ sending
 
     @property
     def unsent(self) -> bool:
         return len(self._unsent) > 0
 
     def flush(self) -> None:
-        """Sends what the process takes now; its death is seen when its output is read."""
+        """Send what the process takes now. Its death is noticed when its output is read."""
         with suppress(BlockingIOError):
             try:
                 while self._unsent:
@@ -248,7 +242,7 @@ class DocumentProcess:
         self.flush()
 
     def give(self, batch: Batch, framed: Framed, seconds: float) -> None:
-        """It may take so many seconds, with all its pages MOST_OVER times as many."""
+        """Send a batch. It may take `seconds`, and MOST_OVER times as long with all its pages."""
         self.batch, self.page, self.first = batch, None, None
         self._at = None, False
         self.deadline = time.monotonic() + seconds
@@ -256,17 +250,19 @@ class DocumentProcess:
         self._received.most = framed.most_bytes + MOST_JSON
         self._send(framed.frame)
 
-    # ------------------------------------------------------------ what it says
+    # ------------------------------------------------------------ receiving
 
     def read(self) -> Iterable[Message]:
-        """The messages that are complete. Raises EOFError when the process died, ValueError for what is none."""
+        """Return the messages that are complete. Raise EOFError if the process died, ValueError for a malformed
+        message, and OverflowError for one that is too long."""
         data = os.read(self.output, _PIECE)
         if not data:
             raise EOFError
         return self._received.add(data)
 
     def said(self, message: Message) -> list[Made] | Refused | int | None:
-        """What it made of each document of its batch, or the number of the page that it begins. Raises ValueError."""
+        """Take a message. Return what it made of each document of its batch, its refusal, or the number of the page
+        that it begins; None for other messages. Raise ValueError if the message was not expected."""
         value, kind = message.value, message.value.get("kind")
         if kind == "ready" and not self.ready:
             self.ready = self.template.served = True
@@ -289,7 +285,8 @@ class DocumentProcess:
         return None
 
     def _begun(self, number: int) -> int:
-        """The number of a page, or picture, in order, each at most twice; 0 when all are read."""
+        """Return the number of the page or picture that begins, 0 when all are read. Raise ValueError unless they come
+        in order, each at most twice."""
         at, again = self._at
         forward = number == 0 or at is None or at < number or (at == number and not again)
         if at == 0 or not forward or not 0 <= number <= LARGEST:
@@ -298,13 +295,13 @@ class DocumentProcess:
         return number
 
     def heard(self) -> bool:
-        """Whether it has said something, or is at its end."""
+        """Say whether it has sent something, or has ended."""
         waiting = select.poll()
         waiting.register(self.output, select.POLLIN)
         return bool(waiting.poll(0))
 
     def free(self) -> None:
-        """Ends its batch: what lies in its folder is deleted."""
+        """End its batch, and delete everything in its folder."""
         self.done += len(self.batch.tasks) if self.batch else 0
         self.batch = None
         with suppress(OSError):
@@ -313,7 +310,7 @@ class DocumentProcess:
                     shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
 
     def stop(self, kill: bool = False) -> int:
-        """Ends the process; its exit status."""
+        """End the process and return its exit status."""
         if kill:
             self.process.kill()
         self.process.close()
@@ -345,7 +342,8 @@ def _refused(value: Mapping[str, Any], task: Task) -> Refused:
 
 
 def _codes(task: Task) -> frozenset[str]:
-    """What may be wrong with a document at a task: of its file all that parsers say, of its text two things only."""
+    """Return the codes that a task may fail with: all that parsers give if it reads a file, only two if it reads
+    text."""
     return OF_FILES if task.raw else OF_TEXTS
 
 

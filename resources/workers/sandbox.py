@@ -1,13 +1,13 @@
 """The confinement of a process that reads documents: its own code, the files it was given, no network, no programs.
 
-`confine` is called by the process itself, before it touches a document and before it starts a thread (Landlock and
-capabilities belong to the thread); `become` by one that is about to become a helper program. Every layer is used where
-the kernel has it and left out elsewhere; `holds` says which there are. Nothing of it can be taken back.
+The process itself calls `confine`, before it touches a document and before it starts a thread, since Landlock and
+capabilities belong to the thread. A process that is about to become a helper program calls `become`. Every layer is
+used if the kernel has it; `holds` says which layers there are. Nothing of it can be taken back.
 
 Landlock, by its three system calls, limits what the process may open, run, dial and signal. The libraries on PyPI that
 do this are each a few months old and by one person. A seccomp filter allows listed system calls only. Others fail with
-EPERM, or with ENOSYS when they are newer than the list, so that libraries use an older call. Nothing on the list makes
-a process, runs a program, makes a socket that can be dialled from, or names another process or its owner. A call that
+EPERM, or with ENOSYS if they are newer than the list, so that libraries use an older call. Nothing on the list makes a
+process, runs a program, makes a socket that can be dialled from, or names another process or its owner. A call that
 could do so by its arguments is allowed for some values of them only. The filter holds for all threads.
 """
 
@@ -38,11 +38,6 @@ from resources.child_process import ROOT, child_command, child_environment, modu
 from resources.programs import ERRORS, OUTPUT
 
 # ---------------------------------------------------------------- landlock
-#
-# Linux's Landlock, by its three system calls: what this process may open, run, dial and signal from now on.
-#
-# It holds for the calling thread and for what that thread starts, so it is called before there are others. What a
-# kernel does not know is left out. The libraries on PyPI that do this are each a few months old and by one person.
 
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -55,9 +50,9 @@ READ = READ_FILE | READ_DIR
 WRITE = READ | WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_FILE | REFER
 _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | USE_DEVICE
 _TCP = 0b11
-"""To bind, to connect."""
+"""The rights to bind and to connect."""
 _SCOPES = 0b11
-"""Abstract sockets of, and signals to, processes that are not confined with this one."""
+"""The scopes of abstract sockets and of signals: they refuse those of processes outside the confinement."""
 
 
 def libc() -> ctypes.CDLL:
@@ -65,21 +60,21 @@ def libc() -> ctypes.CDLL:
 
 
 def version() -> int:
-    """Of the interface, from 1; 0 where there is none."""
+    """Return the version of Landlock's interface, from 1, or 0 if the kernel does not have it."""
     if sys.platform != "linux":
         return 0
     return max(0, _call(_CREATE_RULESET, None, 0, _ASK_VERSION))
 
 
 def files_known(version: int) -> int:
-    """All that the version can refuse of files."""
+    """Return all rights to files that this version can refuse."""
     return (1 << 13) - 1 | (version >= 2) * REFER | (version >= 3) * TRUNCATE | (version >= 5) * USE_DEVICE
 
 
 def restrict(allowed: Mapping[int, Iterable[str]]) -> int:
-    """Allows of files and folders only what is named, by right; of processes outside nothing; no TCP.
+    """Allow the calling thread only these files and folders, by right. Refuse TCP, and signals to processes outside.
 
-    Paths that are not there are left out. Returns the version that holds, 0 where none does. Needs no_new_privs."""
+    Paths that do not exist are left out. Return the version that holds, or 0 if nothing holds. Needs no_new_privs."""
     known = version()
     if not known:
         return 0
@@ -119,17 +114,10 @@ def _call(number: int, *arguments: object) -> int:
 
 
 # ---------------------------------------------------------------- system calls
-#
-# The system calls that are left to a process that reads documents: a seccomp filter by allow-list, no capabilities.
-#
-# What is not listed fails: with EPERM, and with ENOSYS where it is newer than the list, so that libraries fall back on
-# what they used before. Nothing on the list makes a process, runs a program, makes a socket that can be dialled from,
-# or names another process or its owner. A call that could do so by its arguments is allowed for some values of them
-# only. The filter holds for all threads and cannot be taken back.
 
 
 READ_ANY_FILE = 1 << 2
-"""CAP_DAC_READ_SEARCH: who indexes as root indexes files of others."""
+"""The capability CAP_DAC_READ_SEARCH, as a bit: a user who indexes as root indexes files of other users."""
 
 _ALLOWED = """
 read 0 63, write 1 64, close 3 57, fstat 5 80, lseek 8 62, mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214,
@@ -156,17 +144,18 @@ set_robust_list 273 99, arch_prctl 158 -, futex_waitv 449 449, futex_wake 454 45
 futex_requeue 456 456, mseal 462 462, map_shadow_stack 453 453, wait4 61 260, waitid 247 95, exit 60 93,
 exit_group 231 94, sendto 44 206, recvfrom 45 207, shutdown 48 210
 """
-"""Names of calls, with their numbers on x86_64 and aarch64; those that are called most come first."""
+"""Names of calls, with their numbers on x86_64 and aarch64. Frequent calls come first, since the filter tests them in
+order."""
 _ON_CLOCKS = "clock_gettime 228 113, clock_nanosleep 230 115, clock_getres 229 114, timer_create 222 107"
-"""Calls on a clock, which may be the processor time of another process by its number."""
+"""Calls on a clock, which may be the processor time of another process, named by its id."""
 _CLOCKS, _OWN_CLOCKS = 16, 0xFFFFFFF8
-"""The first number after those of the system's clocks, and the first of those of the process that asks."""
+"""The first clock number after the system's clocks, and the first one of the clocks of the calling process."""
 _NEWEST = 469
-"""The last call that was known when the list was made."""
+"""The newest call that was known when the list was made. Later ones fail with ENOSYS."""
 
 
 class _Machine(NamedTuple):
-    """The kernel's name of a machine, and numbers of calls there."""
+    """A machine by the kernel's number for it, and the numbers of system calls there."""
 
     name: int
     seccomp: int
@@ -193,16 +182,16 @@ _NAMESPACES, _THREAD = 0x7E020000, 0x00010000
 
 _DUMPABLE, _NO_NEW_PRIVILEGES = 4, 38
 _OPTIONS = (2, 3, 15, 16, 21, 23, 30, 39, 41, 42, 0x53564D41)
-"""What prctl may be asked for: reading settings of this process, names of its threads and mappings, huge pages. The
-signal that ends a worker with its parent is not among it."""
+"""Allowed prctl options: read settings of this process, name its threads and mappings, huge pages. The option for the
+signal that ends a worker with its parent is not among them."""
 _COMMANDS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1024 + 6, 1024 + 7, 1024 + 8, 1024 + 10)
-"""What fcntl may do: duplicate, flags, locks, sizes of pipes, seals that are read. Naming a process to signal is not
-among it."""
+"""Allowed fcntl commands: duplicate, flags, locks, sizes of pipes, reading seals. The command that names a process to
+signal is not among them."""
 _CONTROLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-"""What ioctl may do: ask whether a file is a terminal, its size, what waits to be read; set flags of a descriptor."""
+"""Allowed ioctl requests: is a file a terminal, its size, the bytes that wait to be read, flags of a descriptor."""
 
 _UNIX, _STREAMS = 1, tuple(1 | flags for flags in (0, 0x800, 0x80000, 0x80800))
-"""Pairs of connected sockets, by which threads wake each other. One of datagrams could be sent to any address."""
+"""Pairs of connected stream sockets, by which threads wake each other. A datagram socket could send to any address."""
 
 _SET_FILTER, _ACTION_AVAILABLE = 1, 2
 _ALL_THREADS, _LISTENER = 1, 8
@@ -210,7 +199,7 @@ _LOAD, _EQUAL, _AT_LEAST, _ABOVE, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x25, 0x
 _ALLOW, _ERRNO, _NOTIFY = 0x7FFF0000, 0x00050000, 0x7FC00000
 _FIRST_ARGUMENT, _SECOND_ARGUMENT = 16, 24
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
-"""SECCOMP_IOCTL_NOTIF_RECV and _SEND."""
+"""The ioctl numbers SECCOMP_IOCTL_NOTIF_RECV and SECCOMP_IOCTL_NOTIF_SEND."""
 _CONTINUE = 1
 _CAPABILITIES_3 = 0x20080522
 _Step = tuple[int, int, int, int]
@@ -221,7 +210,7 @@ def _machine() -> _Machine | None:
 
 
 def give_up_privileges() -> bool:
-    """Set no_new_privs: no program that this process starts has more rights than it has. It leaves no core."""
+    """Set no_new_privs: no program that this process starts has more rights than it has. Also disable core dumps."""
     if sys.platform != "linux":
         return False
     libc().prctl(_DUMPABLE, 0, 0, 0, 0)
@@ -229,7 +218,7 @@ def give_up_privileges() -> bool:
 
 
 def drop_capabilities() -> bool:
-    """Drop all capabilities but, as root, reading files. After `give_up_privileges` none comes back."""
+    """Drop all capabilities, except reading any file for root. After `give_up_privileges` they cannot come back."""
     machine = _machine()
     if machine is None:
         return False
@@ -237,14 +226,14 @@ def drop_capabilities() -> bool:
     header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITIES_3, 0))
     sets = ctypes.create_string_buffer(struct.pack("=6I", kept, kept, 0, 0, 0, 0))
     done: bool = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
-    if not done and kept:  # a container's root may not have that one either
+    if not done and kept:  # a container's root may lack this capability
         sets = ctypes.create_string_buffer(struct.pack("=6I", *(0,) * 6))
         done = libc().syscall(ctypes.c_long(machine.capset), header, sets) == 0
     return done
 
 
 def filter_calls() -> bool:
-    """Refuse, to all threads of this process, every call that is not listed. Return whether the filter holds."""
+    """Refuse every call that is not listed, in all threads of this process. Return whether the filter holds."""
     machine = _machine()
     return machine is not None and _installed(machine, None, _ALL_THREADS) == 0
 
@@ -253,10 +242,11 @@ def filter_calls() -> bool:
 
 
 def filter_calls_of_program() -> int | None:
-    """Refuse as `filter_calls` in a process that is about to become a program, and ask somebody about that.
+    """Install the filter of `filter_calls` in a process that is about to become a program; the kernel asks the starter
+    about that one start.
 
-    Returns the descriptor at which the starter answers once (`let_become`); then no program is started again. None
-    where the kernel knows no such question: there the program may start others. The process has one thread."""
+    Return the descriptor at which the starter answers once (`let_become`); after that no program can be started. Return
+    None if the kernel cannot ask: then the program may start others. The process must have one thread."""
     machine = _machine()
     if machine is None:
         return None
@@ -286,9 +276,9 @@ def hand_over(listener: int | None, starter: socket.socket) -> None:
 
 
 def let_become(listener: int, seconds: float) -> None:
-    """Let the process at the other end become its program. Raises OSError where it does not ask within that time.
+    """Let the process at the other end become its program. Raise OSError if it does not ask within `seconds`.
 
-    The descriptor is to be closed afterwards: whatever is asked then fails."""
+    Close the descriptor afterwards: then every further question fails."""
     import fcntl
 
     waiting = select.poll()
@@ -305,7 +295,7 @@ def let_become(listener: int, seconds: float) -> None:
 
 
 def _installed(machine: _Machine, become: int | None, flags: int) -> int:
-    """Install the filter. Return 0, a descriptor, or -1 where it could not be done."""
+    """Install the filter. Return 0 or a descriptor, or -1 if it failed."""
     steps = list(_steps(machine, become))
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
@@ -322,7 +312,8 @@ def _numbers(machine: _Machine, calls: str) -> Iterator[int]:
 
 
 def _steps(machine: _Machine, become: int | None) -> Iterator[_Step]:
-    """Return a BPF program: code, steps to skip if true and if false, value. `become` is the action for execve."""
+    """Yield the steps of a BPF program: code, steps to skip if true and if false, value. `become` is the action for
+    execve."""
     refuse, allow = _answer(_ERRNO | errno.EPERM), _answer(_ALLOW)
     unknown = _answer(_ERRNO | errno.ENOSYS)
     yield _LOAD, 0, 0, 4  # the machine: 32-bit calls have other numbers
@@ -348,7 +339,7 @@ def _steps(machine: _Machine, become: int | None) -> Iterator[_Step]:
     yield from ((_EQUAL, 0, 3, machine.socketpair), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, _UNIX), refuse)
     yield _LOAD, 0, 0, 0
     yield from _only(machine.socketpair, _SECOND_ARGUMENT, _STREAMS)
-    # Its flags lie in memory, which a filter cannot read; without it, clone is called instead.
+    # The flags of clone3 lie in memory, which a filter cannot read. It fails with ENOSYS, so clone is called instead.
     yield from ((_EQUAL, 0, 1, _CLONE3), unknown)
     yield from ((_EQUAL, 0, 5, machine.clone), (_LOAD, 0, 0, _FIRST_ARGUMENT))
     yield from ((_ANY_BIT, 2, 0, _NAMESPACES), (_ANY_BIT, 0, 1, _THREAD), allow, refuse)
@@ -361,7 +352,8 @@ def _answer(action: int) -> _Step:
 
 
 def _only(number: int, argument: int, values: Sequence[int]) -> Iterator[_Step]:
-    """Allow a call with these values of an argument, of which the kernel takes the lower half."""
+    """Allow a call only with these values of an argument. Its lower half is compared, which is all that the kernel
+    uses."""
     yield from ((_EQUAL, 0, 2 + 2 * len(values), number), (_LOAD, 0, 0, argument))
     for value in values:
         yield from ((_EQUAL, 0, 1, value), _answer(_ALLOW))
@@ -369,12 +361,6 @@ def _only(number: int, argument: int, values: Sequence[int]) -> Iterator[_Step]:
 
 
 # ---------------------------------------------------------------- sandbox
-#
-# What is left to a process that reads documents: its own code, the files it was given, and nothing to talk to.
-#
-# `confine` is called by the process itself, before it touches a document and before it starts a thread (Landlock and
-# capabilities belong to the thread); `become` by one that is about to become a helper program. Every layer is used
-# where the kernel has it and left out where not; `holds` says which there are. Nothing of it can be taken back.
 
 
 _SYSTEM = (
@@ -385,17 +371,18 @@ _SYSTEM = (
     *("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage"),
     *("/dev/urandom", "/dev/random", "/dev/zero"),
 )
-"""What libraries read. Of /etc and /proc no more: passwords, keys and other processes are there."""
+"""Paths that libraries read. Nothing else in /etc and /proc is allowed: passwords, keys and other processes are
+there."""
 _PACKAGES = ("pincite", "assets", "resources", "pipelines", "sql", "prompts")
 OPEN_FILES = 1024
 FILE_BYTES = 1 << 30
 MEGABYTE = 1 << 20
 GUESSED_BYTES = 1 << 30
-"""Of address space that a process has by itself, where the system does not tell."""
+"""Bytes of address space that a process is taken to use already if the system does not say."""
 _PROBE_SECONDS = 30.0
 MOST_TASKS = 4096
-"""Processes and threads that may start, beside those of the whole machine, before a worker is refused another one. The
-kernel counts those of a user, and none of root's."""
+"""Processes and threads that may start, in addition to those of the whole machine, before a worker is refused another
+one. The kernel counts the tasks of a user, and none for root."""
 LAYERS = {
     "no_new_privileges": "no program gains rights",
     "capabilities": "rights of root are given up",
@@ -408,15 +395,15 @@ LAYERS = {
 
 
 def confine(reads: Sequence[Path], writes: Sequence[Path] = ()) -> dict[str, bool]:
-    """Leave this process its code, `reads` and `writes` (folders, or files that exist). Return which layers hold.
+    """Confine this process to its code, `reads` and `writes` (folders, or files that exist). Return which layers hold.
 
-    The first folder of `writes` is its temporary one from now on. It can start no process and run no program."""
+    The first folder of `writes` becomes its temporary one. It can start no process and run no program."""
     if writes:
         tempfile.tempdir = os.environ["TMPDIR"] = str(writes[0])
     limits = _limit()
     privileges = give_up_privileges()
     version = restrict(_allowed([*_code(), *map(str, reads)], writes)) if privileges else 0
-    # The last: it would refuse nothing of the above, but what is refused is refused from here on.
+    # The filter comes last: every call that it does not allow fails from then on.
     capabilities = drop_capabilities()
     calls = filter_calls() if privileges else False
     return {
@@ -441,11 +428,11 @@ def become(
 ) -> NoReturn:
     """Become a program that reads `reads` and a worker's folder `writes`, and works in a folder within.
 
-    It is confined like a worker, and starts nothing: this one start is asked of the other end of `starter`, which
-    takes the descriptor of `filter_calls_of_program` and answers once. With `code` it reads pincite's code and the
-    interpreter's. Raises OSError where it cannot be started."""
+    The program is confined like a worker, and starts nothing. This one start is asked of the other end of `starter`,
+    which takes the descriptor of `filter_calls_of_program` and answers once. With `code` it reads pincite's code and
+    the interpreter's. Raise OSError if it cannot be started."""
     _limit()
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and the program would go on ignoring them
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and the program would inherit it
         signal.signal(ignored, signal.SIG_DFL)
     listener = None
     privileges = give_up_privileges()
@@ -477,15 +464,15 @@ def _allowed(reads: Sequence[str], writes: Sequence[Path], programs: Sequence[st
 
 
 def _code() -> list[str]:
-    """The interpreter and all that it may import; where pincite runs from its sources, its packages and not what
-    else lies beside them."""
+    """Return the paths of the interpreter and of all that it may import. If pincite runs from its sources, only its
+    packages are included, not their neighbours."""
     installed = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
     others = [entry for entry in module_path() if entry != ROOT or entry in installed]
     return [sys.prefix, sys.base_prefix, *others, *(os.path.join(ROOT, name) for name in _PACKAGES)]
 
 
 def _loaders() -> list[str]:
-    """Which every program is run by."""
+    """Return the dynamic loaders, which run every program."""
     return [path for pattern in ("/lib/ld-*", "/lib64/ld-*", "/usr/lib/*/ld-linux-*") for path in glob.glob(pattern)]
 
 
@@ -516,7 +503,7 @@ def _lower(kind: int, most: int) -> None:
 
 
 def limit_memory(megabytes: int) -> None:
-    """Let the address space grow by `megabytes` from what it is now; without end for 0."""
+    """Let the address space grow by `megabytes` from its size now; 0 means no limit."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:
@@ -527,7 +514,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def holds() -> dict[str, bool]:
-    """Which layers there are here: tried in a process of its own."""
+    """Return which layers hold on this machine, tried in a separate process."""
     try:
         done = subprocess.run(
             child_command("resources.workers.sandbox"),
@@ -543,7 +530,7 @@ def holds() -> dict[str, bool]:
 
 
 def _starts_once() -> bool:
-    """Return whether a process can be let start a program and no other after it: tried in a fork."""
+    """Return whether a process can start one program and no other after it, tried in a fork."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -554,7 +541,7 @@ def _starts_once() -> bool:
 
 
 def shown(held: dict[str, bool]) -> str:
-    """The layers in words, those that are missing by what they would do."""
+    """Return the layers in words. Missing layers are named by what they would ensure."""
     missing = [words for layer, words in LAYERS.items() if not held.get(layer)]
     if not missing:
         return "documents are read by processes without network and other files"

@@ -1,7 +1,7 @@
-"""What a worker of resources/workers/pool.py is asked to do: a task on one document, or a batch of small ones.
+"""The tasks that a pool gives its workers: work on one document, or a batch of small ones.
 
-Small documents are given out together, so that a message for each is not most of the work. `framed` writes the message
-of a batch and copies its files.
+Small documents are given out together, so that messages are not most of the work. `framed` writes the message of a
+batch and copies its files.
 """
 
 from __future__ import annotations
@@ -27,20 +27,18 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- task
-#
-# What a worker of resources/workers/pool.py is asked to do: to one document, or to several small ones at once.
 
 
 PDF = MEDIA_TYPES[".pdf"]
 PARSING = "parsed_elements"
 MOST_PARTS_LOST = 5
-"""Pages or pictures of one document, before it is given up."""
+"""Pages or pictures of one document that may fail before it is given up."""
 _BY_PAGE = ("parsed_elements", "look")
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One input table out of records."""
+    """One input table, made from records."""
 
     table: str
     record: type
@@ -52,7 +50,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A batch as it is sent: one frame, and how many bytes its tables may have."""
+    """A batch as it is sent: one frame, and the largest size in bytes of the tables made from it."""
 
     frame: bytes
     most_bytes: int
@@ -64,11 +62,11 @@ def _none() -> Mapping[str, pa.Table]:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be done to a document: a kind of resources/workers/tasks.py for a stage.
+    """The work on one document: a kind of resources/workers/tasks.py, done for a stage.
 
-    `inputs` gives its rows when a worker is free, of about `size` bytes. A task that reads the file has `raw` and where
-    it is read from, `root`; `without` are the parts of it that are left out, pages or pictures by number, where the
-    worker says which one it begins; None where it does not, as in the first reading of a PDF."""
+    `inputs` returns its rows when a worker is free; they have about `size` bytes. A task that reads the file has `raw`,
+    and reads it from `root`. `without` has the numbers of the pages or pictures to leave out. It is a set if the worker
+    reports each one before it begins, and None if it does not, as in the first reading of a PDF."""
 
     kind: str
     doc_id: str
@@ -84,12 +82,12 @@ class Task:
 
     @property
     def together(self) -> bool:
-        """Whether it may be given to a worker with others of its kind: no page of it has a time of its own."""
+        """True if a worker may get it together with others of its kind: no page of it has a time limit of its own."""
         return KINDS[self.kind].together and (self.raw is None or self.raw.media_type in OF_TEXT)
 
     @property
     def failing_stage(self) -> str:
-        """The stage that a failure is told of."""
+        """The stage that a failure is reported for."""
         return self.stage or self.kind
 
     def failure(self, code: str, message: str) -> Failure:
@@ -98,7 +96,7 @@ class Task:
         return Failure(self.doc_id, self.source, self.uri, self.failing_stage, code, message)
 
     def after_failure(self, page: int | None) -> Task | None:
-        """How to go on when the worker failed, at `page` if that is known; None to give up."""
+        """Return the task to try after the worker failed, at `page` if that is known; None to give up."""
         if self.without is None:
             paged = self.raw is not None and self.raw.media_type == PDF and self.kind in _BY_PAGE
             return replace(self, without=frozenset()) if paged else None
@@ -108,7 +106,8 @@ class Task:
 
     @property
     def file(self) -> dict[str, Any] | None:
-        """What a worker is told of the file: not who may find it."""
+        """The fields of the file that a worker needs. Its groups are left out: a worker must not know who may find
+        it."""
         if self.raw is None:
             return None
         told = asdict(self.raw)
@@ -116,7 +115,7 @@ class Task:
 
 
 def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: str = PARSING) -> Task:
-    """The task of parsing a file that is read from `root`."""
+    """Return the task of parsing a file that is read from `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
     options = {"ocr": ocr, "restricts": raw.groups != ()}
     return Task(kind, raw.doc_id, raw.source, raw.uri, options, raw=raw, root=root, stage=PARSING, size=raw.size)
@@ -124,8 +123,8 @@ def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: s
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a worker is given at once: a task, or several of one kind and options that each take little. `inputs` are
-    their rows, those of one document after those of the other."""
+    """The work given to a worker at once: one task, or several small ones of one kind with equal options. `inputs`
+    holds their rows, one document after the other."""
 
     tasks: tuple[Task, ...]
     inputs: Mapping[str, pa.Table]
@@ -143,8 +142,8 @@ class Batch:
         return [task.doc_id for task in self.tasks]
 
     def after_failure(self, page: int | None) -> list[Task]:
-        """How to go on when the worker failed; nothing where its one document is given up. Of several nobody knows
-        which did it: each is tried alone."""
+        """Return the tasks to try after the worker failed; an empty list gives up the one document. The failing one of
+        several documents is not known, so each is tried alone."""
         if not self.alone:
             return list(self.tasks)
         following = self.first.after_failure(page)
@@ -153,33 +152,30 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A document's rows as a worker made them: a table by name, and the hash of the rows of each."""
+    """One document's rows as a worker made them: tables by name, and the hash of each table's rows by name."""
 
     tables: Mapping[str, pa.Table]
     outputs: Mapping[str, str]
 
 
 # ---------------------------------------------------------------- batches
-#
-# Tasks as they are given out: small documents together, so that a message for each is not most of the work; and what a
-# worker is told of them.
 
 
 MOST_DOCUMENTS = 64
 MOST_GIVEN = 1 << 18
-"""Bytes of the files or rows that the documents of a batch are made from."""
+"""Bytes of files or rows in a batch of several documents. Larger documents gain nothing from sharing a message."""
 LEAST_CHARACTERS = 1_000_000
-"""Of text that any file may give, however small it is."""
+"""Characters of text that any file may yield, however small it is."""
 BYTES_A_CHARACTER = 64
 LEAST_BYTES = 1 << 28
-"""Of what a stage may make of a document, beside so many for each character or byte that it is made from."""
+"""Bytes that a stage may make of any document, in addition to BYTES_A_CHARACTER for each character or byte of input."""
 MOST_BYTES = 1 << 29
-"""Of that in any case: it is held here, once for each worker."""
+"""Largest result of a batch in bytes, since the pool holds one in memory for each worker."""
 
 
 class Batches:
-    """Each task once, in order; those that come `again` alone, and before all others. One is taken ahead, so that it is
-    known whether there are more."""
+    """The tasks in batches, each task once and in order. Tasks passed to `again` come alone, before all others. One
+    task is taken ahead, to know whether there are more."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._coming = iter(tasks)
@@ -194,7 +190,7 @@ class Batches:
         self._again.extendleft(reversed(tasks))
 
     def next(self, most: int) -> Batch | None:
-        """The next documents, at most so many; None where there are no more for now."""
+        """Return the next batch of at most `most` documents, or None if there are no more for now."""
         tasks = [self._again.popleft()] if self._again else self._together(min(most, MOST_DOCUMENTS))
         if not tasks:
             return None
@@ -222,7 +218,7 @@ def _alike(one: Task, other: Task) -> bool:
 
 
 def _of_one_form(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> bool:
-    """Whether rows can stand in one table: an older file's may lack what a newer one's have."""
+    """Say whether the rows fit into one table: rows of an older file may lack columns of newer ones."""
     return all(one[name].schema.equals(other[name].schema) for name in one)
 
 
@@ -235,9 +231,9 @@ def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
 
 
 def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
-    """A batch as its worker is told it, its files copied into a folder.
+    """Return the message of a batch, and copy its files into a folder.
 
-    Raises DocumentError where a file cannot be read."""
+    Raise DocumentError if a file cannot be read."""
     inputs = {name: encoded(table) for name, table in batch.inputs.items()}
     documents = [_told(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
     rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
@@ -258,7 +254,7 @@ def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
 
 
 def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
-    """What a worker is told of one document; its file is copied into a folder."""
+    """Return one document's part of the message, and copy its file into a folder."""
     path = None
     if task.raw is not None and task.root is not None:
         path = private_copy(task.root, task.raw, folder, settings.max_megabytes)
@@ -273,5 +269,5 @@ def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]
 
 
 def _characters(size: int, settings: ParsingSettings) -> int:
-    """That a file of so many bytes may give."""
+    """Return how many characters of text a file of `size` bytes may yield."""
     return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))

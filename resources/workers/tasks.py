@@ -1,7 +1,7 @@
-"""What is done to one document in a process of its own, by kind of task: rows of tables in, rows of tables out.
+"""The kinds of task on one document: how each turns rows of tables into rows of tables.
 
-The kinds are the stages of text by name, and what is asked of a document beside an index run. Everything here
-works on text that nobody vouches for, in resources/workers/worker.py, under limits of time and memory.
+The kinds are the stages of text by name, and the requests about one document outside an index run. The text is not
+trusted, so all of this runs in resources/workers/worker.py, under limits of time and memory.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocumen
 from resources.models.text_models import TextModels
 
 Rows = Mapping[str, Sequence[Any]]
-"""Table name to records."""
+"""Records by table name."""
 _ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One document as a task has it: `options` are plain values, `rows` the records of its input tables; `path` and
-    `raw` its file, where the task reads one, and `report` is called with the number of a page, or picture, that may
-    take its time; `again` with what was wrong with a document that is read by another reader now."""
+    """One document as a task gets it. `options` are plain values, `rows` the records of its input tables, `path` and
+    `raw` its file if the task reads one.
+
+    Call `report` with the number of each page or picture that has a time limit of its own. Call `again` with the error
+    of a reader before another reader tries the document."""
 
     doc_id: str
     options: Mapping[str, Any]
@@ -58,12 +60,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a task gives: its tables, by name with the type of their records."""
+    """A kind of task: the tables that it makes, each name with the type of its records, and the function that does
+    it."""
 
     tables: Mapping[str, type]
     make: Callable[[Given], Rows]
     together: bool = False
-    """Whether several small documents may be given at once: where all is made of rows, and no file is read."""
+    """True if several small documents may be given at once. A file that is read must also be of a text format
+    (`Task.together`)."""
 
 
 # ---------------------------------------------------------------- reading
@@ -71,7 +75,7 @@ class Kind:
 
 @cache
 def _identifier() -> Any:
-    """The model of py3langid, for languages that have a two-letter code."""
+    """Load the model of py3langid, limited to languages that have a two-letter code."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
@@ -80,7 +84,7 @@ def _identifier() -> Any:
 
 
 def detect_language(text: str) -> str:
-    """ISO 639-1 code of the likeliest language."""
+    """Return the ISO 639-1 code of the likeliest language."""
     with _ONE_AT_A_TIME:
         identifier = _identifier()
     code: str = identifier.classify(text)[0]
@@ -88,7 +92,7 @@ def detect_language(text: str) -> str:
 
 
 def require_characters(uri: str, found: int, most: int) -> None:
-    """Raises DocumentError `limit_exceeded` where a document gives more text than it may."""
+    """Raise DocumentError `limit_exceeded` if a document yields more text than it may."""
     if most and found > most:
         raise DocumentError(
             f"{uri}: gives over {most:,} characters of text, more than parsing.max_characters or, for a file of its "
@@ -98,9 +102,10 @@ def require_characters(uri: str, found: int, most: int) -> None:
 
 
 def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: Any) -> ParsedFile:
-    """What the parser of a file finds in it; options as of `parse_file`.
+    """Parse a file, with the options of `parse_file`.
 
-    Raises DocumentError, also `limit_exceeded` where that is more than so many characters."""
+    Raise DocumentError, with the code `limit_exceeded` if it yields more than `characters` characters (0 means no
+    limit)."""
     from resources.parsers.registry import files_of, parse_file
 
     try:
@@ -122,7 +127,7 @@ def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: An
 
 
 def _written_in(parsed: ParsedFile) -> int:
-    """Characters of all runs, those of tables included."""
+    """Count the characters of a parsed file: its runs, table cells, metadata and properties."""
     return sum(
         sum(len(run.text) for run in block.runs)
         + sum(len(run.text) for cell in block.cells for run in cell.runs)
@@ -143,13 +148,13 @@ def _read(given: Given) -> ParsedFile:
 
 
 def _elements(given: Given, detect: Detect) -> tuple[ParsedFile, Rows]:
-    """As its reader finds them; as another does where that one finds it damaged, or nothing in it.
+    """Read a file's elements. If its reader finds it damaged or empty, another reader tries it.
 
-    Whatever becomes of the second try, what is raised is of the first."""
+    If the second reader fails as well, the first reader's error is raised."""
     assert given.raw
     try:
         return _elements_by(given, detect)
-    except Exception as error:  # a reader of ours that meets what it does not know is no other case than a damaged file
+    except Exception as error:  # an unexpected error of our reader counts as a damaged file
         other = _second_reading(given.raw, error)
         if other is None:
             raise
@@ -186,7 +191,7 @@ def _parse(given: Given) -> Rows:
 
 
 def _look(given: Given) -> Rows:
-    """As `_parse`, with what the parser itself gave; the language is not detected."""
+    """Parse as `_parse` does, and return the parser's own output too. The language is not detected."""
     parsed, rows = _elements(given, lambda text: "")
     return {"parsed_files": [parsed], **rows}
 
@@ -218,7 +223,8 @@ def _pack(given: Given) -> Rows:
 
 
 def _overlap(given: Given) -> Rows:
-    """Conditional for structural chunks, between all neighbours for recursive ones, none for others."""
+    """Overlap chunks: conditionally for structural chunks, between all neighbours for recursive ones, else not at
+    all."""
     document, packed = given.one("parsed_documents"), given.all("packed_chunks")
     strategy, tokens = given.options["strategy"], given.options["overlap_tokens"]
     bodies = {document.doc_id: document.body}
@@ -276,7 +282,7 @@ def _pages(given: Given) -> Rows:
 
 
 def _static_vectors(given: Given) -> Rows:
-    """Of packed chunks, for the calibration of the overlap floor."""
+    """Embed packed chunks, to calibrate the overlap floor."""
     chunks = given.all("packed_chunks")
     vectors = given.models.passages([chunk.text for chunk in chunks])
     rows = [

@@ -1,9 +1,9 @@
-"""A process that works on one document after another for `resources/workers/pool.py`.
+"""The main loop of a worker process: it takes tasks, does one after the other, and replies.
 
-Messages come on standard input, a batch each; replies go out where standard output was, and what libraries print goes
-to standard error. Before it takes any the process has given up all that it does not need (resources/workers/main.py).
-End of input ends the process at once, also in the middle of a document, so a worker never outlives its parent. It
-imports only what its tasks need.
+Messages come on standard input, a batch each. Replies go out where standard output was; everything that libraries print
+goes to standard error. The process is confined before it takes any task (resources/workers/main.py). End of input ends
+it at once, even in the middle of a document, so a worker never outlives its parent. It imports only what its tasks
+need.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DOCUMENTS_BETWEEN_COLLECTIONS = 16
 
 
 class Worker:
-    """What the process holds on to between documents; it writes its replies to `out`."""
+    """A worker's state between documents. It writes its replies to `out`."""
 
     def __init__(self, out: BinaryIO, memory_mb: int, models: TextModels | None = None) -> None:
         self._out, self._memory_mb = out, memory_mb
@@ -47,7 +47,8 @@ class Worker:
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
-        """Neither the time nor the memory of a model is its first document's."""
+        """Lift the memory limit and announce it while a model loads: neither its time nor its memory is the
+        document's."""
         self.say("loading")
         limit_memory(0)
         yield
@@ -67,18 +68,18 @@ class Worker:
                     "limit_exceeded",
                 )
             self.say("done", blobs, outputs=outputs)
-        except Exception as error:  # what is done to it met something that it does not know; others go on
+        except Exception as error:  # an unexpected error fails this document only
             code, told = self._told(error, value)
             self.say("failed", code=code, message=told)
 
     def again(self, error: Exception, value: Mapping[str, Any]) -> None:
-        """Says what is wrong with a document in case that the next reader of it does not come back."""
+        """Report what is wrong with a document, in case its next reader ends the process."""
         if len(value["documents"]) == 1:
             code, told = self._told(error, value)
             self.say("again", code=code, message=told)
 
     def _told(self, error: Exception, value: Mapping[str, Any]) -> tuple[str, str]:
-        """Code and message of a failure."""
+        """Return code and message of a failure."""
         name = str(value["name"])
         if isinstance(error, DocumentError):
             base = name.rsplit("/", 1)[-1]
@@ -95,7 +96,7 @@ class Worker:
 
 
 def _made(task: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The tables that are made of the documents of a task, encoded, and of each that is kept the hash of each
+    """Do a task. Return the tables made of its documents, encoded, and for each stored table the hash of each
     document's rows."""
     value, kind = task.value, KINDS[task.value["task"]]
     rows = {name: _by_document(from_table(TABLES[name], decoded(blob))) for name, blob in task.blobs.items()}
@@ -131,7 +132,7 @@ def _by_document(rows: Iterable[Any]) -> dict[str, list[Any]]:
 
 
 def _raw(value: dict[str, Any] | None) -> RawDocument | None:
-    """The listed file, of whose side-car only the title is needed to parse it."""
+    """Return the listed file with the fields that parsing needs; of its side-car only the title is among them."""
     if value is None:
         return None
     raw = RawDocument("", "", "", "", 0, "", None, None, None, None, (), {})
@@ -139,7 +140,7 @@ def _raw(value: dict[str, Any] | None) -> RawDocument | None:
 
 
 def load(models: TextModels) -> None:
-    """All that works on text and is slow to load, before there is any."""
+    """Load everything that works on text and is slow to load, before any text comes."""
     models.load()
     detect_language("")
 
@@ -159,7 +160,7 @@ def _serve(worker: Worker, tasks: SimpleQueue[Message]) -> None:
 
 
 def serve(limits: Mapping[str, Any], out: BinaryIO, models: TextModels | None = None) -> None:
-    """Takes tasks until the end of input. `models` are those that the process was forked with."""
+    """Do tasks until the end of input, then end the process. `models` are the ones that it was forked with."""
     tasks: SimpleQueue[Message] = SimpleQueue()
     threading.stack_size(STACK_BYTES)
     threading.Thread(target=_serve, args=(Worker(out, limits["memory_mb"], models), tasks), daemon=True).start()

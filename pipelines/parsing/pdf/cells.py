@@ -1,8 +1,7 @@
-"""Cells and columns of tables on a PDF page, by rulings where there are some, else by the gaps between texts.
+"""Which texts on a PDF page are cells, and which columns they form: by rulings if there are any, else by gaps.
 
-Two ways lead to columns. A grid of rulings gives its cells at once. Rows without rulings are compared: numbers make
-columns first, since those of one column overlap and those of two never do, wherever they are aligned; text makes
-columns of the rest.
+A grid of rulings gives its cells at once. Rows without rulings are compared. Numbers make columns first, since those of
+one column overlap and those of two never do, however they are aligned; text makes columns of the rest.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from pipelines.parsing.pdf.lines import Cellet, Line
 from pipelines.parsing.pdf.page import PdfRule
 from pipelines.records import BlockCell, Box, Run
 
-# ---------------------------------------------------------------- cells
-#
-# What tables of a page have in common, however found: cells, header rows, captions.
+# ---------------------------------------------------------------- cells, header rows, captions
 
 
 MARKER = re.compile(
@@ -36,7 +33,7 @@ CAPTION = re.compile(
 )
 LEADERS = re.compile(r"(?<!\s)\s*+((\. ?){4,}|…{2,})\s*")
 _BLANK = re.compile(r"_{4,}|_( _){3,}")
-"""Room to write in: what has it is a form."""
+"""Room to write in: a text with it is a form."""
 UNITS = re.compile(
     r"\(?\s*+((all |dollars?|amounts|figures|tabular amounts|expressed|stated|presented|u\.?s\.? dollars|"
     r"us\$|\$|€|£|and|are) *+)*+in (thousands|millions|billions)\b.{0,60}|\(?unaudited\)?"
@@ -57,16 +54,16 @@ _NEXT_SIGN = re.compile(rf"(?<=[\d)%—–])\s+(?={_CURRENCY}(?:\s*[(\d—–-]|
 _AMOUNT = re.compile(r"[\d\-–—−(+$€£₴¥.]")
 
 MOST_COLUMNS = 200
-"""Of one table. A line of more cells is no row: a page may hold every letter apart."""
+"""Columns of one table. A line of more cells is not a row: a page may hold every letter apart."""
 
 Cells = list[tuple[int, int, list[Cellet]]]
-"""A row: column, columns covered, and the pieces of text of each cell."""
+"""A row: for each cell its column, the columns it covers, and its pieces of text."""
 
 
 @dataclass(slots=True)
 class Table:
-    """A table on one page. `lines` are the indexes of the page's lines it took; `edges` the left
-    and right ends of its columns, in turn."""
+    """A table on one page. `lines` are the indexes of the page's lines it took; `edges` are the left and right ends of
+    its columns, in turn."""
 
     rows: list[Cells]
     lines: list[int]
@@ -77,7 +74,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """What is certainly one cell of a line, from `x0` to `x1`: a text, or a number with its signs."""
+    """The smallest certain cell of a line, from `x0` to `x1`: a text, or a number with its signs."""
 
     cellets: tuple[Cellet, ...]
     numeric: bool
@@ -95,7 +92,7 @@ def atom_of(cellets: Sequence[Cellet], is_number: bool | None = None) -> Atom:
 
 
 def _without_leaders(cell: Cellet) -> Cellet | None:
-    """The cell without dots that lead the eye; None where it has nothing else."""
+    """Return the cell without leader dots, or None if it holds nothing else."""
     match = LEADERS.search(cell.text)
     if match is None:
         return cell
@@ -108,7 +105,7 @@ def _without_leaders(cell: Cellet) -> Cellet | None:
 
 @lru_cache(maxsize=1024)
 def atoms_of(line: Line) -> tuple[Atom, ...]:
-    """The cells of a line, signs attached to their numbers however far they stand from them."""
+    """Return the cells of a line. Signs are attached to their numbers, however far apart they are."""
     if len(line.cells) == 1 and not LEADERS.search(line.text):
         return (atom_of(line.cells),)
     atoms: list[Atom] = []
@@ -132,7 +129,7 @@ def atoms_of(line: Line) -> tuple[Atom, ...]:
 
 
 def _parts(cell: Cellet) -> list[Cellet]:
-    """A cell, parted before a sign of currency that stands close after another number."""
+    """Split a cell before each currency sign that follows closely after another number."""
     found, start = [], 0
     width = (cell.x1 - cell.x0) / max(len(cell.text), 1)
     for match in _NEXT_SIGN.finditer(cell.text):
@@ -150,8 +147,8 @@ def _is_near(atom: Atom, cell: Cellet, size: float) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_cells(line: Line) -> bool:
-    """Whether the line reads as cells of a row, not as a marker with its text or a caption. Of
-    monospaced text only rows of numbers do: code has gaps too."""
+    """Say whether the line reads as cells of a row, not as a marker with its text or a caption. A line of monospaced
+    text does only if it is a row of numbers, since code has gaps too."""
     if not 2 <= len(line.cells) <= MOST_COLUMNS or line.rotated or CAPTION.match(line.text) or _BLANK.search(line.text):
         return False
     atoms = atoms_of(line)
@@ -167,7 +164,7 @@ def _is_figures(text: str) -> bool:
 
 
 def says_units(line: Line, below: Line) -> bool:
-    """Whether a line close above another says in which units it counts."""
+    """Say whether a line close above another names the units in which that one counts."""
     near = len(line.cells) == 1 and line.column == below.column and 0 < below.y0 - line.y0 < 2.6 * line.size
     return near and bool(UNITS.fullmatch(line.text.strip()))
 
@@ -177,8 +174,8 @@ def numeric(cellets: Sequence[Cellet]) -> bool:
 
 
 def header_rows(rows: Sequence[Cells], columns: int, ruled: bool) -> int:
-    """1 where the first row that fills most columns reads as a header: words, bold above plain, or
-    over columns of numbers, or the first of a ruled grid; rows above it count too."""
+    """Return the number of header rows: those up to the first row that fills most columns if it reads as a header
+    (words only, and bold above plain, or over columns of numbers, or the first of a ruled grid), else 0."""
     filled = [index for index, row in enumerate(rows) if row]
     for index in filled[:3]:
         row, below = rows[index], [rows[i] for i in filled if i > index]
@@ -206,7 +203,7 @@ def cells_of(table: Table, page: int) -> list[BlockCell]:
 
 
 def _runs(cellets: Sequence[Cellet], page: int) -> tuple[Run, ...]:
-    """A sign and its number are one word."""
+    """Return the runs of a cell; a sign and its number are one word."""
     runs: list[Run] = []
     for c in cellets:
         signed = bool(runs) and (OPENING.fullmatch(runs[-1].text.strip()) or CLOSING.fullmatch(c.text.strip()))
@@ -216,17 +213,12 @@ def _runs(cellets: Sequence[Cellet], page: int) -> tuple[Run, ...]:
 
 
 def row_texts(cells: Sequence[BlockCell], row: int) -> tuple[str, ...]:
-    """Of cells in the order of rows."""
+    """Return the texts of a row's cells; `cells` are in the order of rows."""
     upto = takewhile(lambda cell: cell.row <= row, cells)
     return tuple(" ".join(" ".join(r.text for r in c.runs).split()) for c in upto if c.row == row)
 
 
-# ---------------------------------------------------------------- columns
-#
-# Columns of a table without rulings, from the cells of its rows.
-#
-# Numbers make columns first: those of one column overlap, those of two never do, wherever they are
-# aligned. Text makes columns of what is left.
+# ---------------------------------------------------------------- columns without rulings
 
 
 Span = tuple[float, float]
@@ -248,7 +240,7 @@ class Column:
 
 
 def covered(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
-    """Stretches that at least `least` spans cover, those closer than `gap` joined."""
+    """Return the stretches that at least `least` spans cover; those closer than `gap` points are joined."""
     events = sorted(event for x0, x1 in spans for event in ((x0, 1), (x1, -1)))
     found: list[Span] = []
     depth, start = 0, 0.0
@@ -265,8 +257,8 @@ def covered(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
 
 
 def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
-    """Stretches of x that columns of numbers take. Where cells of one row share a stretch, it is
-    parted where the fewest rows cover it."""
+    """Return the stretches of x that columns of numbers take. If cells of one row share a stretch, it is split where
+    the fewest rows cover it."""
     found = []
     numbers = [(at, a) for at, row in enumerate(rows) for a in row if a.numeric]
     spans = covered(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
@@ -288,7 +280,7 @@ def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
 
 
 def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
-    """Columns from left to right; none where they are more than a table has."""
+    """Return the columns from left to right; an empty list if they are more than a table may have."""
     texts = _Spans((atom.x0, atom.x1) for row in rows for atom in row if not atom.numeric)
     found = _Spans((atom.x0, atom.x1) for row in rows for atom in row if atom.numeric)
     numbers = [Column(*span, True) for span in _numbers(rows) if found.touching(span) >= texts.touching(span)]
@@ -302,14 +294,14 @@ def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
 
 
 class _Spans:
-    """Stretches, to ask how many of them touch another: their ends are sorted once."""
+    """A set of stretches that counts how many of them touch another; their ends are sorted once."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self.spans = sorted(spans)
         self.ends = sorted(x1 for _, x1 in self.spans)
 
     def touching(self, span: Span) -> int:
-        """How many share more than a hair with the span."""
+        """Count the stretches that share more than NUMBER_GAP with the span."""
         left, right = span[0] + NUMBER_GAP, span[1] - NUMBER_GAP
         begun = bisect_left(self.spans, (right,))
         within = self.spans[begun : bisect_right(self.spans, (left, inf))] if right <= left else ()
@@ -317,7 +309,7 @@ class _Spans:
 
 
 def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:
-    """What an atom covers outside the columns of numbers; None where it belongs to them."""
+    """Return the part of an atom outside the columns of numbers, or None if the atom belongs to them."""
     over = _over(atom, numbers)
     if not over:
         return atom.x0, atom.x1
@@ -327,14 +319,14 @@ def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:
 
 
 def _over(atom: Atom, columns: Sequence[Column]) -> list[int]:
-    """The columns that share more than a hair with the atom."""
+    """Return the columns that share more than NUMBER_GAP with the atom."""
     left, right = atom.x0 + NUMBER_GAP, atom.x1 - NUMBER_GAP
     return [at for at, column in enumerate(columns) if column.x0 < right and left < column.x1]
 
 
 def home(atom: Atom, columns: Sequence[Column]) -> int:
-    """The column an atom belongs to: of text the one it begins in, of numbers the one it covers
-    most; else the nearest."""
+    """Return the column an atom belongs to: for text the one it begins in, for a number the one it covers most; else
+    the nearest."""
     over = _over(atom, columns)
     if not over:
         middle = (atom.x0 + atom.x1) / 2
@@ -345,7 +337,8 @@ def home(atom: Atom, columns: Sequence[Column]) -> int:
 
 
 def placed(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, int, Atom]]:
-    """First column and number of columns of every cell; a cell covers columns only up to the next one."""
+    """Return the first column and the number of columns of every cell; a cell covers columns only up to the next
+    cell."""
     homes = [home(atom, columns) for atom in row]
     found = []
     for at, (first, atom) in enumerate(zip(homes, row, strict=True)):
@@ -356,8 +349,8 @@ def placed(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, in
 
 
 def parted(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
-    """The cells of a row, those parted that stand too close to be told apart by their distance: they
-    reach into columns of numbers that have no cell of their own in this row, and have a number there."""
+    """Return the cells of a row. A cell is split if it reaches into columns of numbers that have no cell of their own
+    in this row, and ends there with a number: such cells are too close for their distance to separate them."""
     found = []
     for atom in row:
         over = _over(atom, columns)
@@ -368,7 +361,7 @@ def parted(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
 
 
 def _parts_by_column(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
-    """The atom without the numbers at its end that stand in the columns, and those."""
+    """Return the atom without the numbers at its end that lie in the columns, followed by these numbers."""
     cell, tail = atom.cellets[0], list[Atom]()
     for column in reversed(columns):
         text = cell.text.rstrip()
@@ -386,8 +379,8 @@ def _parts_by_column(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
 
 
 def same_columns(first: Sequence[float], second: Sequence[float]) -> list[int] | None:
-    """For each column of the second table the column of the first that it goes on with, where it has
-    one for each. Given are left and right ends in turn."""
+    """Return for each column of the second table the column of the first that it continues, or None if one has no
+    match. The tables are given as left and right ends of columns, in turn."""
     found: list[int] = []
     for x0, x1 in _pairs(second):
         over = [at for at, (a, b) in enumerate(_pairs(first)) if min(b, x1) - max(a, x0) > NUMBER_GAP]
@@ -402,7 +395,7 @@ def same_columns(first: Sequence[float], second: Sequence[float]) -> list[int] |
 
 
 def joined_edges(first: Sequence[float], second: Sequence[float], columns: Sequence[int]) -> list[float]:
-    """Edges that cover both tables, of the columns of the first."""
+    """Return edges that cover both tables, for the columns of the first."""
     edges = list(first)
     for at, (x0, x1) in zip(columns, _pairs(second), strict=True):
         edges[2 * at], edges[2 * at + 1] = min(edges[2 * at], x0), max(edges[2 * at + 1], x1)
@@ -413,9 +406,7 @@ def _pairs(edges: Sequence[float]) -> list[Span]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-# ---------------------------------------------------------------- grids
-#
-# Ruled tables: rulings to grids, lines to their cells.
+# ---------------------------------------------------------------- grids of rulings
 
 
 NEAR = 3.0
@@ -437,7 +428,7 @@ def _touch(a: PdfRule, b: PdfRule) -> bool:
 
 
 def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
-    """Rulings that touch, directly or through others."""
+    """Group rulings that touch, directly or through others."""
     groups: list[list[PdfRule]] = []
     for rule in rules:
         touching = [group for group in groups if any(_touch(rule, other) for other in group)]
@@ -464,18 +455,18 @@ class Grid:
         return inside and not line.rotated
 
     def walled(self, column: int, row: int) -> bool:
-        """Whether a vertical ruling stands left of the cell."""
+        """Say whether a vertical ruling is at the left of the cell."""
         x, y = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
         return any(r.x1 - r.x0 < NEAR and abs(r.x0 - x) <= NEAR and r.y0 <= y <= r.y1 for r in self.rules)
 
     def floored(self, column: int, row: int) -> bool:
-        """Whether a horizontal ruling stands above the cell."""
+        """Say whether a horizontal ruling is at the top of the cell."""
         y, x = self.ys[row], (self.xs[column] + self.xs[column + 1]) / 2
         return any(r.y1 - r.y0 < NEAR and abs(r.y0 - y) <= NEAR and r.x0 <= x <= r.x1 for r in self.rules)
 
 
 def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
-    """Grids of at least two columns and two rows."""
+    """Return the grids of at least two columns and two rows."""
     if not 6 <= len(rules) <= MOST_RULES:
         return []
     grids = []
@@ -491,7 +482,7 @@ def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
 
 
 def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> Table | None:
-    """The lines inside a grid as a table, cells merged where no ruling parts them."""
+    """Return the lines inside a grid as a table; cells with no ruling between them are merged."""
     inside = [i for i, line in enumerate(lines) if i not in taken and grid.holds(line)]
     cells: dict[tuple[int, int], list[Cellet]] = {}
     for index in inside:

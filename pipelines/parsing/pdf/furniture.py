@@ -1,8 +1,8 @@
-"""Running headers, footers and page numbers: what repeats at the edges of pages.
+"""Which lines of a PDF are running headers, footers and page numbers: text that repeats at the edges of pages.
 
-A line is furniture when it stands among the outermost lines of the page, at the same height and with
-the same words as on other pages close by, where its numbers are the same or go up with the page. A
-line that merely happens to begin several pages is not: its pages do not follow each other.
+A line is such furniture if it is among the outermost lines of its page, at the same height and with the same words as
+on other pages close by, and its numbers are the same or go up with the page. A line that merely happens to begin
+several pages is not: its pages do not follow each other.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ROMAN_VALUES = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
 _SELF_EVIDENT = re.compile(r"(page|стор(інка|\.)?|с\.|страница|стр\.?|seite)\s*\d+(\s*(of|/|з|із|из|von)\s*\d+)?", re.I)
 
 Key = tuple[str, str]
-"""Edge (`page_header` or `page_footer`) and the words with numbers replaced."""
+"""Edge (`page_header` or `page_footer`), and the words with numbers replaced by `#`."""
 Sighting = tuple[int, int, float, tuple[int, ...]]
-"""Page, index of the line on its page, height, and the numbers in it."""
+"""Page, index of the line on its page, distance from the edge in points, and the numbers in it."""
 
 
 def _roman(text: str) -> int:
@@ -35,7 +35,7 @@ def _roman(text: str) -> int:
 
 
 def _normal(text: str) -> tuple[str, tuple[int, ...]]:
-    """Words without their numbers, and the numbers; a lone Roman numeral is a number."""
+    """Return the words without their numbers, and the numbers; a lone Roman numeral is a number."""
     bare = " ".join(text.split()).casefold()
     if _ROMAN.fullmatch(bare.strip("-–— ")):
         return "#", (_roman(bare.strip("-–— ")),)
@@ -43,7 +43,7 @@ def _normal(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _edges(lines: Sequence[Line], height: float) -> Iterable[tuple[str, int]]:
-    """Indexes of the outermost lines of a page that stand in its margins' neighbourhood."""
+    """Yield the edge and index of the outermost lines of a page that are in or near its margins."""
     order = sorted((i for i, line in enumerate(lines) if not line.rotated), key=lambda i: lines[i].y0)
     for index in order[:EDGE_LINES]:
         if lines[index].y1 < height * EDGE_SHARE:
@@ -54,7 +54,7 @@ def _edges(lines: Sequence[Line], height: float) -> Iterable[tuple[str, int]]:
 
 
 def _clusters(sightings: list[Sighting]) -> Iterable[list[Sighting]]:
-    """Sightings at one height."""
+    """Group sightings by height."""
     rest = sorted(sightings, key=lambda sighting: sighting[2])
     while rest:
         near = [s for s in rest if s[2] - rest[0][2] <= SAME_HEIGHT]
@@ -63,7 +63,7 @@ def _clusters(sightings: list[Sighting]) -> Iterable[list[Sighting]]:
 
 
 def _counts_pages(sightings: Sequence[Sighting]) -> bool:
-    """Whether every number is the same on all pages, or goes with the page."""
+    """Say whether every number is the same on all pages, or goes up with the page."""
     for position in range(len(sightings[0][3])):
         values = [s[3][position] for s in sightings]
         offsets = {s[3][position] - s[0] for s in sightings}
@@ -73,7 +73,7 @@ def _counts_pages(sightings: Sequence[Sighting]) -> bool:
 
 
 def _dense(pages: Sequence[int], total: int) -> bool:
-    """Whether the pages follow each other, every one or every other one."""
+    """Say whether the pages follow each other, every one or every other one."""
     if len(pages) < (2 if total <= 4 else 3):
         return False
     step = 2 if all((b - a) % 2 == 0 for a, b in pairwise(pages)) else 1
@@ -92,7 +92,7 @@ def _is_furniture(key: Key, found: Sequence[Sighting], total: int) -> bool:
 
 
 def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
-    """(position of the page, index of the line) -> `page_header` or `page_footer`."""
+    """Map (position of the page, index of the line) to `page_header` or `page_footer`."""
     seen: dict[Key, list[Sighting]] = defaultdict(list)
     for at, (lines, height) in enumerate(zip(pages, heights, strict=True)):
         for edge, index in _edges(lines, height):
@@ -110,7 +110,8 @@ def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> d
 
 
 def _with_text_left(found: dict[tuple[int, int], str], pages: Sequence[Sequence[Line]]) -> dict[tuple[int, int], str]:
-    """Where most pages hold nothing but what repeats, as slides and certificates do, that is their text."""
+    """Return the furniture, except on pages without other text if these are most pages. Slides and certificates have
+    only such lines, so these are their text; page numbers stay furniture."""
     marked = Counter(page for page, _ in found)
     bare = {at for at, lines in enumerate(pages) if lines and marked[at] == len(lines)}
     if 2 * len(bare) <= sum(map(bool, pages)):
@@ -124,7 +125,8 @@ def _with_text_left(found: dict[tuple[int, int], str], pages: Sequence[Sequence[
 
 
 def _page_number(text: str) -> int | None:
-    """The number at one end of a line; Roman ones come before all others."""
+    """Return the number at one end of a line, or None. Roman numerals are made negative, so that they come before all
+    others."""
     words = [word.strip("-–—|. ") for word in text.split()]
     ends = (words[-1], words[0]) if words else ()
     for word in ends:
@@ -137,8 +139,8 @@ def _page_number(text: str) -> int | None:
 
 
 def _numbered_slots(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
-    """Outermost lines that stand at one height on most pages and end or begin with a number that
-    grows from page to page, whatever their words: `Chapter 3. Access control  15`."""
+    """Map lines as `furniture_of` does: outermost lines at one height on most pages that end or begin with a number
+    that grows from page to page, whatever their words: `Chapter 3. Access control  15`."""
     slots: dict[str, list[Sighting]] = defaultdict(list)
     for at, (lines, height) in enumerate(zip(pages, heights, strict=True)):
         outermost: set[str] = set()
@@ -161,7 +163,7 @@ def _numbered_slots(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -
 def _contiguous(
     found: dict[tuple[int, int], str], pages: Sequence[Sequence[Line]], heights: Sequence[float]
 ) -> dict[tuple[int, int], str]:
-    """Only lines with nothing but furniture between them and the edge of the page."""
+    """Keep only lines with nothing except furniture between them and the edge of the page."""
     kept: dict[tuple[int, int], str] = {}
     for at, lines in enumerate(pages):
         order = sorted((i for i, line in enumerate(lines) if not line.rotated), key=lambda i: lines[i].y0)

@@ -1,8 +1,8 @@
-"""Headings of a PDF: which blocks are headings, and on which level each stands.
+"""Which blocks of a PDF are headings, and the level of each.
 
-A level comes from a tag or bookmark where the file has them, else from numbering, then from style. A heading stands
-under the nearest heading before it that outranks it. Headings of one numbering scheme, or without a number of one
-style, are siblings wherever they meet.
+A level comes from a tag or bookmark if the file has them, else from numbering, then from style. A heading belongs under
+the nearest heading before it that outranks it. Headings of one numbering scheme are siblings wherever they meet, and so
+are unnumbered ones of one style.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from itertools import pairwise
 from pipelines.parsing.pdf.paragraphs import Draft, Style, is_bullet
 
 # ---------------------------------------------------------------- bookmarks
-#
-# The outline of a PDF matched with the blocks it leads to.
 
 
 LEAST_LETTERS = 3
@@ -40,9 +38,9 @@ def _plain(text: str) -> str:
 
 
 def mark_bookmarked(drafts: list[Draft], bookmarks: Sequence[Bookmark]) -> dict[int, int]:
-    """Position in `drafts` -> level in the outline, of the blocks that are the headings of entries.
+    """Map the position in `drafts` of each block that is the heading of a bookmark to its level in the outline.
 
-    A block that begins with its heading as whole lines is parted after them, in place."""
+    A block whose first whole lines are its heading is split after them, in place."""
     wanted: dict[tuple[int, str], list[int]] = defaultdict(list)
     for mark in bookmarks:
         if sum(map(str.isalnum, mark.title)) >= LEAST_LETTERS:
@@ -66,8 +64,8 @@ def mark_bookmarked(drafts: list[Draft], bookmarks: Sequence[Bookmark]) -> dict[
 
 
 def _beginnings(draft: Draft) -> Iterator[tuple[int, str]]:
-    """The block's first lines as a title may be written: one to four of them, with or without the
-    number they begin with."""
+    """Yield the ways in which the block's first lines may be written as a title: one to four of them, with or without
+    the number they begin with."""
     text = ""
     for count, line in enumerate(draft.lines[:MOST_BOOKMARK_LINES], 1):
         text += _plain(line.text)
@@ -81,7 +79,7 @@ def _beginnings(draft: Draft) -> Iterator[tuple[int, str]]:
 
 # ---------------------------------------------------------------- numbering
 #
-# The numbers and words that headings begin with: `ITEM 7`, `Article 4`, `Розділ II`, `3.2`, `IV.`, `A.`
+# Headings begin with numbers and words such as `ITEM 7`, `Article 4`, `Розділ II`, `3.2`, `IV.`, `A.`
 
 
 NUMBERED = re.compile(r"((?:\d{1,2}\.)+\d{0,2}\.?|\d{1,2})\s+(?=[^\W\d_])")
@@ -93,7 +91,7 @@ _KEYWORDS = (
     ("section", "глава", "item", "підрозділ"),
     ("article", "стаття", "note", "примітка", "статья", "примечание"),
 )
-"""From the outermost down, by the usual order of statutes, filings and contracts."""
+"""Words that begin headings, from the outermost level down, in the usual order of statutes, filings and contracts."""
 _RANKS = {word: rank for rank, words in enumerate(_KEYWORDS) for word in words}
 _NUMBER = r"(?:№\s*)?(?:\d+[a-z]?(?:[.\-–]\d+)*|(?-i:[IVXLCІХ]+|[A-ZА-ЯІЇЄҐ]))"
 KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECASE)
@@ -101,8 +99,8 @@ KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """`kind` names the scheme (`decimal`, `roman`, `letter`, or a word such as `item`); `depth` is the
-    count of a decimal number's parts, else 1; `number` is as it stands, without its last mark."""
+    """The number a heading begins with. `kind` names the scheme (`decimal`, `roman`, `letter`, or a word such as
+    `item`); `depth` is the count of a decimal number's parts, else 1; `number` is as written, without its last mark."""
 
     kind: str
     depth: int
@@ -110,7 +108,7 @@ class Numbering:
 
 
 def numbering_of(text: str) -> Numbering | None:
-    """The numbering a heading begins with, if any."""
+    """Return the numbering a heading begins with, if any."""
     keyword = KEYWORD.match(text)
     if keyword:
         return Numbering(keyword[1].lower(), 1, keyword[2].lower())
@@ -129,16 +127,11 @@ _SCHEMES = {"roman": 4, "letter": 5, "decimal": 6}
 
 
 def order(numbering: Numbering) -> int:
-    """Smaller stands above, where nothing else decides."""
+    """Return the rank of a numbering; the smaller one is the outer one if nothing else decides."""
     return _RANKS.get(numbering.kind, _SCHEMES.get(numbering.kind, 9)) + (numbering.depth - 1)
 
 
 # ---------------------------------------------------------------- levels
-#
-# Levels of headings: by tag or bookmark where the file has them, else by numbering, then by style.
-#
-# A heading stands under the nearest heading before it that outranks it. Headings of one numbering
-# scheme, or without a number of one style, are siblings wherever they meet.
 
 
 DEEPEST = 6
@@ -154,7 +147,7 @@ class _Rank:
     numbering: Numbering | None
 
     def outranks(self, other: _Rank) -> bool:
-        """Whether `other` stands under this one when it follows it."""
+        """Say whether `other` belongs under this heading if it follows it."""
         mine, theirs = self.numbering, other.numbering
         if mine and theirs:
             if mine.kind == theirs.kind:
@@ -182,7 +175,7 @@ class _Rank:
 
 
 def _rank(draft: Draft, style: Style) -> _Rank:
-    """Sizes on a page set throughout in another size count relative to that."""
+    """Return the rank of a heading. A size on a page set throughout in another size counts relative to that size."""
     bold = all(line.bold for line in draft.lines)
     italic = all(line.italic for line in draft.lines)
     letters = [char for char in draft.text if char.isalpha()]
@@ -192,15 +185,14 @@ def _rank(draft: Draft, style: Style) -> _Rank:
 
 
 def _title(headings: Sequence[Draft], ranks: Sequence[_Rank], opens: bool) -> str | None:
-    """The text of the document's title: the heading that opens it, when no other looks like it."""
+    """Return the text of the document's title: the heading that opens it, if no other looks like it."""
     if not (ranks and opens) or ranks[0].numbering or any(rank.is_sibling(ranks[0]) for rank in ranks[1:]):
         return None
     return headings[0].text.casefold()
 
 
 def give_levels(headings: Sequence[Draft], style: Style, opens: bool = False) -> None:
-    """Fill in the levels that are not given, in place. `opens` says that hardly anything stands
-    before the first of them."""
+    """Fill in the levels that are not given, in place. `opens` says that hardly any text precedes the first heading."""
     above: list[tuple[_Rank, int]] = []
     ranks = [_rank(draft, style) for draft in headings]
     title = _title(headings, ranks, opens)
@@ -217,7 +209,7 @@ def give_levels(headings: Sequence[Draft], style: Style, opens: bool = False) ->
 
 
 def _close(above: list[tuple[_Rank, int]], rank: _Rank) -> None:
-    """Take away the headings that `rank` does not stand under."""
+    """Remove the headings that `rank` does not belong under."""
     sibling = next((at for at in range(len(above) - 1, -1, -1) if above[at][0].is_sibling(rank)), None)
     if sibling is not None and not any(rank.outranks(other) for other, _ in above[:sibling]):
         del above[sibling:]
@@ -226,19 +218,17 @@ def _close(above: list[tuple[_Rank, int]], rank: _Rank) -> None:
         above.pop()
 
 
-# ---------------------------------------------------------------- headings
-#
-# Which blocks are headings.
+# ---------------------------------------------------------------- which blocks are headings
 
 
 LONGEST_HEADING = 200
 SMALLEST = 0.95
 LEAST_TAGGED = 1 / 3
-"""Tagged headings a page, from which no others are sought."""
+"""Tagged headings per page; from this on the file's tags are trusted and no other headings are sought."""
 LEAST_RUN = 3
 LONGEST_BEFORE_TITLE = 60
 LEAST_OUTLINED = 0.5
-"""An outline that names fewer of the headings says nothing of their levels: many are remains of styles."""
+"""Share of the headings. An outline that names fewer does not decide levels: many are leftovers of styles."""
 _MONTH = (
     "jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|"
     "dec(ember)?|січ(ня|ень)|лют(ого|ий)|берез(ня|ень)|квіт(ня|ень)|трав(ня|ень)|черв(ня|ень)|лип(ня|ень)|"
@@ -254,7 +244,7 @@ NEVER = re.compile(
     r"|.*[\w.+-]@[\w-]++\.\w++|https?://\S+|page \d+( of \d+)?|стор(інка|\.) \d+",
     re.IGNORECASE,
 )
-"""Dates, periods, units, addresses and page numbers stand apart as headings do."""
+"""Texts that are never headings: dates, periods, units, addresses and page numbers are set apart as headings are."""
 _BARE_NUMBER = re.compile(r"(chapter|part|розділ|глава)?\s*\d{1,2}\.?", re.IGNORECASE)
 _TAGGED = re.compile(r"H([1-6])$")
 _NO_HEADING_END = (",", ";", "-", "–", "—")
@@ -265,7 +255,7 @@ def _letters(text: str) -> int:
 
 
 def _is_title_like(text: str) -> bool:
-    """Short, begins as a title does, does not end as a sentence does."""
+    """Say whether a text is short, begins like a title, and does not end like a sentence."""
     if not _letters(text) >= 2 or len(text) > LONGEST_HEADING or text.rstrip().endswith(_NO_HEADING_END):
         return False
     first = next(char for char in text if char.isalpha())
@@ -277,7 +267,7 @@ def _is_sentence(text: str) -> bool:
 
 
 def _by_style(draft: Draft, style: Style) -> bool:
-    """Larger than the running text, or bold among plain text and standing apart."""
+    """Say whether a block is larger than the running text, or bold in a document of plain text."""
     text, lines, size = draft.text, draft.lines, style.size_on(draft.lines[0].page)
     if len(lines) > 4 or not _is_title_like(text):
         return False
@@ -288,7 +278,8 @@ def _by_style(draft: Draft, style: Style) -> bool:
 
 
 def _by_number(draft: Draft, following: Draft | None) -> bool:
-    """A number of two parts and a short title on a line of its own, or a word as `Article 5`."""
+    """Say whether a block is a number of two parts and a short title on a line of its own, or begins like `Article
+    5`."""
     text = draft.text
     if len(draft.lines) > 2 or len(text) > 100 or not _is_title_like(text) or text.rstrip().endswith((".", ":", "?")):
         return False
@@ -303,7 +294,7 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
 
 
 def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
-    """A few words on a line alone, with clearly more space above than paragraphs have."""
+    """Say whether a block is a few words on one line, with clearly more space above than paragraphs have."""
     text = draft.text.rstrip()
     if len(draft.lines) != 1 or len(text) > 60 or len(text.split()) > 7 or not _is_title_like(text):
         return False
@@ -316,7 +307,8 @@ def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
 
 
 def _by_shape(draft: Draft, following: Draft | None) -> bool:
-    """A few words in title case, without an end mark, a paragraph of their own before a long one."""
+    """Say whether a block is a few words in title case without an end mark, as a paragraph of its own before a long
+    one."""
     text = draft.text.strip()
     words = text.split()
     if len(draft.lines) != 1 or len(text) > 70 or not 1 <= len(words) <= 9 or not _is_title_like(text):
@@ -330,8 +322,8 @@ def _by_shape(draft: Draft, following: Draft | None) -> bool:
 
 
 def _stands_out(draft: Draft, style: Style) -> bool:
-    """Whether a block may be a heading though it has neither number nor style: no list item, and
-    not smaller than running text, as what stands in figures is."""
+    """Say whether a block may be a heading although it has neither number nor style: it is not a list item, and not
+    smaller than running text, as text in figures is."""
     return not draft.marker and draft.size >= SMALLEST * style.size_on(draft.lines[0].page)
 
 
@@ -341,8 +333,8 @@ def _usual_gap(drafts: Sequence[Draft]) -> float:
 
 
 def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmark] = ()) -> None:
-    """Turn drafts into headings in place, then give them levels. A block may be parted where only its
-    first lines are the heading of a bookmark."""
+    """Turn drafts into headings in place, then give them levels. A block is split if only its first lines are the
+    heading of a bookmark."""
     outlined = mark_bookmarked(drafts, bookmarks)
     usual = _usual_gap(drafts)
     tagged = _is_tagged(drafts)
@@ -366,7 +358,7 @@ def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmar
 
 
 def _is_tagged(drafts: Sequence[Draft]) -> bool:
-    """Whether the file says itself what its headings are, on most of its pages."""
+    """Say whether the file itself tags its headings, on most of its pages."""
     found = [draft.lines[0] for draft in drafts if draft.lines]
     tags = sum(_TAGGED.match(line.tag or "") is not None for line in found)
     return tags >= LEAST_TAGGED * len({line.page for line in found})
@@ -388,7 +380,7 @@ def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usu
 
 
 def _unmark_runs(drafts: Sequence[Draft], outlined: Container[int]) -> None:
-    """Several in a row of one style with nothing between head nothing: lines of a cover, of a list."""
+    """Unmark headings of one style that follow each other with nothing between: they are lines of a cover or a list."""
     run: list[Draft] = []
     for at, draft in enumerate([*drafts, None]):
         own = draft is not None and draft.kind == "heading" and draft.level is None and at not in outlined
@@ -410,7 +402,7 @@ def _alike(a: Draft, b: Draft) -> bool:
 
 
 def _join_parts(drafts: Sequence[Draft]) -> None:
-    """A bare number set apart from its title is one heading with it; marked by emptying it."""
+    """Join a bare number that is set apart from its title with that title. The number's draft is emptied as a mark."""
     for first, second in pairwise(drafts):
         if not first.lines or second.kind != "heading" or second.lines[0].page != first.lines[0].page:
             continue

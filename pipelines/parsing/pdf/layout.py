@@ -1,8 +1,8 @@
-"""Pages of a PDF to blocks in reading order.
+"""How the lines of a PDF become blocks in reading order.
 
-Lines are ordered column by column, running headers and footers set apart, tables found, the rest
-joined into paragraphs and list items by distance, indent and font, headings marked, and what a
-page boundary parts put together again. No letter is lost on the way: `blocks_of` counts.
+Running headers and footers are set apart, tables are found, and the other lines are joined into paragraphs and list
+items by distance, indent and font. Headings are marked, and blocks that a page boundary divides are joined again. No
+letter may be lost on the way: `blocks_of` counts.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ DEEPEST_ITEM = 6
 def blocks_of(
     pages: Sequence[PdfPage], bookmarks: Sequence[Bookmark] = ()
 ) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
-    """Blocks of the whole document, and (page, share) where more than one letter in a hundred of a
-    page's text is in no block."""
+    """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
+    hundred in no block."""
     pages = with_monospace(pages)
     lines = [lines_of(page) for page in pages]
     furniture = furniture_of(lines, [page.height for page in pages])
@@ -70,7 +70,7 @@ def blocks_of(
 
 
 def _with_headings(drafts: Sequence[Sequence[Draft]], style: Style, bookmarks: Sequence[Bookmark]) -> list[list[Draft]]:
-    """Headings are marked over the whole document, which may part or empty blocks."""
+    """Mark headings over the whole document, which may split or empty blocks, and return the blocks by page."""
     numbered = [(at, draft) for at, page in enumerate(drafts) for draft in page]
     order = {id(draft): at for at, draft in numbered}
     every = [draft for _, draft in numbered]
@@ -135,7 +135,7 @@ def _table_draft(table: Table, page: PdfPage) -> Draft:
 
 
 def _add_units(drafts: list[Draft], line: Line) -> None:
-    """Units above a table are part of its caption."""
+    """Add the line of units above a table to its caption."""
     if drafts and drafts[-1].kind == "caption":
         drafts[-1].lines.append(line)
     else:
@@ -146,7 +146,7 @@ def _add_units(drafts: list[Draft], line: Line) -> None:
 
 
 def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]]) -> None:
-    """Join what a page (or column) boundary parts, in place; a joined block stays on its first page."""
+    """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page."""
     last: Draft | None = None
     for at, page in enumerate(drafts):
         if not page:
@@ -179,7 +179,7 @@ def _join_columns(page: list[Draft]) -> None:
 
 
 def _goes_on(last: Draft, first: Draft) -> bool:
-    """Whether the first block after a boundary is the rest of the last one before it."""
+    """Say whether the first block after a boundary is the rest of the last one before it."""
     if last.kind not in JOINABLE or first.kind != "paragraph" or not last.lines or not first.lines:
         return False
     end, begin = last.lines[-1], first.lines[0]
@@ -193,7 +193,7 @@ def _goes_on(last: Draft, first: Draft) -> bool:
 
 
 def _table_goes_on(last: Draft, first: Draft) -> int | None:
-    """How many rows of `first` repeat the header, where it goes on with the table `last`; else None."""
+    """Return how many rows of `first` repeat the header if it continues the table `last`; else None."""
     if same_columns(last.edges, first.edges) is None:
         return None
     repeated = 0
@@ -216,7 +216,7 @@ def _append_table(last: Draft, first: Draft, repeated: int) -> None:
 
 
 def _as_lines(table: Draft, rows: int) -> list[Line]:
-    """The first rows of a table as lines, so that a repeated header is kept as what it is."""
+    """Return the first rows of a table as lines, so that a repeated header is kept as a page header."""
     lines = []
     for row in range(rows):
         runs = [run for cell in table.cells if cell.row == row for run in cell.runs]
@@ -272,7 +272,8 @@ def _indented(line: Line, left: float) -> str:
 
 
 def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
-    """Pages whose blocks hold fewer letters and digits than their pieces; bullets do not count."""
+    """Return the pages whose blocks hold fewer letters and digits than their pieces, and the share lost; bullets do not
+    count."""
     wanted = {page.number: sum(_weight(item.text) for item in page.items if not item.symbol) for page in pages}
     held: Counter[int] = Counter()
     for block in blocks:

@@ -1,4 +1,4 @@
-"""Pieces of a page to lines in reading order, column by column."""
+"""Which pieces of text on a PDF page form a line, and in which order lines are read, column by column."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
 from pipelines.records import Box
 
 CELL_GAP = 0.95
-"""Pieces of a row farther apart than this share of the font size are separate cells."""
+"""Share of the font size; pieces of a row farther apart than this are separate cells."""
 LEAST_COLUMN_ROWS = 5
 LEAST_COLUMN_WIDTH = 100.0
 LEAST_FILL = 0.5
 FIGURES_TO_LETTERS = 2
 IN_LINE = 0.36
-"""Of a line's height, how far from its middle its characters have theirs."""
+"""Share of a line's height; its characters have their middle at most this far from the line's middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cellet:
-    """Pieces of one line that stand together."""
+    """Pieces of one line without a wide gap between them."""
 
     text: str
     x0: float
@@ -37,8 +37,8 @@ class Cellet:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text. `column` numbers the columns of a page in reading order; `left` and
-    `right` are the column's edges. `gaps` as of records.Run."""
+    """One line of text. `column` numbers the columns of a page in reading order; `left` and `right` are the column's
+    edges in points. `gaps` are those of records.Run."""
 
     page: int
     column: int
@@ -69,8 +69,8 @@ Row = list[PdfItem]
 
 
 def rows_of(items: Sequence[PdfItem]) -> list[Row]:
-    """Pieces that share a line of the page, from top to bottom, each row from left to right. A
-    piece belongs to a row when half of the smaller height overlaps the row's tallest piece."""
+    """Group pieces that share a line of the page into rows, from top to bottom, each row from left to right. A piece
+    belongs to a row if half of the smaller height overlaps the row's tallest piece."""
     rows: list[Row] = []
     spans: list[tuple[float, float]] = []
     taken: list[_Taken] = []
@@ -95,7 +95,7 @@ def rows_of(items: Sequence[PdfItem]) -> list[Row]:
 
 
 class _Taken:
-    """Where pieces of a row stand, by width: a row may have as many as a page has letters."""
+    """The places taken in a row, by width of the pieces: a row may have as many pieces as a page has letters."""
 
     def __init__(self) -> None:
         self.spans: dict[int, list[tuple[float, float]]] = {}
@@ -104,7 +104,7 @@ class _Taken:
         insort(self.spans.setdefault(frexp(item.x1 - item.x0)[1], []), (item.x0, item.x1))
 
     def collides(self, item: PdfItem) -> bool:
-        """Whether the piece stands over another of the row for most of its width."""
+        """Say whether the piece lies over another of the row for most of its width."""
         least = 0.6 * max(item.x1 - item.x0, 0.1)
         for power, spans in self.spans.items():
             widest = ldexp(1.0, power)
@@ -119,7 +119,7 @@ class _Taken:
 
 
 def _sides(rows: Sequence[Row], x: float) -> list[tuple[Row, Row]] | None:
-    """Each row's pieces left and right of `x`; None where a piece stands across it."""
+    """Return each row's pieces left and right of `x`, or None if a piece lies across it."""
     parts = []
     for row in rows:
         if any(item.x0 < x < item.x1 for item in row):
@@ -129,7 +129,7 @@ def _sides(rows: Sequence[Row], x: float) -> list[tuple[Row, Row]] | None:
 
 
 def _is_prose(sides: Sequence[Row]) -> bool:
-    """Whether pieces fill a column as running text does: most lines wide, long, of few pieces."""
+    """Say whether pieces fill a column as running text does: most lines are wide, long, and of few pieces."""
     filled = [side for side in sides if side]
     if len(filled) < LEAST_COLUMN_ROWS:
         return False
@@ -144,7 +144,7 @@ def _is_prose(sides: Sequence[Row]) -> bool:
 
 
 def _bands(rows: Sequence[Row], x: float) -> list[tuple[int, int]]:
-    """Runs of rows that no piece crosses at `x`, as half-open ranges."""
+    """Return runs of rows that no piece crosses at `x`, as half-open ranges."""
     bands, start = [], None
     for index, row in enumerate(rows):
         clear = not any(item.x0 < x < item.x1 for item in row)
@@ -159,7 +159,7 @@ def _bands(rows: Sequence[Row], x: float) -> list[tuple[int, int]]:
 
 
 def _gutters(rows: Sequence[Row]) -> list[float]:
-    """Middles of the gaps between neighbours of a row, the most frequent (to 6 points) first."""
+    """Return the middles of the gaps between neighbours of a row, the most frequent (to 6 points) first."""
     counts: dict[int, int] = {}
     for row in rows:
         for a, b in pairwise(row):
@@ -171,7 +171,7 @@ def _gutters(rows: Sequence[Row]) -> list[float]:
 
 
 def _column_band(rows: Sequence[Row], page: PdfPage) -> tuple[int, int, float] | None:
-    """The largest run of rows set in two columns, and the x between them."""
+    """Return the largest run of rows set in two columns, and the x between them."""
     best: tuple[int, int, float] | None = None
     for x in _gutters(rows):
         for start, end in _bands(rows, x):
@@ -188,15 +188,14 @@ def _column_band(rows: Sequence[Row], page: PdfPage) -> tuple[int, int, float] |
 
 
 def _trimmed(rows: Sequence[Row], start: int, end: int, x: float) -> tuple[int, int]:
-    """Leave rows that stand on one side only out of the band's top, when they look full-width
-    (a title above the columns that happens not to cross the gutter)."""
+    """Leave large rows out of the band's top: a title above the columns may happen not to cross the gutter."""
     while start < end and rows[start][0].size > 1.15 * median(i.size for row in rows for i in row):
         start += 1
     return start, end
 
 
 def _regions(rows: list[Row], page: PdfPage, depth: int = 0) -> list[list[Row]]:
-    """Rows cut into regions in reading order; each is one column, or text across the page."""
+    """Cut rows into regions in reading order; each is one column, or text across the page."""
     band = _column_band(rows, page) if depth < 4 and len(rows) >= LEAST_COLUMN_ROWS else None
     if band is None:
         return [rows] if rows else []
@@ -236,7 +235,7 @@ def _cellets(row: Row) -> tuple[Cellet, ...]:
 
 
 def _joined_text(group: Row) -> str:
-    """Pieces close together are one word unless a space is between them."""
+    """Join the texts of pieces; those close together are one word unless a space is between them."""
     text = group[0].text
     for before, item in pairwise(group):
         near = item.x0 - before.x1 < 0.12 * max(item.size, 1.0)
@@ -273,8 +272,8 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
 
 
 def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
-    """The line with those of the gaps, sorted from the top down, that stand in it. Boxes of lines overlap
-    where they are set close, so that only the middle of a box tells."""
+    """Return the line with the gaps that belong to it; `gaps` are sorted from the top down. Boxes of lines that are set
+    close overlap, so only the middle of a box decides."""
     middle, reach = (line.y0 + line.y1) / 2, IN_LINE * (line.y1 - line.y0)
     first = bisect_left(gaps, middle - reach, key=lambda gap: gap.y)
     last = bisect_right(gaps, middle + reach, first, key=lambda gap: gap.y)
@@ -284,7 +283,7 @@ def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
 
 
 def lines_of(page: PdfPage) -> list[Line]:
-    """Lines of a page in reading order: columns one after the other, rotated text last."""
+    """Return the lines of a page in reading order: columns one after the other, rotated text last."""
     items = [replace(i, text="•") if i.symbol and len(i.text.strip()) == 1 else i for i in page.items if i.text.strip()]
     upright = [item for item in items if not item.rotated]
     lines: list[Line] = []

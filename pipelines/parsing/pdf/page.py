@@ -1,9 +1,10 @@
-"""The content of a PDF page: upright pieces of text with boxes and reliable fonts, rulings, and the raw text.
+"""The content of a PDF page: pieces of text with boxes and reliable fonts, rulings, and the raw text.
 
 Coordinates are PDF points from the top left. The pieces come from a layout library that straightens quotes and dashes
 and may lose or rewrite a word; the raw text is PDFium's, complete. `restored` gives each piece its own characters back
-and says which parts of the raw text no piece holds. A page that stands on its head is laid out after half a turn, and
-its boxes are given as the page is shown. Monospaced fonts are known by their widths, since names do not always say.
+and returns the parts of the raw text that no piece holds. A page that is shown upside down is laid out after half a
+turn, and its boxes are given as the page is shown. Monospaced fonts are recognised by their widths, since names do not
+always tell.
 """
 
 from __future__ import annotations
@@ -21,23 +22,19 @@ from unicodedata import category
 from pipelines.parsing.cleaning import expand_ligatures
 from pipelines.records import Block, Box, Run
 
-# ---------------------------------------------------------------- page
-#
-# What a page of a PDF gives: pieces of text with boxes and fonts, rulings, and the raw text.
-#
-# Coordinates are PDF points from the top left. The pieces come from a layout library that straightens
-# quotes and dashes and may lose or rewrite a word; the raw text is PDFium's, complete. `restored`
-# gives each piece its own characters back and says what of the raw text no piece holds.
+# ---------------------------------------------------------------- page and its own characters
 
 
 LEAST_COVERAGE = 0.99
 LEAST_WORK, MOST_WORK = 20_000, 4
-"""Steps of looking for the pieces of a page, and so many more for each of its characters."""
+"""Steps of looking for the pieces of a page, and further steps for each of its characters, so that the work stays
+linear."""
 CHARACTERS_A_STEP = 256
 TIERS = (40, 20, 12, 6, 1)
-"""Longer pieces are matched first: a short one occurs in several places, also inside longer ones."""
+"""Least characters of the pieces matched in each round. Longer pieces are matched first: a short one occurs in several
+places, also inside longer ones."""
 LEAST_LINE = 20
-"""Characters of a piece that is looked for in order; shorter ones stand closest to what precedes them."""
+"""Characters of a piece that is looked for in order. Shorter pieces are matched closest to the text before them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
 _STRAIGHT = str.maketrans(
     {
@@ -48,18 +45,18 @@ _STRAIGHT = str.maketrans(
     }
 )
 _RAISED = re.compile(r"([®™©℠†‡*]|\(\d{1,2}\))")
-"""Small signs above a line, which the raw text may have after all lines of the page."""
+"""Small signs above a line; the raw text may have them after all lines of the page."""
 _SPACES = re.compile(r"(\s+)")
 _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]\s+")
-"""A bullet before its text; the raw text may have it elsewhere."""
+"""A bullet before its text; the raw text may have it in another place."""
 
 
 @dataclass(frozen=True, slots=True)
 class PdfItem:
-    """A piece of one line. `tag` and `group` are those of a tagged PDF: the block-level
-    structure element that holds the piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone
-    character with `symbol` is a sign of a symbol font under a letter's code: a bullet. `font` is
-    the font's name, empty where it is not known; `hidden` is text in the colour of what is under it."""
+    """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
+    piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
+    letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
+    background."""
 
     text: str
     x0: float
@@ -90,7 +87,7 @@ class PdfRule:
 
 @dataclass(frozen=True, slots=True)
 class PdfPicture:
-    """A picture, as far as it is on its page. `image_hash` is of its bytes as the file has them."""
+    """The part of a picture that is on its page. `image_hash` is the hash of its bytes as the file has them."""
 
     box: Box
     image_hash: str
@@ -98,8 +95,8 @@ class PdfPicture:
 
 @dataclass(frozen=True, slots=True)
 class PdfGap:
-    """A place in a line where a sentence may end: the right edge of the character before it, the left edge
-    of the one after, and the middle of both in height."""
+    """A place in a line where a sentence may end: the right edge of the character before it, the left edge of the one
+    after, and the middle of both in height."""
 
     y: float
     x_end: float
@@ -108,9 +105,9 @@ class PdfGap:
 
 @dataclass(frozen=True, slots=True)
 class PdfPage:
-    """`number` is 1-based. `blocks` are what stands on it besides its text: form fields, notes, and paragraphs that
-    were typed onto it. `confidence` is under 1 where the text was recognised in a picture. `gaps` are in any order.
-    A page is `turned` where all of this is given by half a turn, since the page is shown upside down."""
+    """The content of one page. `number` is 1-based. `blocks` are its contents other than text: form fields, notes, and
+    paragraphs that were typed onto it. `confidence` is under 1 if the text was recognised in a picture. `gaps` are in
+    any order. On a `turned` page, which is shown upside down, all of this is given after half a turn."""
 
     number: int
     width: float
@@ -126,9 +123,9 @@ class PdfPage:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """Pieces in the characters of the raw text; pieces that the raw text does not have as they
-    are; stretches of the raw text, squeezed of spaces, that no piece holds, with their offsets
-    in the squeezed text; and the share of letters and digits held by the pieces."""
+    """Pieces in the characters of the raw text; unchanged pieces that the raw text does not have; stretches of the raw
+    text, squeezed of spaces, that no piece holds, with their offsets in the squeezed text; and the share of letters and
+    digits held by the pieces."""
 
     items: tuple[PdfItem, ...]
     unmatched: tuple[PdfItem, ...]
@@ -141,7 +138,7 @@ def squeezed(text: str) -> str:
 
 
 def _with_spaces_of(text: str, characters: str) -> str:
-    """`characters` (no spaces) with spaces where `text` has them."""
+    """Return `characters` (no spaces) with spaces where `text` has them."""
     parts, at = [], 0
     for part in _SPACES.split(text):
         parts.append(part if part.isspace() else characters[at : at + len(part)])
@@ -150,7 +147,7 @@ def _with_spaces_of(text: str, characters: str) -> str:
 
 
 class _Matcher:
-    """Finds pieces in the raw text, each stretch once, near where the last one ended."""
+    """A search for pieces in the raw text that takes each stretch once, near the end of the last one."""
 
     def __init__(self, raw: str) -> None:
         self.words = expand_ligatures(raw).split()
@@ -172,14 +169,14 @@ class _Matcher:
         return at == 0 or self.taken[at - 1][1] <= start
 
     def find(self, wanted: str, near: int, whole: bool = False) -> int | None:
-        """Take the first free occurrence from `near` on, else the first free one; with `whole`, only
-        between spaces. None too once the page has been gone through so often that it holds its words
-        in no order: what is not found is taken from the raw text."""
+        """Take the first free occurrence from `near` on, else the first free one; with `whole`, only between spaces.
+        Return None also once the work is spent, as on a page that holds its words in no order: text that is not found
+        is taken from the raw text."""
         at = self._after(wanted, near, whole)
         return self._take(self._after(wanted, 0, whole) if at is None else at, wanted)
 
     def nearest(self, wanted: str, near: int) -> int | None:
-        """Take the free occurrence between spaces that is closest to `near`; None as of `find`."""
+        """Take the free occurrence between spaces that is closest to `near`; None as in `find`."""
         at, before = self._after(wanted, near, True), self._before(wanted, near)
         closer = before is not None and (at is None or near - before - len(wanted) < at - near)
         return self._take(before if closer else at, wanted)
@@ -209,13 +206,13 @@ class _Matcher:
         return (not whole or self._bounded(start, end)) and self._free(start, end)
 
     def _counted(self, begin: int, end: int) -> bool:
-        """Whether there is work left after a look at so many characters."""
+        """Count a look at the characters from `begin` to `end`, and say whether there is work left."""
         self.left -= 1 + max(end - begin, 0) // CHARACTERS_A_STEP
         return self.left > 0
 
     def find_words(self, words: Sequence[str], near: int) -> str | None:
-        """The words' own characters where every one of them is free somewhere, in any order: the
-        raw text may go through a line in another order."""
+        """Return the words' own characters if each word is free somewhere, in any order, since the raw text may go
+        through a line in another order."""
         found: list[tuple[int, int]] = []
         for word in words:
             at = self.find(word, near, whole=True)
@@ -245,8 +242,8 @@ def _lead(text: str) -> str:
 
 
 def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
-    """Each text's own characters, without spaces: long texts are matched first, in order, then
-    short ones closest to the text before them, then what is left word by word."""
+    """Return each text's own characters, without spaces. Long texts are matched first, in order, then short ones
+    closest to the text before them, then the others word by word."""
     wanted = [squeezed(text.translate(_STRAIGHT)) for text in texts]
     found: list[str | None] = [None] * len(texts)
     ends = [0] * len(texts)
@@ -271,7 +268,8 @@ def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
 
 
 def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] | None:
-    """A line's own characters, and where it ends, where the raw text has its raised signs elsewhere; these stay."""
+    """Return a line's own characters, and where it ends, if the raw text has its raised signs elsewhere; these stay in
+    the line."""
     bare = _RAISED.sub("", text)
     place = matcher.find(bare, near) if LEAST_LINE <= len(bare) < len(text) else None
     if place is None:
@@ -287,7 +285,7 @@ def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] 
 
 
 def restored(items: Sequence[PdfItem], raw: str) -> Restored:
-    """The pieces in their own characters, and what is missing; see `Restored`."""
+    """Return the pieces in their own characters, and the text that is missing; see `Restored`."""
     matcher = _Matcher(raw)
     heads = [_lead(item.text) for item in items]
     bodies = [expand_ligatures(item.text[len(head) :]) for item, head in zip(items, heads, strict=True)]
@@ -303,16 +301,14 @@ def restored(items: Sequence[PdfItem], raw: str) -> Restored:
     return Restored(tuple(kept), tuple(unmatched), missing, 1.0 if not total else 1 - lost / total)
 
 
-# ---------------------------------------------------------------- turned
-#
-# Pages that stand on their head: they are laid out by half a turn, and their boxes given as the page is shown.
+# ---------------------------------------------------------------- pages shown upside down
 
 
 Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
 
 
 def turned(page: PdfPage) -> PdfPage:
-    """The page with all that is on it by half a turn; its text stands upright then."""
+    """Return the page with all its content turned by half a turn, so that its text is upright."""
     return replace(
         page,
         items=tuple(replace(_turned(item, page), rotated=False) for item in page.items),
@@ -325,7 +321,7 @@ def turned(page: PdfPage) -> PdfPage:
 
 
 def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage]) -> Iterator[Block]:
-    """The blocks, with their places on turned pages as these are shown."""
+    """Yield the blocks, with their places on turned pages as these are shown."""
     upside_down = {page.number: page for page in pages if page.turned}
     for block in blocks:
         yield _block(block, upside_down) if upside_down else block
@@ -349,9 +345,6 @@ def _turned(placed: Placed, page: PdfPage) -> Placed:
 
 
 # ---------------------------------------------------------------- fonts
-#
-# Fonts of a PDF: which are monospaced (names do not always say, widths do), and whether text in a
-# font without a Unicode map came out as text.
 
 
 LEAST_PIECES = 8
@@ -363,13 +356,13 @@ NARROW = frozenset("iljtfr.,:;'|!()[]I1")
 
 
 def _mixes(text: str) -> bool:
-    """Whether a piece in a proportional font would be wider or narrower than others of its length."""
+    """Say whether a piece in a proportional font would be wider or narrower than others of its length."""
     narrow = sum(char in NARROW for char in text) / len(text)
     return narrow < 0.15 or narrow > 0.4
 
 
 def monospaced_fonts(pages: Sequence[PdfPage]) -> frozenset[str]:
-    """Names of the fonts whose pieces all have one width per character, relative to their size."""
+    """Return the names of the fonts whose pieces all have one width per character, relative to their size."""
     widths: dict[str, list[float]] = defaultdict(list)
     kinds: dict[str, set[bool]] = defaultdict(set)
     for page in pages:
@@ -391,7 +384,7 @@ def _even(widths: Sequence[float]) -> bool:
 
 
 def with_monospace(pages: Sequence[PdfPage]) -> list[PdfPage]:
-    """The pages, with the pieces in monospaced fonts marked as such."""
+    """Return the pages, with the pieces in monospaced fonts marked as such."""
     fonts = monospaced_fonts(pages)
     if not fonts:
         return list(pages)
@@ -409,8 +402,8 @@ LEAST_VOWELLED = 0.6
 
 
 def is_readable(text: str) -> bool:
-    """Whether text in a font without a Unicode map came out as text: no control or private
-    characters, and words with vowels in them, as in alphabets that write vowels."""
+    """Say whether text in a font without a Unicode map came out as text: no control or private characters, and words
+    with vowels in them, in alphabets that write vowels."""
     solid = [char for char in text if not char.isspace()]
     strange = sum(category(char) in ("Cc", "Co", "Cn", "Cs") or char == "\ufffd" for char in solid)
     if strange > MOST_STRANGE * len(solid):

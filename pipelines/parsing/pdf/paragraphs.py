@@ -1,7 +1,7 @@
-"""Blocks of text made of the lines of a page: paragraphs, list items, captions, code, footnotes, contents entries.
+"""Which lines of a page form one block of text: a paragraph, list item, caption, code, footnote or contents entry.
 
-A contents page has titles with page numbers, which are neither tables nor headings. Hyphens at the end of a line are
-kept or dropped by the document's own words.
+A contents page has titles with page numbers, which are neither tables nor headings. The document's own words decide
+whether a hyphen at the end of a line is kept.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from pipelines.parsing.pdf.tables import TIGHT, goes_on, pitch
 from pipelines.records import BlockCell, Run
 
 # ---------------------------------------------------------------- paragraphs
-#
-# Lines of a page to paragraphs, list items, captions, code and footnotes.
 
 
 BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|[§*\-–—](?=\s))\s*")
@@ -35,8 +33,8 @@ LEAST_PAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Of the whole document: size of its running text, and usual distance between lines of one
-    paragraph by size. `pages` has the size of pages set throughout in another one."""
+    """The style of the whole document: the size of its running text, and by size the usual distance between lines of
+    one paragraph. `pages` has the size of pages set throughout in another size."""
 
     size: float
     pitches: dict[int, float]
@@ -53,9 +51,8 @@ class Style:
 
 @dataclass(slots=True)
 class Draft:
-    """A block in the making. `gap` is the distance to the line above, in usual line distances;
-    infinite at the top of a column. `cells` are in the order of rows; `edges` are the left and right
-    ends of a table's columns, in turn."""
+    """A block in the making. `gap` is the distance to the line above, in usual line distances; infinite at the top of a
+    column. `cells` are in the order of rows; `edges` are the left and right ends of a table's columns, in turn."""
 
     kind: str
     lines: list[Line]
@@ -83,7 +80,7 @@ def middle(line: Line) -> float:
 
 
 def style_of(pages: Sequence[Sequence[Line]]) -> Style:
-    """Most common size by characters, and per size the most common distance of neighbours."""
+    """Return the most common size by characters, and per size the most common distance of neighbours."""
     sizes: Counter[float] = Counter()
     bold: Counter[bool] = Counter()
     mono: Counter[bool] = Counter()
@@ -105,7 +102,7 @@ def style_of(pages: Sequence[Sequence[Line]]) -> Style:
 
 
 def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]:
-    """Size of the running text of the pages that hardly use the document's."""
+    """Return the size of the running text of the pages that hardly use the document's size."""
     own: dict[int, float] = {}
     for lines in pages:
         found: Counter[float] = Counter()
@@ -119,14 +116,14 @@ def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]
 
 
 def _usual(counts: Counter[float]) -> float:
-    """The most common distance; of two about as common the smaller, which is that within
+    """Return the most common distance. If two are about as common, it is the smaller, the distance within
     paragraphs."""
     most = max(counts.values())
     return min(distance for distance, count in counts.items() if count >= 0.5 * most) + 0.25
 
 
 def marker_of(line: Line) -> str | None:
-    """The list marker a line begins with, as it stands."""
+    """Return the list marker a line begins with, as it is written."""
     text = line.text.lstrip()
     match = BULLET.match(text) or NUMBER.match(text)
     if match is None or match.end() == len(text):
@@ -139,12 +136,12 @@ def is_bullet(marker: str) -> bool:
 
 
 def ends(text: str) -> bool:
-    """Whether a text ends as a sentence or an introduction does."""
+    """Say whether a text ends like a sentence or an introduction."""
     return TERMINAL.search(text) is not None
 
 
 def _room(above: Line, line: Line) -> bool:
-    """Whether the first word of `line` would have fitted at the end of `above`, with air."""
+    """Say whether the first word of `line` would have fitted at the end of `above`, with room to spare."""
     words = line.text.split(maxsplit=1)
     if not words:
         return False
@@ -153,7 +150,7 @@ def _room(above: Line, line: Line) -> bool:
 
 
 def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
-    """Whether a line that begins like a list item is one: markers also begin lines by accident."""
+    """Say whether a line that begins like a list item is one: a line may begin with a marker by accident."""
     marker = marker_of(line)
     if marker is None:
         return False
@@ -166,7 +163,7 @@ def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
 
 
 def _breaks(draft: Draft, line: Line, style: Style) -> bool:
-    """Whether `line` begins a new block after the lines of `draft`."""
+    """Say whether `line` begins a new block after the lines of `draft`."""
     above = draft.lines[-1]
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
     if abs(line.size - above.size) > _tolerance(line.size) and not _is_fragment(above, line):
@@ -183,17 +180,17 @@ def _breaks(draft: Draft, line: Line, style: Style) -> bool:
 
 
 def _tolerance(size: float) -> float:
-    """Lines of a title in large type may differ in size; those of text may not."""
+    """Return by how many points lines of one block may differ in size: more in a title in large type than in text."""
     return SAME_SIZE if size < TITLE_SIZE else 0.12 * size
 
 
 def _is_fragment(above: Line, line: Line) -> bool:
-    """Whether a line of another size is a piece of the line above: raised or lowered text."""
+    """Say whether a line of another size is a piece of the line above: raised or lowered text."""
     return min(above.y1, line.y1) - max(above.y0, line.y0) > 0.3 * min(above.y1 - above.y0, line.y1 - line.y0)
 
 
 def _is_new_paragraph(draft: Draft, above: Line, line: Line) -> bool:
-    """By indent, or because the line above stopped short."""
+    """Say whether a line begins a paragraph, by its indent or because the line above is short."""
     indent = line.x0 - above.x0
     first = len(draft.lines) == 1
     if draft.kind != "list_item" and line.size * 0.9 < indent < line.size * 5 and not first:
@@ -222,7 +219,7 @@ def _begun(line: Line, gap: float, style: Style, page_height: float) -> Draft:
 
 
 def drafts_of(lines: Sequence[Line], style: Style, page_height: float) -> list[Draft]:
-    """Blocks of a run of lines that holds no table, in order."""
+    """Return the blocks of a run of lines that holds no table, in order."""
     drafts: list[Draft] = []
     above: Line | None = None
     for line in lines:
@@ -246,9 +243,7 @@ def _goes_on(last: Draft, begun: Draft, line: Line, style: Style) -> bool:
     return not _breaks(last, line, style)
 
 
-# ---------------------------------------------------------------- contents
-#
-# Contents pages: titles with page numbers, which are neither tables nor headings.
+# ---------------------------------------------------------------- contents pages
 
 
 LEAST_LED = 3
@@ -264,7 +259,7 @@ _TITLE = re.compile(r"\W*(table of contents|contents|index|page|зміст|ст�
 
 
 def _number(line: Line) -> tuple[str, bool] | None:
-    """The page number a line ends with, and whether dots lead to it."""
+    """Return the page number a line ends with, and whether leader dots precede it."""
     led = LEADERS.search(line.text)
     if led is not None:
         tail = line.text[led.end() :].strip()
@@ -276,8 +271,8 @@ def _number(line: Line) -> tuple[str, bool] | None:
 
 
 def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> list[list[int]]:
-    """Entries whose first page number is in line `start`, each the indexes of its lines; none where it
-    is no contents page. Names of parts above it, down to line `floor`, are entries too."""
+    """Return the entries whose first page number is in line `start`, each as the indexes of its lines; an empty list if
+    it is not a contents page. Names of parts above it, down to line `floor`, are entries too."""
     found = [(start, number)] if (number := _number(lines[start])) is not None else []
     at, between = start + 1, 0
     end = min(len(lines), start + MOST_LINES)
@@ -302,7 +297,7 @@ def contents_entries(lines: Sequence[Line], start: int, blocked: set[int], floor
 
 
 def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], titled: bool) -> bool:
-    """Whether numbers at the end of lines go up as page numbers do."""
+    """Say whether numbers at the end of lines go up as page numbers do."""
     led = sum(leaders for _, leaders in numbers)
     if len(numbers) < (LEAST_LED if titled or 2 * led > len(numbers) else LEAST_BARE):
         return False
@@ -315,12 +310,13 @@ def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], title
 
 
 def contents_draft(lines: Sequence[Line]) -> Draft:
-    """An entry of a contents page as a list item; not sure enough to be a heading, however it is set."""
+    """Return an entry of a contents page as a list item. Its confidence is under 1, so that it is never a heading,
+    whatever its style."""
     return Draft("list_item", list(lines), marker_x=lines[0].x0, confidence=0.9)
 
 
 def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
-    """Lines before a numbered one belong to it where its title goes on from them."""
+    """Group lines into entries. Lines before a numbered line belong to it if its title continues them."""
     last = set(ends)
     entries: list[list[int]] = []
     begun: list[int] = []
@@ -337,9 +333,7 @@ def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
     return entries
 
 
-# ---------------------------------------------------------------- hyphens
-#
-# Words divided at the end of a line: which hyphens are only line-end hyphens.
+# ---------------------------------------------------------------- hyphens at the end of a line
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
@@ -350,14 +344,14 @@ LONGEST_WORD = 100
 
 
 def _divided(text: str) -> re.Match[str] | None:
-    """The word that a hyphen at the end of the text divides. Only the end is looked at: a page may
-    hold one word of a hundred thousand letters."""
+    """Return the word that a hyphen at the end of the text divides. Only the end is searched: a page may hold one word
+    of a hundred thousand letters."""
     end = text.rstrip()
     return _DIVIDED.search(end[-LONGEST_WORD:]) if end[-1:] in ("-", "‐", "\xad") else None
 
 
 class Hyphens:
-    """Decides by the document's own words."""
+    """The document's own words, which decide which hyphens at line ends are dropped."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.words: set[str] = set()
@@ -375,8 +369,8 @@ class Hyphens:
                     self.words.add(word)
 
     def is_soft(self, before: str, after: str) -> bool:
-        """Whether the hyphen between two line parts goes: not before a capital or a digit, not in
-        a compound that stands elsewhere with its hyphen or whose parts are both words here."""
+        """Say whether the hyphen between two line parts is dropped. It is kept before a capital or a digit, and in a
+        compound that occurs elsewhere with its hyphen or whose parts are both words here."""
         divided, rest = _divided(before), _REST.match(after)
         if divided is None or rest is None or rest[1][0].isupper():
             return False
@@ -392,7 +386,7 @@ class Hyphens:
         return not both and "-" not in a + b
 
     def runs(self, lines: Sequence[Line]) -> list[Run]:
-        """Runs of a block, one a line."""
+        """Return the runs of a block, one a line."""
         runs: list[Run] = []
         for line in lines:
             joined = False

@@ -1,7 +1,8 @@
-"""Tables without rulings on a PDF page: which lines make up a table, and which of them make up each row.
+"""Which lines of a PDF page make up a table without rulings, and which of them make up each row.
 
-Rows may have headers and labels of several lines, and sections. Where cells of one row have different numbers of
-lines, each centred, the distance of lines shows what is one cell, and the middles of cells what is one row.
+Rows may have headers and labels of several lines, and sections. If cells of one row have different numbers of lines,
+each centred, then the distance of lines shows which belong to one cell, and the middles of cells show which belong to
+one row.
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ from pipelines.parsing.pdf.cells import (
 )
 from pipelines.parsing.pdf.lines import Cellet, Line
 
-# ---------------------------------------------------------------- table rows
-#
-# Lines of a table without rulings to its rows: header rows, labels of several lines, sections.
+# ---------------------------------------------------------------- lines and labels
 
 
 TIGHT = 1.45
@@ -51,12 +50,12 @@ def is_year(atom: Atom) -> bool:
 
 
 def has_number(row: Sequence[Atom]) -> bool:
-    """Whether a row of cells holds a number that is no year."""
+    """Say whether a row of cells holds a number other than a year after its first cell."""
     return len(row) > 1 and any(atom.numeric and not is_year(atom) for atom in row[1:])
 
 
 def has_amount(row: Sequence[Atom], columns: Sequence[Column]) -> bool:
-    """Whether a number that is no year stands in a column but the first."""
+    """Say whether a column other than the first holds a number that is not a year."""
     return any(a.numeric and not is_year(a) and a.x1 > columns[0].x1 for a in row)
 
 
@@ -65,15 +64,15 @@ def pitch(upper: Line, lower: Line) -> float:
 
 
 def tightness(lines: Sequence[Line]) -> float:
-    """Up to which distance a line may go on with the one above: that of lines of one cell, or that of
-    the table's rows, which is often the same."""
+    """Return up to which distance a line may continue the one above: the distance of lines of one cell, or of the
+    table's rows, which is often the same."""
     found = sorted(distance for a, b in pairwise(lines) if (distance := pitch(a, b)) > 0.8 * b.size)
     size = max(line.size for line in lines)
     return max(TIGHT * size, min(1.1 * found[len(found) // 4], 2.2 * size)) if found else TIGHT * size
 
 
 def goes_on(above: str, text: str) -> bool:
-    """Whether `text` is the rest of a label that begins with `above`."""
+    """Say whether `text` is the rest of a label that begins with `above`."""
     above, text = above.strip(), text.strip()
     if above.count("(") > above.count(")"):
         return True
@@ -86,7 +85,7 @@ def goes_on(above: str, text: str) -> bool:
 
 
 def number_rows(lines: Sequence[Line], columns: Sequence[Column]) -> tuple[list[Cells], int]:
-    """Rows of a table of numbers, and how many of them are header rows."""
+    """Return the rows of a table of numbers, and how many of them are header rows."""
     rows = [parted(atoms_of(line), columns) for line in lines]
     headers = _headers(rows, columns)
     built = [_header(row, columns) for row in rows[:headers]]
@@ -117,7 +116,7 @@ def _text(cells: Cells) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """The lines below the header, the cells of each, and how close lines of one label are."""
+    """The lines below the header, the cells of each, and how close lines of one label are, in points."""
 
     lines: Sequence[Line]
     cells: Sequence[Cells]
@@ -125,7 +124,7 @@ class _Body:
     tight: float
 
     def ends_label(self, at: int, above: Cells) -> bool:
-        """Whether the line, a label without values, is the rest of the label of the row above."""
+        """Say whether the line, a label without values, is the rest of the label of the row above."""
         cells, line = self.cells[at], self.lines[at]
         distance = pitch(self.lines[at - 1], line)
         if not _is_label(cells) or distance > self.tight or len(above) < 2 or above[0][0] != 0:
@@ -135,7 +134,7 @@ class _Body:
         return not self.begins_label(at) and self._hangs(above[0][2][-1], cells[0][2][0])
 
     def _hangs(self, above: Cellet, cellet: Cellet) -> bool:
-        """Whether a label begins right of the one above, or with a figure, and its first word had no room there."""
+        """Say whether a label begins right of the one above, or with a digit, and its first word had no room there."""
         text = cellet.text.strip()
         if text.endswith(":") or not (cellet.x0 > above.x0 + HANGING or text[:1].isdigit()):
             return False
@@ -145,7 +144,7 @@ class _Body:
         return room < (cellet.x1 - cellet.x0) * (len(text.split()[0]) + 1) / len(text)
 
     def begins_label(self, at: int) -> bool:
-        """Whether the line, a label without values, is the beginning of the label of the line below."""
+        """Say whether the line, a label without values, is the beginning of the label of the line below."""
         if at + 1 >= len(self.lines) or pitch(self.lines[at], self.lines[at + 1]) > self.tight:
             return False
         below = self.cells[at + 1]
@@ -156,7 +155,7 @@ class _Body:
 
 
 def _add(cells: Cells, label: Sequence[Cellet], before: bool = False) -> None:
-    """Add to the label of a row, which may have none."""
+    """Add text to the label of a row, which may have no label yet."""
     if not cells or cells[0][0] != 0:
         cells.insert(0, (0, 1, []))
     own = cells[0][2]
@@ -168,7 +167,7 @@ def _cells(row: Sequence[Atom], columns: Sequence[Column]) -> Cells:
 
 
 def merged(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
-    """Cells with those of one column joined."""
+    """Return the cells with those of one column joined."""
     found: Cells = []
     for column, span, cellets in cells:
         if found and column < found[-1][0] + found[-1][1]:
@@ -182,8 +181,8 @@ def merged(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
 
 
 def _headers(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> int:
-    """How many of the first rows are header rows: they hold no amount, and the last of them has
-    something over a column of values."""
+    """Count the first rows that are header rows: they hold no amount, and the last of them has text over a column of
+    values."""
     first = next((at for at, row in enumerate(rows) if has_amount(row, columns)), 0)
     heads = [at for at in range(min(first, MOST_HEADERS)) if any(a.x1 > columns[1].x0 for a in rows[at])]
     while heads and len(rows[heads[-1]]) == 1 and rows[heads[-1]][0].x0 < columns[0].x1 - 1:
@@ -192,7 +191,7 @@ def _headers(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> int:
 
 
 def _header(row: Sequence[Atom], columns: Sequence[Column]) -> Cells:
-    """A header row: a text that stands in the middle of several columns covers them."""
+    """Return a header row; a text in the middle of several columns covers them."""
     values = range(1, len(columns))
     inner = [
         atom for atom in row if atom.x0 > columns[0].x1 or (atom.x1 > columns[1].x0 and atom.x0 > columns[0].x0 + 6)
@@ -213,8 +212,8 @@ def _header(row: Sequence[Atom], columns: Sequence[Column]) -> Cells:
 
 
 def _under(atom: Atom, group: Sequence[int], columns: Sequence[Column], centred: float) -> list[int]:
-    """The columns of its group that a header covers: all where it stands in the middle of them; else
-    those it touches. Numbers fill the right of their columns, so the middle is not exact."""
+    """Return the columns of its group that a header covers: all if it is in the middle of them, else those it touches.
+    Numbers fill the right of their columns, so the middle is not exact."""
     over = [at for at, column in enumerate(columns) if column.shared(atom) > 0]
     if not group:
         return over[:1] or [placed([atom], columns)[0][0]]
@@ -231,7 +230,8 @@ def _under(atom: Atom, group: Sequence[int], columns: Sequence[Column], centred:
 
 
 def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> tuple[list[Cells], int]:
-    """Rows of a table of text, whose cells may go on in the lines below, and its header rows."""
+    """Return the rows of a table of text, whose cells may continue in the lines below, and the number of header
+    rows."""
     rows: list[Cells] = []
     last: Line | None = None
     for line in lines:
@@ -247,7 +247,7 @@ def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> tuple[list[Ce
 
 
 def _is_rest(line: Line, last: Line, cells: Sequence[tuple[int, int, Atom]], rows: Sequence[Cells]) -> bool:
-    """Whether the line goes on with the cells of the row above, not begins a row."""
+    """Say whether the line continues the cells of the row above rather than begins a row."""
     if pitch(last, line) > TIGHT * max(line.size, last.size):
         return False
     above = {column for column, _, _ in rows[-1]}
@@ -257,10 +257,7 @@ def _is_rest(line: Line, last: Line, cells: Sequence[tuple[int, int, Atom]], row
     return own == {0} and len(above) > 1 and line.text[:1].islower()
 
 
-# ---------------------------------------------------------------- stacked rows
-#
-# Rows whose cells have different numbers of lines, each centred in its row: what is one cell shows
-# by the distance of its lines, what is one row by the middles of its cells.
+# ---------------------------------------------------------------- rows of centred cells
 
 
 LOOSER = 1.12
@@ -271,7 +268,7 @@ LEAST_FILLED = 0.6
 
 @dataclass(slots=True)
 class _Stack:
-    """Lines of one cell."""
+    """The lines of one cell."""
 
     column: int
     cellets: list[Cellet]
@@ -307,7 +304,7 @@ class _Row:
 
 
 def left_columns(rows: Iterable[Sequence[Atom]], least: int = 1) -> list[Column]:
-    """Columns by where at least `least` cells begin, each as wide as the next one leaves it."""
+    """Return columns by where at least `least` cells begin, each reaching up to the next one."""
     lefts: list[list[float]] = []
     for x in sorted(atom.x0 for row in rows for atom in row):
         if lefts and x - lefts[-1][0] <= SAME_LEFT:
@@ -319,8 +316,7 @@ def left_columns(rows: Iterable[Sequence[Atom]], least: int = 1) -> list[Column]
 
 
 def stacked_rows(lines: Sequence[Line]) -> tuple[list[Cells], list[Column]] | None:
-    """The rows and their columns, where the lines read so; None where cells are not centred, or all
-    have one line."""
+    """Return the rows of centred cells and their columns, or None if cells are not centred, or all have one line."""
     size = max(line.size for line in lines)
     rows = [atoms_of(line) for line in lines]
     columns = left_columns([*rows, max(rows, key=len)], least=2)
@@ -364,14 +360,12 @@ def _stacks(lines: Sequence[Line], columns: Sequence[Column]) -> list[_Stack]:
 
 
 def _usual_distance(columns: Iterable[Sequence[Cellet]]) -> float:
-    """Distance of the lines of one cell: a small one among those within columns."""
+    """Return the distance of the lines of one cell: a small one among those within columns."""
     found = sorted(b.y0 - a.y0 for column in columns for a, b in pairwise(column) if b.y0 - a.y0 > 0.7 * (a.y1 - a.y0))
     return found[len(found) // 4] if found else 0.0
 
 
 # ---------------------------------------------------------------- tables
-#
-# Tables without rulings: lines whose cells stand in columns.
 
 
 LEAST_ROWS = 3
@@ -385,8 +379,8 @@ _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
 
 
 def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> Table | None:
-    """A table of aligned cells whose first row of cells is line `start`, if there is one. Header
-    lines above it, down to line `floor`, belong to it."""
+    """Return a table of aligned cells whose first row of cells is line `start`, if there is one. Header lines above it,
+    down to line `floor`, belong to it."""
     if not is_cells(lines[start]):
         return None
     end = _run_end(lines, start, blocked)
@@ -422,25 +416,25 @@ def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
 
 
 def _body(rows: Sequence[Sequence[Atom]]) -> Sequence[Sequence[Atom]]:
-    """The rows from the first with a number on, where those are rows of numbers; else all."""
+    """Return the rows from the first with a number on, if most of those are rows of numbers; else all."""
     first = next((at for at, row in enumerate(rows) if has_number(row)), 0)
     body = rows[first:]
     return body if first and 2 * sum(map(has_number, body)) >= len(body) else rows
 
 
 def _is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Whether most rows, but for those of the header, are a label and amounts."""
+    """Say whether most rows, except those of the header, are a label and amounts."""
     if not any(column.numeric for column in columns[1:]):
         return False
     amounts = [has_amount(row, columns) for row in rows]
     return any(amounts) and 2 * sum(amounts) >= len(rows) - amounts.index(True)
 
 
-# ---------------------------------------------------------------- which lines
+# ---------------------------------------------------------------- which lines belong to a table
 
 
 class _Run:
-    """Rows of cells met so far; their columns are found again only when rows were added."""
+    """The rows of cells met so far; their columns are computed again only after rows were added."""
 
     def __init__(self) -> None:
         self.rows: list[Sequence[Atom]] = []
@@ -467,7 +461,7 @@ class _Run:
 
 
 def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
-    """End of the run of rows that begins at `start`: rows of cells, and single cells among them."""
+    """Return the end of the run of rows that begins at `start`: rows of cells, and single cells among them."""
     run = _Run()
     run.add(atoms_of(lines[start]))
     end, at, singles = start + 1, start + 1, 0
@@ -499,16 +493,16 @@ def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
 
 
 def _continues(line: Line, last: Line, run: _Run) -> bool:
-    """Whether a line of one cell goes on with a table: it keeps within one column, close below."""
+    """Say whether a line of one cell continues a table: it keeps within one column, close below."""
     if pitch(last, line) >= 1.9 * max(line.size, last.size):
         return False
     return any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in run.columns) or _stands_in(line, run.lefts)
 
 
 def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> bool:
-    """Whether a line of one cell is a label within a table of numbers: it begins where labels do and
-    does not run over the values as text does. Before the first row of numbers it is a label left
-    of the header or a part of the header, and numbers stand below it."""
+    """Say whether a line of one cell is a label within a table of numbers. It begins where labels do and does not run
+    over the values as text does. Before the first row of numbers it is a label left of the header or a part of the
+    header, with numbers below it."""
     columns = run.columns
     if pitch(last, line) > 3.2 * line.size:
         return False
@@ -526,8 +520,8 @@ def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> boo
 
 
 def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
-    """Whether a row after a line of one cell is the header of another table: it has neither label
-    nor amount, and rows with amounts stand above."""
+    """Say whether a row after a line of one cell is the header of another table: it has neither label nor amount, and
+    there are rows with amounts above."""
     columns = run.columns
     if len(columns) < 2 or has_amount(row, columns) or home(row[0], columns) == 0:
         return False
@@ -535,8 +529,8 @@ def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
 
 
 def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) -> bool:
-    """Whether the line after the last row is the rest of one of its cells: in a column but the
-    first, close below, or the rest of its label."""
+    """Say whether the line after the last row is the rest of one of its cells: in a column other than the first, close
+    below, or the rest of its label."""
     columns, line, last = run.columns, lines[at], lines[at - 1]
     if pitch(last, line) >= tight or not columns:
         return False
@@ -549,7 +543,7 @@ def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) ->
 
 
 def _stack_ends(lines: Sequence[Line], start: int, end: int, floor: int, blocked: set[int]) -> tuple[int, int]:
-    """The range of lines with those close above and below that stand in its columns."""
+    """Extend the range of lines by those close above and below whose cells are in its columns."""
     columns = left_columns(map(atoms_of, lines[start:end]))
     while start > floor and _stands_in(lines[start - 1], columns) and _is_tight(lines[start - 1], lines[start]):
         start -= 1
@@ -565,14 +559,14 @@ def _is_tight(upper: Line, lower: Line) -> bool:
 
 
 def _stands_in(line: Line, lefts: Sequence[Column]) -> bool:
-    """Whether every cell of a line begins where a column does and ends before the next."""
+    """Say whether every cell of a line begins where a column does and ends before the next."""
     return all(
         any(abs(c.x0 - cell.x0) <= SAME_LEFT and cell.x1 <= min(c.x1, line.right) for c in lefts) for cell in line.cells
     )
 
 
 def _first_header(lines: Sequence[Line], start: int, floor: int, columns: Sequence[Column]) -> int:
-    """First of the lines of one cell above the table that stand over its values."""
+    """Return the first of the lines of one cell right above the table that are over its values."""
     first = start
     while first > max(floor, start - MOST_ABOVE):
         line, below = lines[first - 1], lines[first]
@@ -587,14 +581,14 @@ def _first_header(lines: Sequence[Line], start: int, floor: int, columns: Sequen
 
 
 def _begins_with_sections(above: Sequence[Line], floor: int, columns: Sequence[Column]) -> bool:
-    """Whether a page begins with labels of the table, which goes on from the page before."""
+    """Say whether a page begins with labels of a table that continues from the page before."""
     if floor or not 1 <= len(above) <= 2 or not _INTRODUCES.search(above[-1].text):
         return False
     return all(-DEEPEST < line.x0 - columns[0].x0 <= NEAR and line.x1 < columns[1].x0 for line in above)
 
 
 def _over_values(line: Line, columns: Sequence[Column]) -> bool:
-    """Whether a line stands over the columns of values, and not in the middle of the page as titles do."""
+    """Say whether a line is over the columns of values, and not in the middle of the page as titles are."""
     left, right = columns[1].x0, columns[-1].x1
     middle, half = (line.x0 + line.x1) / 2, (right - left) / 2
     if line.x0 < max(left - 2 * NEAR - 0.3 * half, columns[0].x0 + 2 * NEAR) or line.x1 > right + 2 * NEAR:
@@ -603,11 +597,11 @@ def _over_values(line: Line, columns: Sequence[Column]) -> bool:
     return left < middle < right and not titled
 
 
-# ---------------------------------------------------------------- whether they are a table
+# ---------------------------------------------------------------- test of a table
 
 
 def _fits(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Whether most rows fill several columns, and columns begin or end together."""
+    """Say whether most rows fill several columns, and the cells of a column begin, end or are centred together."""
     homes = [[home(atom, columns) for atom in row] for row in rows]
     if sum(len(set(found)) >= 2 for found in homes) < 0.7 * len(rows):
         return False

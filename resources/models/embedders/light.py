@@ -29,12 +29,7 @@ if TYPE_CHECKING:
     from pipelines.ports import Vectors
 
 
-# ---------------------------------------------------------------- blas
-#
-# NumPy's products in one thread, where each is small.
-#
-# Its threads share every product and wait for one another actively. Where another process takes one of the cores, each
-# product waits for the thread that lost its core: a question then takes ten times as long as one thread alone takes.
+# ---------------------------------------------------------------- one thread
 
 
 _LIMITED = Lock()
@@ -42,8 +37,8 @@ _LIMITED = Lock()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """While a thread is within it, products have one thread each in the whole process, since OpenBLAS knows no other
-    limit. So one thread at a time is within it."""
+    """Limit NumPy's products to one thread in the whole process, because OpenBLAS has no narrower limit. One thread at
+    a time is inside."""
     with _LIMITED, _controller().limit(limits=1, user_api="blas"):
         yield
 
@@ -55,13 +50,7 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-# ---------------------------------------------------------------- light
-#
-# Questions embedded by the shipped presets without torch: a process that asks one need not load what takes seconds.
-#
-# The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
-# section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
-# read from the model's own files; one that is not exactly of this form is left to sentence-transformers.
+# ---------------------------------------------------------------- embedder
 
 
 Array = NDArray[np.float32]
@@ -74,7 +63,8 @@ WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """`inner` are the weights and biases of queries, keys and values; each weight as (inputs, outputs)."""
+    """The weights of one layer. `inner` holds weights and biases of queries, keys and values; a weight has the shape
+    (inputs, outputs)."""
 
     inner: tuple[tuple[Array, Array], ...]
     joined: tuple[Array, Array]
@@ -85,7 +75,7 @@ class _Layer:
 
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
-    """The embedder of a preset's questions; None where the model is another one, or not of this form."""
+    """Return the embedder of a preset's questions; None if the model is not a preset, or not of this form."""
     if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location
@@ -106,7 +96,7 @@ def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
 
 
 class LightEmbedder:
-    """Unit vectors of questions, as TransformerEmbedder gives them to 1e-3. Safe to be asked by several threads."""
+    """The embedder of questions: unit vectors equal to TransformerEmbedder's within 1e-3. Threads may share it."""
 
     def __init__(self, spec: EmbedderSpec, folder: Path, config: dict[str, Any]) -> None:
         self._spec, self._folder, self._config = spec, folder, config
@@ -118,7 +108,7 @@ class LightEmbedder:
             _ = self._tokenizer, self._layers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, shape (len(texts), dimension)."""
+        """Return unit vectors, shape (len(texts), dimension)."""
         self.load()
         tokenizer, (first, last) = self._tokenizer, self._ends
         encoded = [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
@@ -135,7 +125,7 @@ class LightEmbedder:
         made = made.reshape(len(rows), int(self._config["hidden_size"]))
         return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
 
-    # ------------------------------------------------------------ what is loaded
+    # ------------------------------------------------------------ loading
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -148,7 +138,7 @@ class LightEmbedder:
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        """The tokens that a text stands between."""
+        """Return the tokens before and after each text."""
         named = _json(self._folder / "tokenizer_config.json")
         first, last = (self._tokenizer.token_to_id(named[name]) for name in ("cls_token", "sep_token"))
         return int(first), int(last)
@@ -180,7 +170,7 @@ class LightEmbedder:
     # ------------------------------------------------------------ the forward pass
 
     def _vector(self, ids: Sequence[int]) -> Array:
-        """The mean of the tokens' vectors, shape (dimension,)."""
+        """Return the mean of the tokens' vectors, shape (dimension,)."""
         hidden = self._embedded(ids)
         for layer in self._layers:
             hidden = self._through(layer, hidden)
@@ -195,7 +185,7 @@ class LightEmbedder:
         return self._normal(rows + places + kinds, self._pair("embeddings.LayerNorm", turned=False))
 
     def _through(self, layer: _Layer, hidden: Array) -> Array:
-        """One layer over the tokens of a text, shape (tokens, dimension)."""
+        """Return the tokens of a text after one layer, shape (tokens, dimension)."""
         length, dimension = hidden.shape
         size = dimension // self._heads
         queries, keys, values = (
@@ -218,7 +208,7 @@ class LightEmbedder:
 
 
 def _gelu(values: Array) -> Array:
-    """The exact form, x times the normal distribution function; erf to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
+    """Return the exact GELU, x times the normal distribution; erf to 1.5e-7 (Abramowitz and Stegun, 7.1.26)."""
     ratio = np.abs(values) * np.float32(np.sqrt(0.5))
     near = 1.0 / (1.0 + np.float32(0.3275911) * ratio)
     series = np.full_like(near, 1.061405429)

@@ -1,4 +1,4 @@
-"""The embedders of a process, each made from its specification and loaded once.
+"""The embedders that a process keeps: each is made from its specification and loaded once.
 
 Classes of embedders are imported only when one is loaded.
 """
@@ -29,11 +29,12 @@ def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmb
 
 
 MOST_KEPT = 2
-"""The one of the live generation, and that of another which is asked beside it."""
+"""Embedders kept at once: the live generation's, and one of another generation that is asked beside it."""
 
 
 class Embedders:
-    """By the identity of their weights. Those that were used last are kept: a server outlives generations."""
+    """The embedders of a process by the identity of their weights. Only those used last are kept, because a server
+    outlives generations."""
 
     def __init__(self) -> None:
         self._made: OrderedDict[str, CountingEmbedder] = OrderedDict()
@@ -41,7 +42,7 @@ class Embedders:
         self._lock = Lock()
 
     def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
-        """The embedder of a spec; not loaded before it is used."""
+        """Return the embedder of a spec; it is loaded at first use."""
         with self._lock:
             if spec.identity not in self._made:
                 self._made[spec.identity] = make_embedder(spec, settings)
@@ -51,8 +52,8 @@ class Embedders:
             return self._made[spec.identity]
 
     def ready(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
-        """The embedder of a spec, loaded. Its weights are looked at after that: those that were exchanged while a run
-        went on would else be taken for the old ones. Raises IndexStateError (`wrong_embedder`)."""
+        """Return the embedder of a spec, loaded. Its weights are checked after loading: weights replaced during a run
+        would otherwise pass for the old ones. Raise IndexStateError (`wrong_embedder`)."""
         embedder = self.of(spec, settings)
         if spec.identity not in self._checked:
             embedder.load()
@@ -64,5 +65,5 @@ class Embedders:
         return identity in self._checked
 
     def tokens(self, identity: str) -> int:
-        """Tokens that an embedder has been given so far."""
+        """Return how many tokens an embedder has been given so far."""
         return self._made[identity].tokens if identity in self._made else 0

@@ -1,6 +1,6 @@
-"""The embedder that the settings name, identified without loading it.
+"""The identity of the embedder that the settings name, known without loading it.
 
-`WholeTexts` is the base class of embedders that give one vector a text and no vectors of its tokens.
+`WholeTexts` is the base class of embedders that give one vector for a text and no vectors of its tokens.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- specs
-#
-# Which embedder the settings mean, told without loading it.
 
 
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
 CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
-"""The presets among which `auto` chooses; another preset is no change to it."""
+"""Presets among which `auto` chooses. The choice of another one does not change the key of a generation."""
 _ASKED = ("dimensions", "passage_fields", "query_fields")
 """Settings that change what an endpoint is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSpec:
-    """An embedder by name and identity. kind: preset, model or endpoint. The identity is the
-    hash of the weights' identity and of all that changes a vector; the numeric type is not in it,
-    since vectors of one model in two types are alike to cosine 1.000."""
+    """An embedder by name and identity. `kind` is preset, model or endpoint. The identity hashes the identity of the
+    weights and everything that changes a vector. The numeric type is not in it: vectors of one model in two types
+    have a cosine of 1.000."""
 
     kind: str
     name: str
@@ -53,7 +51,7 @@ class EmbedderSpec:
     revision: str | None = None
     api_key_env: str | None = None
     dimensions: int | None = None
-    """That an endpoint is asked for; `dimension` is what its vectors have."""
+    """Dimensions that the endpoint is asked for; `dimension` is the length of its vectors."""
     passage_fields: Fields = field(default_factory=dict)
     query_fields: Fields = field(default_factory=dict)
 
@@ -102,13 +100,13 @@ def _prefixes(settings: EmbedderSettings, passage: str | None, query: str | None
 
 
 def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
-    """A model by name or path, or behind an endpoint."""
+    """Return the spec of a model by name or path, or behind an endpoint."""
     assert settings.model is not None
     passage, query = _prefixes(settings, None, None)
     kind = "endpoint" if settings.endpoint else "model"
     weights = settings.endpoint or _weights_identity(settings.model, settings.revision)
     asked = {name: value for name in _ASKED if (value := getattr(settings, name))}
-    # Nothing where nothing is asked, so that an index made before these settings were stays what it is.
+    # The part is left out if nothing is asked, so that indexes made before these settings existed stay valid.
     identity = fingerprint(
         "embedder", settings.model, weights, passage, query, settings.max_tokens, *([asked] if asked else [])
     )
@@ -119,7 +117,7 @@ def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
 
 
 def _weights_identity(model: str, revision: str | None) -> str:
-    """Hash of a folder's weights and configuration; name and revision for a model on a hub."""
+    """Return the hash of a folder's weights and configuration; name and revision for a model on a hub."""
     folder = Path(model).expanduser()
     if not (folder.is_absolute() and folder.is_dir()):
         return f"{model}@{revision}"
@@ -132,14 +130,14 @@ def _weights_identity(model: str, revision: str | None) -> str:
 
 
 def unresolved_identity(settings: EmbedderSettings) -> str:
-    """What the settings say of the embedder, before `auto` has chosen: part of a generation's key."""
+    """Return the identity of the embedder before `auto` has chosen: part of a generation's key."""
     if settings.chosen_preset == AUTO:
         return fingerprint(AUTO, [preset_spec(name, settings).identity for name in CHOSEN_FROM])
     return resolve(settings, AUTO).identity
 
 
 def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
-    """The embedder that the settings mean; `auto` is the preset to take where they leave the choice."""
+    """Return the spec that the settings mean. `auto` is the preset to take if they leave the choice."""
     preset = settings.chosen_preset
     if preset is None:
         return named_spec(settings)
@@ -147,14 +145,14 @@ def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
 
 
 def choose_preset(languages: Mapping[str, int]) -> str:
-    """The preset for a corpus, from its number of documents by language: English throughout takes
-    english-small, anything else multilingual-small. `und` (too little text to tell) counts for none."""
+    """Return the preset for a corpus from its number of documents by language: english-small if all are English,
+    otherwise multilingual-small. `und` (too little text to tell) is not counted."""
     known = {language for language, count in languages.items() if count and language != "und"}
     return ENGLISH if known <= {"en"} else MULTILINGUAL
 
 
 def package_folder(package: str) -> Path:
-    """The folder of an installed package, without importing it."""
+    """Return the folder of an installed package without importing it. Raise ModelError if it is not installed."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         raise ModelError(f"the package {package} is not installed; run `make install`")
@@ -162,7 +160,7 @@ def package_folder(package: str) -> Path:
 
 
 def require_weights(spec: EmbedderSpec) -> None:
-    """Raises IndexStateError (`wrong_embedder`) where the weights installed now are not those of the spec."""
+    """Raise IndexStateError (`wrong_embedder`) if the weights installed now are not those of the spec."""
     named = {"preset": spec.name} if spec.kind == "preset" else {"model": spec.name, "endpoint": spec.endpoint}
     recorded = EmbedderSettings(
         **named,
@@ -183,8 +181,6 @@ def require_weights(spec: EmbedderSpec) -> None:
 
 
 # ---------------------------------------------------------------- whole texts
-#
-# Embedders that give a vector for a text and tell nothing of its tokens.
 
 
 def no_parts(name: str) -> ModelError:
@@ -192,7 +188,8 @@ def no_parts(name: str) -> ModelError:
 
 
 class WholeTexts:
-    """What ports.CountingEmbedder asks of parts of texts, where no text is too long."""
+    """The base of embedders without token vectors: ports.CountingEmbedder's methods for parts of texts. No text is too
+    long for them."""
 
     pools = False
 

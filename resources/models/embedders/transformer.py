@@ -1,8 +1,8 @@
-"""Embedders through sentence-transformers: the shipped presets, and any name or path.
+"""The embedder that sentence-transformers runs: how a preset, or a model by name or path, embeds texts and spans.
 
 Weights are safetensors only and no code of a model is run. A text longer than the model's window is embedded in even
 windows whose vectors are averaged; nothing is cut. Batches are sorted by length and bounded by tokens, padding
-included.
+included. If the settings name no numeric type, the faster one is measured once and remembered.
 
 Each batch goes through the model in one thread of its own. Threads that share a product wait for the slowest of them,
 for example if another process takes its core.
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- lanes
 #
-# Batches through a model, each by one thread: nothing waits for the slowest of several at every product.
-#
-# Where another process takes one of the cores, threads that share each product stand still with the one that lost its
-# core; those that have a batch each go on. On free cores the gain is what the barriers cost.
+# On free cores too, batches in threads of their own save the time that threads of one product spend at barriers.
 
 
 T = TypeVar("T")
@@ -47,15 +44,16 @@ R = TypeVar("R")
 
 
 def lanes_of(device: Any) -> int:
-    """On a processor as many as torch would share a product among: its cores, or what OMP_NUM_THREADS says."""
+    """Return how many batches run at once on a device. On a processor this is the number of threads that torch would
+    use for a product: its cores, or OMP_NUM_THREADS. On a card it is 1."""
     import torch
 
     return int(torch.get_num_threads()) if device.type == "cpu" else 1
 
 
 def in_lanes(work: Callable[[T], R], batches: Sequence[T], lanes: int) -> Iterator[R]:
-    """What `work` makes of each batch, in order. One batch alone has all threads. Whoever stops in the middle waits for
-    the batches at hand only."""
+    """Yield the result of `work` for each batch, in order. A single batch has all threads. A caller that stops early
+    waits only for the batches in progress."""
     if lanes < 2 or len(batches) < 2:
         yield from map(work, batches)
         return
@@ -64,7 +62,7 @@ def in_lanes(work: Callable[[T], R], batches: Sequence[T], lanes: int) -> Iterat
 
 
 def in_one_lane(work: Callable[[], R]) -> R:
-    """What `work` gives where it has one thread."""
+    """Return the result of `work`, run in one thread."""
     with _pool(1) as pool:
         return pool.submit(work).result()
 
@@ -79,20 +77,18 @@ def _pool(lanes: int) -> Iterator[ThreadPoolExecutor]:
         yield pool
     finally:
         pool.shutdown(cancel_futures=True)
-        # A thread that is new takes what was set last, in whichever thread.
+        # A new thread takes the count that was set last, in any thread.
         torch.set_num_threads(threads)
 
 
 # ---------------------------------------------------------------- numeric type
-#
-# The numeric type in which a model is the faster on this processor.
 
 
 def faster_type(model: Any) -> str:
-    """Return bfloat16 where it is the faster here, else float32.
+    """Return bfloat16 if it is faster here, else float32.
 
-    On a processor this is measured once, in one thread, which is how batches are embedded, and remembered in the user's
-    cache. A graphics card has matrix units for bfloat16 from compute capability 8 on, where it is always the faster."""
+    On a processor this is measured once, in one thread (batches are embedded in one thread too), and kept in the user's
+    cache. A graphics card has matrix units for bfloat16 from compute capability 8 on; there it is always faster."""
     import torch
 
     if model.device.type == "cuda":
@@ -127,7 +123,7 @@ def _processor() -> str:
 
 
 def _seconds(transformer: Any, device: Any) -> float:
-    """The better of two timings of one small batch, after a first to warm up."""
+    """Return the better of two timings of one small batch, in seconds, after a first run to warm up."""
     import torch
 
     ids = torch.full((8, 128), 1000, device=device)
@@ -141,14 +137,14 @@ def _seconds(transformer: Any, device: Any) -> float:
     return min(taken[1:])
 
 
-# ---------------------------------------------------------------- token spans
+# ---------------------------------------------------------------- windows and spans
 #
-# Texts longer than a model's window, and the vectors of parts of a text as means of those of its tokens.
+# The vector of a part of a text is the mean of its tokens' vectors, also if the text takes several windows.
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens `start` to `end` of the text `owner`: `ids` are those after `head` others (special ones and prefix)."""
+    """Tokens `start` to `end` of the text `owner`. `ids` holds them after `head` others (special tokens and prefix)."""
 
     owner: int
     start: int
@@ -158,7 +154,7 @@ class Window:
 
 
 class SpanSums:
-    """Sums of the vectors of the tokens of parts of texts, one part after another; `ranges` are their tokens."""
+    """The sums of token vectors over parts of texts, one part after another. `ranges` are the tokens of each part."""
 
     def __init__(self, ranges: Sequence[Sequence[tuple[int, int]]]) -> None:
         import numpy as np
@@ -171,7 +167,7 @@ class SpanSums:
         return int(self._first[-1])
 
     def of(self, windows: Sequence[Window], tokens: Any) -> list[tuple[int, Any]]:
-        """What these windows add, by number of part; tokens: their vectors, shape (windows, width, hidden)."""
+        """Return what these windows add, by number of part. `tokens` are vectors, shape (windows, width, hidden)."""
         found = []
         for window, own in zip(windows, tokens, strict=True):
             at = window.head - window.start
@@ -190,7 +186,7 @@ class SpanSums:
             self._sums[number] += more
 
     def means(self) -> Any:
-        """Shape (parts, hidden)."""
+        """Return the mean of each part, shape (parts, hidden)."""
         import numpy as np
 
         counts = np.array([end - start for own in self._ranges for start, end in own], dtype=np.float32)
@@ -198,8 +194,8 @@ class SpanSums:
 
 
 def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple[int, int]]:
-    """The tokens of which a character lies in each span; all of them where there are none. Some tokenizers count
-    the space before a word to it."""
+    """Return the range of tokens that share a character with each span; all tokens if none does. Some tokenizers count
+    the space before a word as part of it."""
     import numpy as np
 
     if not spans:
@@ -212,25 +208,19 @@ def token_ranges(offsets: Sequence[tuple[int, int]], spans: Spans) -> list[tuple
     return found
 
 
-# ---------------------------------------------------------------- transformer
-#
-# Embedders through sentence-transformers: the shipped presets, and any name or path.
-#
-# Weights are safetensors only and no code of a model is run. A text longer than the model's window
-# is embedded in even windows whose vectors are averaged; nothing is cut. Batches are sorted by
-# length and bounded by tokens, padding included; each goes through the model in one thread of its own.
+# ---------------------------------------------------------------- embedder
 
 
 PROCESSOR_TOKENS, CARD_TOKENS = 1024, 65_536
-"""Tokens of a batch, padding included, where the settings do not say. A card given 1,024 at a time waits for the next
+"""Tokens of a batch, padding included, if the settings do not say. A card given 1,024 at a time would wait for the next
 batch most of the time: docs/measured/indexing.md."""
 WIDTH_STEP = 16
-"""Batches are padded to multiples of this: the processor's kernels are prepared anew, and kept in
-memory, for every shape."""
+"""Tokens to a multiple of which batches are padded. The processor prepares its kernels for every new shape and keeps
+them in memory."""
 
 
 def model_location(spec: EmbedderSpec) -> str:
-    """The folder, or the name on a hub. Raises ModelError or SettingsError where it is not safe to load from."""
+    """Return the folder or the name on a hub. Raise ModelError or SettingsError if it is not safe to load from."""
     if spec.kind != "preset":
         return model_place(spec.name, spec.revision, "embedder", "embedder")
     if spec.name == ENGLISH:
@@ -240,7 +230,7 @@ def model_location(spec: EmbedderSpec) -> str:
 
 
 class TransformerEmbedder:
-    """Implements ports.CountingEmbedder. The model is loaded at first use."""
+    """The embedder of a local model; implements ports.CountingEmbedder. The model is loaded at first use."""
 
     def __init__(self, spec: EmbedderSpec, dtype: str = "auto", batch_tokens: int | None = None) -> None:
         self.spec, self.identity = spec, spec.identity
@@ -291,11 +281,11 @@ class TransformerEmbedder:
         return int(min(self.spec.max_tokens, positions))
 
     def load(self) -> None:
-        """Loads the model now, so that it may be done while other work waits for other things."""
+        """Load the model now, so that it can load while other work waits."""
         _ = self._model
 
     def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
-        """Unit vectors, shape (len(texts), dimension)."""
+        """Return unit vectors, shape (len(texts), dimension)."""
         return self._embed(texts, [()] * len(texts), self.prompt, progress)[0]
 
     def queries(self, texts: Sequence[str]) -> Vectors:
@@ -320,7 +310,7 @@ class TransformerEmbedder:
         return made
 
     def _prefix(self, role: str, declared: str | None) -> str:
-        """The settings' prefix, else the model's own prompt for the role."""
+        """Return the prefix of the settings, or else the model's own prompt for the role."""
         if declared is not None:
             return declared
         prompts = getattr(self._model, "prompts", None) or {}
@@ -328,7 +318,7 @@ class TransformerEmbedder:
         return next((prompts[name] for name in names if prompts.get(name)), "")
 
     def _encode(self, texts: Sequence[str]) -> list[Any]:
-        """Tokens of each text, with their places in it, and no special ones."""
+        """Return the tokens of each text with their places in it, without special tokens."""
         backend = self._model.tokenizer.backend_tokenizer
         backend.no_truncation()
         backend.no_padding()
@@ -349,7 +339,7 @@ class TransformerEmbedder:
 
     @property
     def pools(self) -> bool:
-        """Whether the vector of a text is the mean of those of its tokens, so that part of it may be meant."""
+        """True if a text's vector is the mean of its tokens' vectors, so that a part of it can have a vector."""
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         modules = list(self._model)
@@ -358,10 +348,10 @@ class TransformerEmbedder:
     def with_spans(
         self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None
     ) -> tuple[Vectors, Vectors]:
-        """Unit vectors of the texts, as `passages` gives them, and of spans of their characters, out of one pass:
+        """Return unit vectors of the texts, equal to `passages`, and of spans of their characters, from one pass:
         shapes (len(texts), dimension) and (spans of all, dimension), in order. A text longer than the window is encoded
-        in even windows; a span without a token has the mean of the whole text's. Raises ModelError where this cannot
-        be asked."""
+        in even windows. A span without a token has the mean of the whole text. Raise ModelError if the model does not
+        pool by mean."""
         if not self.pools:
             raise no_parts(self.spec.name)
         return self._embed(texts, spans, self.prompt, progress)
@@ -395,8 +385,8 @@ class TransformerEmbedder:
     def _passed(
         self, rows: Sequence[Window], parts: SpanSums, progress: Progress | None
     ) -> Iterator[tuple[list[int], Vectors, list[tuple[int, Any]]]]:
-        """Numbers of windows alike in length, their vectors, shape (len(batch), dimension), and what they add to parts
-        of texts."""
+        """Yield numbers of windows of like length, their vectors, shape (len(batch), dimension), and what they add to
+        parts of texts."""
 
         def through(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
             features = self._forward([rows[item].ids for item in batch])
@@ -430,12 +420,12 @@ class TransformerEmbedder:
         with torch.inference_mode():
             features = {"input_ids": ids.to(self._model.device), "attention_mask": mask.to(self._model.device)}
             features = self._model[0](features)
-            # Means of hundreds of tokens in bfloat16 lose their last digits; pooling is in float32.
+            # Means of hundreds of tokens in bfloat16 lose their last digits, so pooling runs in float32.
             features["token_embeddings"] = features["token_embeddings"].float()
         return features
 
     def _through(self, first: int, features: Any) -> Any:
-        """Vectors of a batch as the model's modules from this one on make them, shape (rows, dimension)."""
+        """Return the vectors of a batch after the model's modules from `first` on, shape (rows, dimension)."""
         import torch
 
         with torch.inference_mode():

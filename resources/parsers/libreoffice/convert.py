@@ -1,10 +1,10 @@
-"""Writes one file in another format by LibreOfficeKit: a program of its own (resources/programs.py).
+"""The program that writes one file in another format through LibreOfficeKit (resources/programs.py).
 
     python resources/parsers/libreoffice/convert.py LIBRARY PROFILE SOURCE TARGET
 
-Unlike `soffice --convert-to` this opens no socket and starts no program. `PROFILE` is a new folder, in which macros and
-all that would be fetched are forbidden. Exit status: 0; 3 where the file cannot be opened or written, with the reason
-on standard error. It imports nothing of ours (resources/child_process.py).
+Unlike `soffice --convert-to` this opens no socket and starts no program. `PROFILE` is a new folder whose settings
+forbid macros and everything that would be fetched. Exit status: 0; 3 if the file cannot be opened or written, with the
+reason on standard error. It imports nothing of ours (resources/child_process.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 
 
 class _Office(ctypes.Structure):
-    """The beginning of LibreOfficeKitClass; later members were only ever added after these."""
+    """The beginning of LibreOfficeKitClass; newer versions only add members after these."""
 
     _fields_ = (
         ("size", ctypes.c_size_t),
@@ -53,7 +53,7 @@ class _Document(ctypes.Structure):
 
 
 def write_profile(folder: Path) -> None:
-    """Settings of a user who lets no document do anything."""
+    """Write the settings of a user who forbids documents to run or fetch anything."""
     items = "".join(_ITEM.format(path=path, name=name, value=value) for path, name, value in _FORBIDDEN)
     names = 'xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema"'
     (folder / "user").mkdir(parents=True)
@@ -63,7 +63,7 @@ def write_profile(folder: Path) -> None:
 
 
 def convert(library: Path, profile: Path, source: Path, target: Path) -> str:
-    """Why it cannot be done; empty where it is."""
+    """Write the source to the target. Return why it failed; "" if it did not."""
     start = ctypes.CDLL(str(library)).libreofficekit_hook_2
     start.restype, start.argtypes = _HANDLE, (_TEXT, _TEXT)
     office = start(os.fsencode(library.parent), profile.as_uri().encode())
@@ -79,7 +79,7 @@ def convert(library: Path, profile: Path, source: Path, target: Path) -> str:
 
 
 def _of(handle: int, kind: type[ctypes.Structure]) -> Any:
-    """The functions of an object, which begins with where they are."""
+    """Return the functions of an object; its first member points to them."""
     return ctypes.cast(ctypes.cast(handle, ctypes.POINTER(_HANDLE))[0], ctypes.POINTER(kind)).contents
 
 

@@ -1,7 +1,7 @@
-"""DOC and PPT: LibreOffice writes the file as DOCX or PPTX, which our own reader reads.
+"""The reader of DOC and PPT: LibreOffice writes the file as DOCX or PPTX, which our own reader reads.
 
 It does so in a process beside the document's, which is confined alike (resources/parsers/libreoffice/convert.py):
-without a network, other files or programs, and without macros. Its profile and what it writes lie in the folder of the
+without a network, other files or programs, and without macros. Its profile and output are in the folder of the
 document's process, and are deleted at once.
 """
 
@@ -23,13 +23,13 @@ from resources.parsers.office.package import parts_of
 from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8
-"""fEncrypted among the flags at 10 of the first bytes of WordDocument ([MS-DOC] 2.5.2)."""
+"""The bit fEncrypted of the flags at byte 10 of WordDocument ([MS-DOC] 2.5.2)."""
 _ENCRYPTED_SLIDES = "EncryptedSummary"
 
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """`part` is that of LibreOffice which reads it, by library and by Debian's package."""
+    """An old format. `part` names the library of LibreOffice that reads it; `package` is Debian's."""
 
     name: str
     now: str
@@ -44,19 +44,19 @@ _OLD = {
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError as `rewritten`, and what the reader of what it writes does."""
+    """Read a DOC or PPT file. Raise DocumentError as `rewritten`, and as the reader of the new format."""
     with rewritten(path) as target:
         parsed = _read(target)
-    # LibreOffice writes its own language where the file has none.
+    # LibreOffice writes its own language if the file has none.
     properties = {name: value for name, value in parsed.properties.items() if name != "language"}
     return replace(parsed, properties=properties, origin=path.suffix[1:].lower())
 
 
 @contextmanager
 def rewritten(path: Path) -> Iterator[Path]:
-    """The file as DOCX or PPTX, as long as the context.
+    """Yield the path of the file as DOCX or PPTX; it exists within the context only.
 
-    Raises DocumentError: `unsupported` where LibreOffice is not there, `encrypted`, `corrupt`, `crashed`, `timeout`."""
+    Raise DocumentError: `unsupported` if LibreOffice is missing, `encrypted`, `corrupt`, `crashed`, `timeout`."""
     old = _OLD[OF_ENDING[path.suffix.lower()].media_type]
     office = libreoffice()
     if office is None or not office.has(old.part):

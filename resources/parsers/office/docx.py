@@ -1,7 +1,7 @@
 """The structure of DOCX from its XML, in document order: paragraphs, tables, text boxes, notes, embedded documents.
 
-Deleted text of tracked changes is left out, inserted text is in; hidden text is left out and counted. Running headers
-and footers come first and last, once each. Documents that a DOCX takes in (`altChunk`: HTML, web archives, text, RTF,
+Deleted text of tracked changes is left out, inserted text is kept; hidden text is left out and counted. Running headers
+and footers come first and last, once each. Documents that a DOCX includes (`altChunk`: HTML, web archives, text, RTF,
 other DOCX) are read in their place. Nothing is fetched; a warning names each part that is not read.
 """
 
@@ -57,17 +57,15 @@ from resources.parsers.text.plain import blocks_of_text
 from resources.parsers.text.source_text import decode, without_offsets
 from resources.parsers.untrusted import listed, shortened, whole
 
-# ---------------------------------------------------------------- alt chunks
-#
-# Documents that a DOCX takes in as they are (`altChunk`), in their place: HTML, web archives, text, RTF, other DOCX.
-#
-# Nothing is fetched. What is not read is told by name.
+# ---------------------------------------------------------------- included documents (altChunk)
 
 
 DEEPEST = 4
+"""Levels of DOCX inside DOCX that are read."""
 MOST_BYTES = 64 << 20
-"""Of all parts that a document takes in, unpacked, counted at every place that one is taken in at."""
+"""Bytes of all included parts, unpacked. A part counts each time it is included."""
 MOST_TOLD = 20
+"""Warnings that are shown one by one; the rest are counted."""
 _BEGINS = {b"PK\x03\x04": "docx", b"{\\rtf": "rtf"}
 _KINDS = {
     "text/html": "html",
@@ -88,8 +86,8 @@ ReadDocx = Callable[[zipfile.ZipFile, Path, "AltChunks"], ParsedFile]
 
 @dataclass(slots=True)
 class AltChunks:
-    """Reads the parts that a package takes in, and those that they take in. `read_docx` reads a package with the
-    chunks it is given; `left` holds the bytes that may still be read, at all depths together."""
+    """The reader of the parts that a package includes, and of those included in them. `read_docx` reads a package with
+    the chunks it is given; `left` holds the bytes that may still be read, shared by all depths."""
 
     read_docx: ReadDocx
     depth: int = 0
@@ -98,7 +96,7 @@ class AltChunks:
     types: dict[str, str] = field(default_factory=dict)
 
     def blocks(self, package: zipfile.ZipFile, name: str, path: Path) -> Sequence[Block]:
-        """The blocks of a part, without its pictures; none, and a warning, where it is not read."""
+        """Return the blocks of a part without its pictures. If it cannot be read, return none and add a warning."""
         try:
             found = self._read(package, name, path)
         except (DocumentError, RecursionError) as error:
@@ -113,7 +111,7 @@ class AltChunks:
         return kept
 
     def told(self) -> list[str]:
-        """The warnings, each once; of very many, how many more."""
+        """Return the warnings, each once; if there are too many, the first ones and how many more."""
         every = list(dict.fromkeys(self.warnings))
         more = [f"{len(every) - MOST_TOLD} more such parts"] if len(every) > MOST_TOLD else []
         return every[:MOST_TOLD] + more
@@ -174,7 +172,7 @@ def _html(data: bytes, name: str) -> tuple[str, str, tuple[str, ...]]:
 
 
 def _web_archive(data: bytes, name: str) -> ParsedFile:
-    """A message whose text is a page (MHT); its pictures are parts of their own, and not asked for."""
+    """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
     message = BytesParser(policy=policy.default).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
     is_html, content = written(message)
@@ -184,19 +182,18 @@ def _web_archive(data: bytes, name: str) -> ParsedFile:
 
 
 def _rtf(data: bytes, name: str) -> ParsedFile:
-    """By the reader of such files, where it is installed."""
+    """Read RTF with the parser registered for it. Raise DocumentError if that is not installed."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{PurePosixPath(name).stem}.rtf"
         path.write_bytes(data)
         return parser_of(OF_ENDING[".rtf"].media_type)(path)
 
 
-# ---------------------------------------------------------------- docx tables
-#
-# Tables of DOCX: their rows and cells, through content controls, and which rows name the columns.
+# ---------------------------------------------------------------- tables
 
 
 MOST_SPAN = 1000
+"""Columns that one cell may cover, a bound against damaged files."""
 
 
 def taller(cell: BlockCell, row: int, more: tuple[Run, ...]) -> BlockCell:
@@ -224,7 +221,7 @@ def skipped_columns(row: Any) -> int:
 
 
 def count(text: str | None, least: int) -> int:
-    """Columns of a table's grid; Word has at most 63."""
+    """Return a number of grid columns within bounds; Word has at most 63."""
     return max(least, min(whole(text, least), MOST_SPAN))
 
 
@@ -238,8 +235,8 @@ def _is_bold(row: Any) -> bool:
 
 
 def header_rows(table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
-    """Rows marked as repeating headers; else the first row where the table's style sets it apart, or all its
-    text is bold, or it reads as one."""
+    """Return the number of header rows: the rows marked as repeating headers, else the first row if the table's style
+    sets it apart, or all its text is bold, or it reads as one."""
     marked = 0
     while marked < len(elements) and is_on(elements[marked].find(f"{W}trPr/{W}tblHeader")):
         marked += 1
@@ -254,14 +251,9 @@ def header_rows(table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
     return int(len(first) > 1 and reads_as_header(first, others))
 
 
-# ---------------------------------------------------------------- docx
+# ---------------------------------------------------------------- document
 #
-# DOCX from its XML, in document order: headings by style or outline level, lists with the numbers
-# Word would show, tables with merged cells, text boxes, content controls, captions, notes, pictures,
-# and the documents it takes in.
-#
-# Deleted text of tracked changes is left out, inserted text is in; hidden text is left out and counted.
-# Running headers and footers come first and last, once each.
+# List items have the numbers that Word would show; headings are found by style or outline level.
 
 
 ORIGIN = "docx"
@@ -275,7 +267,7 @@ _MONO = re.compile(r"courier|consolas|menlo|monospace|mono\b", re.IGNORECASE)
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    """Read a DOCX file. Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
         return _parsed(package, path, AltChunks(_parsed))
 
@@ -296,8 +288,8 @@ def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFi
 
 
 def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
-    """Under a title, read as level 0, all other headings are one deeper. Without any heading by style, those
-    that look like one."""
+    """Return the blocks with their heading levels set. Under a title, read as level 0, all other headings are one
+    deeper. If no heading is set by style, headings are found by their look."""
     levels = [block.level for block in blocks if block.kind == "heading" and block.level is not None]
     if not levels:
         return headings_by_look(blocks, looks)
@@ -307,8 +299,8 @@ def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
 
 
 class _Reader:
-    """Reads the parts of one package. What a part points to is found by its own relations: `related` are those of the
-    part that is being read, `main` those of the document. `elsewhere` are addresses of text that is not in the file."""
+    """The reader of one package's parts. A part's own relations say what it points to: `related` holds those of the
+    part being read, `main` those of the document. `elsewhere` lists addresses of text that is not in the file."""
 
     def __init__(self, package: zipfile.ZipFile, path: Path, main: str, chunks: AltChunks) -> None:
         self.package, self.path, self.chunks = package, path, chunks
@@ -328,18 +320,18 @@ class _Reader:
         return xml_part(self.package, name, self.path)
 
     def part(self, key: str) -> Any:
-        """Root of the part that a relation points to, or None."""
+        """Return the root of the part that a relation points to, or None."""
         return self.root(self.related[key][1]) if key in self.related else None
 
     def within(self, name: str) -> Any:
-        """Root of another part, or None, which is read from now on."""
+        """Return the root of another part, or None, and follow that part's relations from now on."""
         root = self.root(name)
         if root is not None:
             self.related, self.linked = (of(self.package, name, self.path) for of in (relations, linked))
         return root
 
     def warnings(self) -> Iterator[str]:
-        """Of what is hidden, and of text that is elsewhere."""
+        """Yield warnings about hidden text, and about text that is not in the file."""
         if self.hidden:
             yield f"{self.hidden} hidden passages were left out"
         if self.elsewhere:
@@ -347,7 +339,7 @@ class _Reader:
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"
 
     def blocks(self, container: Any) -> Iterator[Block]:
-        """Paragraphs and tables of a body, cell, box or note, through content controls."""
+        """Yield the paragraphs and tables of a body, cell, box or note, through content controls."""
         for element in container:
             if element.tag == f"{W}p":
                 yield from self._paragraph(element)
@@ -365,7 +357,7 @@ class _Reader:
                     yield from self.blocks(chosen)
 
     def _chunk(self, key: str) -> Iterator[Block]:
-        """The blocks of a document that is taken in; none where it is only linked to."""
+        """Yield the blocks of an included document; none if it is only linked to."""
         if key in self.linked:
             self.elsewhere.append(self.linked[key][1])
             return
@@ -377,7 +369,7 @@ class _Reader:
     # ------------------------------------------------------------ paragraphs
 
     def _control(self, control: Any) -> Iterator[Block]:
-        """Blocks in a content control; what holds one line is a value with the control's title as its label."""
+        """Yield the blocks in a content control. If it holds one line, that is a value labelled with its title."""
         blocks = list(self.blocks(control))
         properties = control.find(f"{W}sdtPr")
         filled = properties is not None and properties.find(f"{W}showingPlcHdr") is None
@@ -441,7 +433,7 @@ class _Reader:
     # ------------------------------------------------------------ tables
 
     def _table(self, table: Any) -> Iterator[Block]:
-        """A table of one cell is a box around text: its blocks."""
+        """Yield a table. A table of one cell is a box around text, so its blocks are yielded instead."""
         elements = list(rows_of(table))
         rows = [list(cells_of(row)) for row in elements]
         if sum(map(len, rows)) == 1:
@@ -473,8 +465,8 @@ class _Reader:
         yield from figures
 
     def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[Run, ...]:
-        """Text of a cell's paragraphs and of tables inside it, a space apart; `pairs` takes its fields, `figures`
-        its pictures."""
+        """Return the text of a cell's paragraphs and of tables inside it, separated by spaces. Add its fields to
+        `pairs` and its pictures to `figures`."""
         runs: list[Run] = []
         control = cell.getparent().getparent()
         if control.tag == f"{W}sdt":
@@ -492,7 +484,7 @@ class _Reader:
     # ------------------------------------------------------------ other parts
 
     def notes(self) -> Iterator[Block]:
-        """Footnotes, endnotes and comments."""
+        """Yield footnotes, endnotes and comments."""
         for tag in ("footnote", "endnote", "comment"):
             root = self.within(self.named(f"{tag}s"))
             part = {"part": "comment"} if tag == "comment" else {}
@@ -504,7 +496,7 @@ class _Reader:
                         yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata=part)
 
     def edges(self) -> tuple[list[Block], list[Block]]:
-        """Running headers and footers, each text once."""
+        """Return running headers and footers, each text once."""
         found: dict[str, list[Block]] = {"header": [], "footer": []}
         seen: set[tuple[str, str]] = set()
         for kind, name in dict.fromkeys(self.main.values()):
@@ -518,7 +510,7 @@ class _Reader:
 
 
 def _runs(block: Block) -> tuple[Run, ...]:
-    """Of a block, or of the cells of a table."""
+    """Return the runs of a block, or of the cells of a table."""
     return block.runs or tuple(run for cell in block.cells for run in (Run(" ", joined=True), *cell.runs))
 
 

@@ -1,7 +1,7 @@
-"""One paragraph of DOCX: its inline text and fields, its style, its number, and whether it looks like a heading.
+"""The reading of one DOCX paragraph: its text and fields, its style, its number, and whether it looks like a heading.
 
-A style has its inherited values; the style without a key is the one of plain paragraphs. Numbers are counted as Word
-counts them, since the file does not hold them. In a file without heading styles, short lines that differ by size,
+A style has its inherited values; the style with an empty key is the one of plain paragraphs. Numbers are counted as
+Word counts them, since the file does not hold them. In a file without heading styles, short lines that differ by size,
 weight or capitals are headings.
 """
 
@@ -20,25 +20,24 @@ from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, PICTURES
 from resources.parsers.untrusted import signed, whole
 
-# ---------------------------------------------------------------- docx numbering
-#
-# List and heading numbers of DOCX, counted as Word counts them: the file does not hold them.
+# ---------------------------------------------------------------- numbering
 
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEVELS = 9
+"""Levels of a list that Word has."""
 LONGEST_MARKER = 64
-"""Of how a marker is written, and of letters that stand for a number: the file says both."""
+"""Characters of a marker's pattern, and repeats of a letter that stands for a number. Both come from the file."""
 
 
 def value_of(element: Any, path: str) -> str | None:
-    """`w:val` of the first element at a path such as `w:pPr/w:numId`."""
+    """Return `w:val` of the first element at a path such as `w:pPr/w:numId`."""
     found = element.find(path.replace("w:", W)) if element is not None else None
     return None if found is None else found.get(f"{W}val")
 
 
 def is_on(element: Any, namespace: str = W) -> bool:
-    """Whether a property that may be switched off, such as `w:b`, is there and on."""
+    """Say whether a property that may be switched off, such as `w:b`, is present and on."""
     return element is not None and element.get(f"{namespace}val") not in ("0", "false", "off")
 
 
@@ -57,8 +56,8 @@ class _List:
 
 
 class Numbering:
-    """Markers of numbered paragraphs, in document order. Lists of one abstract definition count on
-    together, as in Word, unless one of them starts anew."""
+    """The markers of numbered paragraphs, in document order. Lists of one abstract definition share their count, as in
+    Word, unless one of them restarts it."""
 
     def __init__(self, root: Any) -> None:
         self.lists: dict[str, _List] = {}
@@ -87,7 +86,7 @@ class Numbering:
         return found is None or found.format in ("bullet", "none")
 
     def marker(self, number: str, level: int) -> str:
-        """Count one on and write the marker: `2.1`, `(a)`, `•`."""
+        """Increase the count and return the marker: `2.1`, `(a)`, `•`."""
         own = self.lists[number]
         counts = self.counts.setdefault(own.abstract, [0] * LEVELS)
         if number not in self.begun:
@@ -130,7 +129,7 @@ _CYRILLIC = "абвгдежзиклмнопрстуфхцшщюя"
 
 
 def numeral(number: int, kind: str) -> str:
-    """A number in a format of WordprocessingML; in digits where the format is not known."""
+    """Return a number in a format of WordprocessingML, or in digits if the format is unknown."""
     if kind in ("lowerLetter", "upperLetter") and 0 < number <= 26 * LONGEST_MARKER:
         letters = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
         return letters.upper() if kind == "upperLetter" else letters
@@ -148,21 +147,19 @@ def numeral(number: int, kind: str) -> str:
     return str(number)
 
 
-# ---------------------------------------------------------------- docx styles
-#
-# Paragraph styles of DOCX, with what they inherit; the one without a key is that of plain paragraphs.
+# ---------------------------------------------------------------- styles
 
 
 _HEADING_STYLE = re.compile(r"(?:heading|заголовок|überschrift|titre|título)\s*([1-9])\Z", re.IGNORECASE)
 
 
 DEEPEST = 50
-"""Styles that one may inherit from, one after the other: Word allows about ten."""
+"""Styles in a chain of inheritance that are followed. Word allows about ten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a paragraph style gives, inherited values included."""
+    """The properties of a paragraph style, inherited values included."""
 
     name: str = ""
     outline: int | None = None
@@ -188,13 +185,13 @@ def _is_default(element: Any) -> bool:
 
 
 def points(properties: Any) -> float | None:
-    """Size of the letters that run properties name."""
+    """Return the font size in points that run properties name; None if they name none."""
     half = whole(value_of(properties, "w:sz"), None)
     return None if half is None else half / 2
 
 
 def _style(key: str, elements: dict[str, Any]) -> Style:
-    """A style with what it inherits; a circle of styles ends at the first repetition."""
+    """Return a style with its inherited values; a circle of styles ends at the first repetition."""
     name, outline, number, level, size, bold = "", None, None, None, None, None
     seen: set[str] = set()
     at: str | None = key
@@ -215,20 +212,20 @@ def _style(key: str, elements: dict[str, Any]) -> Style:
     )
 
 
-# ---------------------------------------------------------------- docx looks
-#
-# Headings of a DOCX that has none by style: short lines that stand out by size, weight or capitals.
+# ---------------------------------------------------------------- headings by look
 
 
 LONGEST_HEADING = 100
+"""Characters of a line that may be a heading."""
 MOST_WORDS = 14
+"""Words of a line that may be a heading."""
 LARGER = 1.15
-"""Times the size of the body's letters."""
+"""Factor over the body's font size from which on a line stands out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Size in points of most letters of a paragraph, None where nothing says it; whether all are bold."""
+    """The look of a paragraph: the size in points of most letters, None if unknown, and whether all are bold."""
 
     size: float | None
     bold: bool
@@ -248,8 +245,8 @@ def look_of(paragraph: Any, style: Style) -> Look:
 
 
 def headings_by_look(blocks: Sequence[Block], looks: dict[int, Look]) -> list[Block]:
-    """The blocks, those paragraphs headings that look like it; the larger their letters the higher. Where most
-    of the text is bold or in capitals, these say nothing."""
+    """Return the blocks with paragraphs that look like headings made headings: the larger, the higher. If most of the
+    text is bold or in capitals, those say nothing."""
     letters: Counter[Look] = Counter()
     capitals: Counter[bool] = Counter()
     for block in blocks:
@@ -288,9 +285,7 @@ def _could_be(text: str) -> bool:
     return short and text[-1:] not in ".,;:!" and sum(map(str.isalpha, text)) > 2
 
 
-# ---------------------------------------------------------------- docx inline
-#
-# What stands in a paragraph of DOCX: text, formulas, anchored boxes, pictures, form fields.
+# ---------------------------------------------------------------- inline content
 
 
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -300,16 +295,16 @@ _LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtP
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
-"""Drawn letters of older documents and of watermarks."""
+"""Letters drawn as a shape, in older documents and in watermarks."""
 _MACHINE_MADE = re.compile(r"goog_rdk_\d+|[\d-]+|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*")
 LONGEST, MOST_PIECES = 2000, 10_000
-"""Characters and pieces of a paragraph that are looked at for the label and the value of a field."""
+"""Characters and pieces of a paragraph that are searched for the label and the value of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A content control or form field: its name, if a person gave it one, and where its text stands among
-    the pieces. `checked` is None but for check boxes."""
+    """A content control or form field: its name, if a person gave it one, and the range of its text in the pieces.
+    `checked` is set for check boxes only."""
 
     name: str
     start: int
@@ -334,8 +329,8 @@ class Inline:
         return "".join(self.pieces).strip()
 
     def fields(self) -> dict[str, str]:
-        """`kv.LABEL` -> value of the fields that are filled and have a label: a name of their own, else the
-        words after a check mark, before another field."""
+        """Return `kv.LABEL` -> value of the filled fields that have a label: their own name, else the words after a
+        check mark up to the next field, or the words before the field if they end in a colon."""
         found: dict[str, str] = {}
         count, last = len(self.controls), len(self.pieces)
         for at, control in enumerate(self.controls):
@@ -351,7 +346,7 @@ class Inline:
         return found
 
     def _words(self, places: range) -> str:
-        """The pieces at some places, as far as a label or a value may reach: what is longer is neither."""
+        """Return the pieces at some places, up to the longest length that a label or a value may have."""
         found: list[str] = []
         length = 0
         for at in places[:MOST_PIECES]:
@@ -363,7 +358,7 @@ class Inline:
 
 
 def control_name(properties: Any) -> str:
-    """The title of a content control, else its tag where a person wrote it."""
+    """Return the title of a content control, else its tag if a person wrote it, else ""."""
     name = value_of(properties, "w:alias") or value_of(properties, "w:tag") or ""
     return "" if _MACHINE_MADE.fullmatch(name) else name
 
@@ -379,7 +374,7 @@ def _control(control: Any, start: int, end: int) -> Control | None:
 
 
 class _Walk:
-    """Events of a paragraph in order, without recursion: what is nested deeply is still read."""
+    """The walk over a paragraph's elements in order. It has no recursion, so deep nesting is read too."""
 
     def __init__(self, paragraph: Any) -> None:
         self.found = Inline()
@@ -428,8 +423,8 @@ class _Walk:
             self.stack += reversed(element)
 
     def _legacy_field(self, mark: Any) -> None:
-        """A form field of older documents: its text stands between two marks; a check box has none, so it is
-        written."""
+        """Add a form field of older documents. Its text is between two marks. A check box has no text, so one is
+        added."""
         pieces, controls = self.found.pieces, self.found.controls
         data = mark.find(f"{W}ffData")
         if data is not None:

@@ -1,4 +1,4 @@
-"""The graphics of Office files as blocks: pictures as figures, charts and diagrams as captions, tables and lists.
+"""The graphics of Office files as blocks: pictures as figures; charts and diagrams as captions, tables and lists.
 
 Pictures are drawings and, in older documents, VML. A linked picture is not in the file, and nothing is fetched.
 """
@@ -16,9 +16,6 @@ from resources.hashes import stream_hash
 from resources.parsers.untrusted import whole
 
 # ---------------------------------------------------------------- pictures
-#
-# Pictures of Office files, as figures: drawings and, in older documents, VML. What is only linked to is
-# not in the file, and nothing is fetched.
 
 
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -31,8 +28,9 @@ PICTURES = frozenset(
         VML_IMAGE,
     )
 )
-"""Elements of DOCX that are pictures, not the ground of a shape."""
+"""Elements of DOCX that are pictures, not the background of a shape."""
 EMU_A_POINT = 12_700
+"""English Metric Units, DrawingML's unit of length, in a point."""
 _STYLE_SIDE = re.compile(r"(?:^|;)\s*(width|height)\s*:\s*([\d.]+)(pt|in|cm|mm|px)?", re.IGNORECASE)
 _POINTS = {"pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "px": 0.75, "": 1.0}
 
@@ -40,8 +38,8 @@ _POINTS = {"pt": 1.0, "in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "px": 0.75, 
 def picture_block(
     element: Any, related: Mapping[str, tuple[str, str]], package: zipfile.ZipFile, locator: str | None = None
 ) -> Block | None:
-    """The figure of a picture element; None where it is small, or not in the package. `related` is as of
-    `office_package.relations`."""
+    """Return the figure of a picture element; None if it is small or not in the package. `related` comes from
+    package.relations."""
     drawn = element.tag != VML_IMAGE
     blip = next(element.iter(f"{A}blip"), None) if drawn else element
     if blip is None or not shown_large(*(_drawn_sides(element) if drawn else _styled_sides(element))):
@@ -66,7 +64,7 @@ def _styled_sides(image: Any) -> list[float]:
 
 
 def _alt(picture: Any) -> str:
-    """What its author, or the program, says that it shows."""
+    """Return the picture's description, by its author or by the program."""
     if picture.tag == VML_IMAGE:
         return picture.getparent().get("alt") or ""
     holder = next(picture.iterancestors("{*}inline", "{*}anchor"), None)
@@ -74,23 +72,21 @@ def _alt(picture: Any) -> str:
     return "" if said is None else said.get("descr") or ""
 
 
-# ---------------------------------------------------------------- graphics
-#
-# Charts and diagrams of Office files: their titles and figures, and their words.
+# ---------------------------------------------------------------- charts and diagrams
 
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 CX = "{http://schemas.microsoft.com/office/drawing/2014/chartex}"
 CHARTS = (f"{C}chart", f"{CX}chart")
-"""What points to a chart: of the kinds there always were, and of those since 2016 (waterfalls, treemaps, funnels)."""
+"""Elements that point to a chart: of the old kinds, and of those since 2016 (waterfalls, treemaps, funnels)."""
 DGM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 MOST_POINTS = 10_000
 
 
 def chart_blocks(chart: Any, locator: str | None, figures: bool) -> Iterator[Block]:
-    """The titles of a chart space and of its axes, as captions; with `figures`, a table of its series, as the
-    file caches them: not for a workbook, whose sheets have them."""
+    """Yield the titles of a chart space and of its axes as captions. If `figures` is set, yield a table of its series
+    too, which the file caches; a workbook has them on its sheets."""
     for title in chart.iter(f"{C}title", f"{CX}title"):
         text = " ".join(" ".join(_text(line) for line in title.iter(f"{_A}p")).split())
         text = text or " ".join(value.text or "" for value in title.iter(f"{C}v", f"{CX}v"))
@@ -105,7 +101,7 @@ def chart_blocks(chart: Any, locator: str | None, figures: bool) -> Iterator[Blo
 
 
 def diagram_blocks(diagram: Any, locator: str | None) -> Iterator[Block]:
-    """The words of a SmartArt diagram, from its `dgm:dataModel`, a list item a point."""
+    """Yield the words of a SmartArt diagram, from its `dgm:dataModel`, as one list item for each point."""
     for point in diagram.iter(f"{DGM}pt"):
         text = " ".join(" ".join(_text(line) for line in point.iter(f"{_A}p")).split())
         if text:
@@ -117,7 +113,7 @@ def _text(line: Any) -> str:
 
 
 def _points(series: Any, *names: str) -> dict[int, str]:
-    """Number of a point -> its text."""
+    """Return the text of each point by its number."""
     for name in names:
         found = series.find(f"{C}{name}")
         if found is not None:
@@ -129,7 +125,7 @@ def _points(series: Any, *names: str) -> dict[int, str]:
 
 
 def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
-    """A row a category, a column a series."""
+    """Yield the cells of a table with a row for each category and a column for each series."""
     rows: dict[int, str] = {}
     for one in series:
         rows = {**_points(one, "val", "yVal"), **rows, **_points(one, "cat", "xVal")}
@@ -150,7 +146,8 @@ def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
 
 
 def _columns(data: Any, name: str, locator: str | None) -> Iterator[BlockCell]:
-    """A column a level of the categories, the outermost first, then one of values under the name of the series."""
+    """Yield the cells of a table with a column for each level of the categories, the outermost first, then one of
+    values under the name of the series."""
     levels = [level for names in data.iter(f"{CX}strDim") for level in reversed(names.findall(f"{CX}lvl"))]
     values = [level for numbers in data.iter(f"{CX}numDim") for level in numbers.findall(f"{CX}lvl")]
     for column, level in enumerate((*levels, *values)):

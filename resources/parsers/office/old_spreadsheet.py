@@ -1,4 +1,4 @@
-"""XLS (Excel 97 to 2003) by xlrd, which reads values and runs nothing; its cells and comments as those of XLSX."""
+"""The reader of XLS (Excel 97 to 2003): xlrd reads values and runs nothing; blocks are made as for XLSX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATES = ("visible", "hidden", "veryHidden")
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt`, `encrypted`."""
+    """Read an XLS file. Raise DocumentError: `corrupt`, `encrypted`."""
     book = OldWorkbook(_opened(path), path)
     blocks: list[Block] = []
     left = MOST_CELLS
@@ -38,7 +38,7 @@ def _opened(path: Path) -> Any:
         return xlrd.open_workbook(str(path), logfile=io.StringIO(), formatting_info=True, ragged_rows=True)
     except MemoryError:
         raise
-    except Exception as error:  # of a damaged file it raises whatever its arithmetic runs into
+    except Exception as error:  # a damaged file makes it raise any error of its arithmetic
         if "encrypted" in str(error).lower():
             raise DocumentError(
                 f"{path.name}: a workbook with a password: save a copy without one", "encrypted"
@@ -48,7 +48,7 @@ def _opened(path: Path) -> Any:
 
 
 class OldWorkbook:
-    """What resources/parsers/office/workbook.py gives of an XLSX, of a book of xlrd."""
+    """A book of xlrd with the methods that resources/parsers/office/workbook.py has for XLSX."""
 
     def __init__(self, book: Any, path: Path) -> None:
         self.book, self.path = book, path
@@ -65,7 +65,7 @@ class OldWorkbook:
                 yield comment(sheet, f"{letters(column + 1)}{row + 1}", text)
 
     def rows(self, sheet: Sheet) -> Iterator[Row]:
-        """Rows that hold something, each with its cells that do."""
+        """Yield the rows that have filled cells, each with those cells."""
         found = self._sheets[sheet.name]
         for at in range(found.nrows):
             cells = []
@@ -101,4 +101,4 @@ class OldWorkbook:
 
 
 _NUMBERS = frozenset((2, 3, 4))
-"""xlrd's types of cells that are numbers, dates and truth values."""
+"""Types of cells in xlrd that are numbers, dates and truth values."""

@@ -1,7 +1,7 @@
-"""The containers of Office files, opened safely: ZIP packages, and compound files of before 2007 or with a password.
+"""The safe opening of Office files: ZIP packages, and compound files of before 2007 or with a password.
 
-Size limits hold before anything is unpacked, and XML is read without entities. Of a compound file only its directory is
-read.
+Size limits hold before anything is unpacked, and XML is read without entities. Only the directory of a compound file
+is read.
 """
 
 from __future__ import annotations
@@ -18,27 +18,25 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
 from resources.parsers.untrusted import listed
 
-# ---------------------------------------------------------------- compound
-#
-# The directory of a compound file, the container of Office files of before 2007 and of those with a password.
+# ---------------------------------------------------------------- compound files
 
 
 _DIRECTORY = 1 << 14
-"""Bytes of a directory that are looked at: 128 parts."""
+"""Bytes of a directory that are read: 128 parts."""
 _SMALL = 4096
-"""Shorter parts are packed together elsewhere."""
+"""Bytes below which a part is packed together with others elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Of the bytes of a part, `at` is where they begin in the file; None where that is not told by the directory."""
+    """A part of a compound file. `at` is the byte at which it begins; None if the directory does not say."""
 
     name: str
     at: int | None
 
 
 def parts_of(path: Path) -> dict[str, Part]:
-    """The first parts of such a container, by name; none where it is damaged."""
+    """Return the first parts of a compound file by name; none if it is damaged."""
     with open(path, "rb") as stream:
         head = stream.read(512)
         if len(head) < 512:
@@ -58,14 +56,15 @@ def _part(entry: bytes, shift: int) -> Part:
     return Part(name, (start + 1) << shift if size >= _SMALL else None)
 
 
-# ---------------------------------------------------------------- package
-#
-# Opening Office files safely: size limits before anything is unpacked, XML without entities.
+# ---------------------------------------------------------------- ZIP packages
 
 
 MOST_BYTES = 1 << 30
+"""Bytes of all parts, unpacked."""
 MOST_RATIO = 200
+"""Unpacked bytes for each packed byte; a higher ratio marks a decompression bomb."""
 UNSUSPECTED_BYTES = 50 << 20
+"""Unpacked bytes up to which the ratio is not checked."""
 MOST_PARTS = 20_000
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _CORE = {
@@ -83,9 +82,9 @@ _CORE = {
 
 @contextmanager
 def opened_package(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The ZIP archive of an Office file, once its declared sizes are within limits.
+    """Yield the ZIP archive of an Office file after checking its declared sizes.
 
-    Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     try:
         with zipfile.ZipFile(path) as package:
             guard(package, path)
@@ -97,9 +96,9 @@ def opened_package(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def guard(package: zipfile.ZipFile, path: Path) -> int:
-    """How many bytes all parts are, unpacked, as the archive says.
+    """Return the unpacked bytes of all parts, as the archive declares them.
 
-    Raises DocumentError: `encrypted`, `limit_exceeded`."""
+    Raise DocumentError: `encrypted`, `limit_exceeded`."""
     parts = package.infolist()
     total, packed = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
     bomb = total > UNSUSPECTED_BYTES and total > MOST_RATIO * max(packed, 1)
@@ -125,9 +124,9 @@ def xml_parser() -> Any:
 
 
 def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
-    """Root of one part; None where the package has no such part. Strict OOXML reads as transitional.
+    """Return the root of one part; None if the package has no such part. Strict OOXML is read as transitional.
 
-    Raises DocumentError: `corrupt`, `limit_exceeded` (entities, depth)."""
+    Raise DocumentError: `corrupt`, `limit_exceeded` (entities, depth)."""
     try:
         data = package.read(name)
     except KeyError:
@@ -136,7 +135,7 @@ def xml_part(package: zipfile.ZipFile, name: str, path: Path) -> Any:
 
 
 def xml_root(data: bytes, name: str, path: Path) -> Any:
-    """The same of the bytes of a part."""
+    """Return the root of a part's bytes. Raise DocumentError as `xml_part`."""
     from lxml import etree
 
     if b"<!DOCTYPE" in data[:4096] or b"<!ENTITY" in data[:65536]:
@@ -151,10 +150,10 @@ def xml_root(data: bytes, name: str, path: Path) -> Any:
 
 
 def streamed(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
-    """Elements of one part by their local name, in any namespace, one after the other: each is emptied when
-    the next is asked for. None where the package has no such part.
+    """Yield the elements of one part that have a local name, in any namespace. Each is emptied when the next is asked
+    for. Yield nothing if the package has no such part.
 
-    Raises DocumentError: `corrupt`, `limit_exceeded` (entities)."""
+    Raise DocumentError: `corrupt`, `limit_exceeded` (entities)."""
     from lxml import etree
 
     if name not in package.NameToInfo:
@@ -190,7 +189,7 @@ def _transitional(data: bytes) -> bytes:
 
 
 def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
-    """Relation id -> (last word of its type, name of the part it points to), inside the package."""
+    """Return relation id -> (last word of its type, name of the part it points to), for parts inside the package."""
     folder = PurePosixPath(part).parent
     return {
         key: (kind, target.lstrip("/") if target.startswith("/") else _resolved(folder, target))
@@ -200,7 +199,7 @@ def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tupl
 
 
 def linked(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
-    """The same of what a part only links to, with its address outside the package: it is never opened."""
+    """Return relation id -> (last word of its type, address) for links outside the package. They are never opened."""
     return {key: (kind, target) for key, kind, target, outside in _relations(package, part, path) if outside}
 
 
@@ -214,7 +213,7 @@ def _relations(package: zipfile.ZipFile, part: str, path: Path) -> Iterator[tupl
 
 
 def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
-    """What the package says that its parts are, in small letters and without parameters, by `/NAME` and `.ENDING`."""
+    """Return the content types of parts, in small letters and without parameters, by `/NAME` and `.ENDING`."""
     root = xml_part(package, "[Content_Types].xml", path)
     found: dict[str, str] = {}
     for element in root if root is not None else ():
@@ -224,7 +223,7 @@ def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
 
 
 def unread(related: Iterable[tuple[str, str]]) -> list[str]:
-    """A warning that names the files embedded in a part, by its relations: they are documents of their own."""
+    """Return a warning that names the files embedded in a part, by its relations: they are documents of their own."""
     names = list(dict.fromkeys(name for kind, name in related if kind in ("oleObject", "package")))
     return [f"embedded files were not read: {listed(names)}"] if names else []
 

@@ -1,8 +1,8 @@
-"""PPTX by python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments. A slide is a page.
+"""The reader of PPTX with python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments.
 
-Text of a layout or master is text of the slide that shows it; where several do, it runs along their edges, and is kept
-once, as a running header or footer. Text of a layout's placeholders is a prompt (`Click to edit`), and on no slide. Of
-shapes in alternative forms the newest is taken.
+A slide is a page. Text of a layout or master belongs to the slide that shows it. If several slides show it, it is a
+running header or footer, and is kept once. Text of a layout's placeholders is a prompt (`Click to edit`) and appears on
+no slide. If a shape has alternative forms, the newest is taken.
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, A, chart_blocks, diagram_blocks
 from resources.parsers.office.package import core_properties, opened_package, unread, xml_root
 
-# ---------------------------------------------------------------- slide layers
+# ---------------------------------------------------------------- layers
 #
-# What a slide shows that its own list of shapes does not say: shapes of its layout and master, which lie under it, and
-# shapes in alternative forms, of which the newest is taken.
-#
-# Text of a layout's placeholders is a prompt (`Click to edit`), and on no slide.
+# The shapes of a slide's layout and master lie under it; its own list of shapes does not have them.
 
 
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
@@ -38,7 +35,7 @@ _OFF = ("0", "false")
 
 
 def leaves(shapes: Any) -> Iterator[Any]:
-    """Shapes in groups and outside, in order."""
+    """Yield the shapes in groups and outside, in order."""
     stack = list(reversed(list(shapes)))
     while stack:
         shape = stack.pop()
@@ -49,7 +46,7 @@ def leaves(shapes: Any) -> Iterator[Any]:
 
 
 def settle(root: Any) -> None:
-    """Put the newest form of a shape in the place of its alternatives, and formulas as text in theirs."""
+    """Replace alternative forms of a shape by the newest one, and formulas by their text."""
     for either in list(root.iter(f"{MC}AlternateContent")):
         parent = either.getparent()
         if parent is not None and parent.tag in _HOLDERS:
@@ -74,15 +71,15 @@ def _taken(either: Any) -> list[Any]:
 
 @dataclass(slots=True)
 class Layers:
-    """Shapes with text of layouts and masters, by the number of the first slide that shows them: text of one slide is
-    its own, text of several is what runs along their edges, once."""
+    """The shapes with text of layouts and masters, by the number of the first slide that shows them. Text shown by one
+    slide is its `own`; text shown by several is `running` along their edges, once."""
 
     own: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
     running: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
 
 
 def layers_of(slides: Sequence[Any]) -> Layers:
-    """Slides that say nothing themselves say what is under them."""
+    """Return the layers of slides. If the slides have no words of their own, all text of their layers is theirs."""
     read: dict[str, list[tuple[str, Any]]] = {}
     first: dict[str, tuple[int, Any]] = {}
     shown: dict[str, set[int]] = defaultdict(set)
@@ -103,7 +100,7 @@ def layers_of(slides: Sequence[Any]) -> Layers:
 
 
 def _under(slide: Any) -> list[Any]:
-    """The layers that a slide shows: its master and its layout, as far as neither says otherwise."""
+    """Return the layers that a slide shows: its master and its layout, unless the slide or the layout hides them."""
     try:
         layout = slide.slide_layout
         master = layout.slide_master
@@ -115,7 +112,7 @@ def _under(slide: Any) -> list[Any]:
 
 
 def _said(shapes: Any) -> Iterator[tuple[str, Any]]:
-    """Shapes that are drawn, each with its words; a field alone, such as a slide's number, has none."""
+    """Yield the drawn shapes with their words. A field alone, such as a slide's number, has no words."""
     for shape in leaves(shapes):
         if not shape.is_placeholder:
             words = _words(text for run in shape._element.iter(f"{A}r") for text in run.iter(f"{A}t"))
@@ -127,12 +124,7 @@ def _words(texts: Iterable[Any]) -> str:
     return " ".join("".join(text.text or "" for text in texts).split())
 
 
-# ---------------------------------------------------------------- presentation
-#
-# PPTX by python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments. A slide is a page.
-#
-# Text of a layout or master is that of the slide that shows it; where several do, it runs along their edges,
-# and is kept once, as a running header or footer.
+# ---------------------------------------------------------------- slides
 
 
 ORIGIN = "python-pptx"
@@ -141,15 +133,15 @@ _WITH_MACROS = (
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
 )
-"""Main parts that python-pptx does not know."""
+"""Content types of main parts that python-pptx does not know."""
 _FURNITURE = ("DATE", "FOOTER", "SLIDE_NUMBER")
 _NOT_NOTES = (*_FURNITURE, "HEADER", "SLIDE_IMAGE")
 ROW_HEIGHT = 180_000
-"""EMU; shapes whose tops are this close are read from left to right."""
+"""English Metric Units within which the tops of shapes count as one row, read from left to right."""
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    """Read a PPTX file. Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     import pptx
 
     with opened_package(path) as package:
@@ -173,9 +165,9 @@ def parse(path: Path) -> ParsedFile:
 
 
 def _deck(path: Path) -> Any:
-    """A presentation, or what is one but for its name: a template or a show, with macros or without.
+    """Open a presentation, or a template or a show, with macros or without.
 
-    Raises ValueError where the package is none."""
+    Raise ValueError if the package is not one of them."""
     from pptx.opc.package import PartFactory
     from pptx.package import Package
     from pptx.parts.presentation import PresentationPart
@@ -188,14 +180,14 @@ def _deck(path: Path) -> Any:
 
 
 def _related(part: Any) -> Iterator[tuple[str, str]]:
-    """(Last word of its type, name) of what a part points to inside the package."""
+    """Yield (last word of its type, name) of each part inside the package that a part points to."""
     for relation in part.rels.values():
         if not relation.is_external:
             yield relation.reltype.rsplit("/", 1)[-1], relation.target_part.partname.lstrip("/")
 
 
 def _slide(slide: Any, under: Sequence[Any], place: str, path: Path) -> Iterator[Block]:
-    """Blocks of a slide, and of shapes that lie under it alone."""
+    """Yield the blocks of a slide, and of shapes that lie under this slide alone."""
     hidden = {"slide_state": "hidden"} if slide._element.get("show") in ("0", "false") else {}
     for block in (*_shown(slide, under, place, path), *_notes(slide, place), *_comments(slide, place, path)):
         yield replace(block, metadata={**block.metadata, **hidden}) if hidden else block
@@ -223,7 +215,7 @@ def _line(paragraph: Any) -> str:
 
 
 def _notes(slide: Any, place: str) -> Iterator[Block]:
-    """Text of the notes page: its own, and of boxes that were added to it."""
+    """Yield the text of the notes page: its own, and text of boxes that were added to it."""
     for shape in leaves(slide.notes_slide.shapes) if slide.has_notes_slide else ():
         if shape.has_text_frame and _role(shape) not in _NOT_NOTES:
             for line in filter(str.strip, shape.text_frame.text.splitlines()):
@@ -231,7 +223,7 @@ def _notes(slide: Any, place: str) -> Iterator[Block]:
 
 
 def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
-    """Comments in either format, and the answers to them."""
+    """Yield comments in either format, and the answers to them."""
     for relation in slide.part.rels.values():
         if relation.reltype.endswith("/comments") and not relation.is_external:
             part = relation.target_part
@@ -258,7 +250,7 @@ def _shape(shape: Any, place: str, path: Path) -> Iterator[Block]:
 
 
 def _diagram(shape: Any, place: str, path: Path) -> Iterator[Block]:
-    """SmartArt, and charts that python-pptx does not know."""
+    """Yield the blocks of SmartArt, and of charts that python-pptx does not know."""
     for element in shape._element.iter(f"{DGM}relIds", *CHARTS):
         relation = shape.part.rels.get(element.get(f"{_R}dm") or element.get(f"{_R}id") or "")
         if relation is not None and not relation.is_external:
@@ -268,7 +260,7 @@ def _diagram(shape: Any, place: str, path: Path) -> Iterator[Block]:
 
 
 def _picture(shape: Any, place: str) -> Iterator[Block]:
-    """The figure of a picture that is in the file and no icon."""
+    """Yield the figure of a picture that is in the file and no icon."""
     if not shape._element.tag.endswith("}pic") or not shown_large(*_sides(shape)):
         return
     blip = next(shape._element.iter(f"{A}blip"), None)
@@ -311,7 +303,7 @@ def _has_bullet(paragraph: Any) -> bool:
 
 def _table(table: Any, place: str) -> Block:
     cells = []
-    rows = table._tbl.tr_lst  # rows and cells of python-pptx are found anew at every step
+    rows = table._tbl.tr_lst  # python-pptx searches for its rows and cells again at every step
     for row_index, row in enumerate(rows):
         for column, cell in enumerate(row.tc_lst):
             if cell.is_spanned:

@@ -22,15 +22,13 @@ from resources.parsers.office.package import core_properties, opened_package, re
 from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, Workbook, letters
 from resources.parsers.untrusted import whole
 
-# ---------------------------------------------------------------- sheet tables
-#
-# Neighbouring rows of a sheet to blocks: title lines, tables with their header rows, labels with values.
+# ---------------------------------------------------------------- regions of cells
 
 
 EMPTY_COLUMNS_BETWEEN = 1
 MOST_PAIRS = 50
 MOST_GAPS = 200
-"""Empty columns at which one sheet is parted."""
+"""Empty columns at which one sheet is divided."""
 LONGEST_LABEL = 60
 MOST_HEADER_ROWS = 4
 _ONE = (1, 1)
@@ -41,14 +39,14 @@ def quoted(sheet: str) -> str:
 
 
 def located(sheet: str, row: int, cells: Sequence[Cell]) -> str:
-    """`Sheet1!A2:C2`."""
+    """Return a place such as `Sheet1!A2:C2`."""
     begin, end = f"{letters(cells[0].column)}{row}", f"{letters(cells[-1].column)}{row}"
     return f"{quoted(sheet)}!{begin}" + (f":{end}" if end != begin else "")
 
 
 def region_blocks(rows: list[Row], sheet: str, merges: Merges) -> Iterator[Block]:
-    """Blocks of rows without an empty row between them: title lines, then what stands apart in columns of its
-    own. One column is lines; labels with values are pairs; the rest is a table. `rows` is emptied."""
+    """Yield the blocks of rows without an empty row between them: title lines, then parts with columns of their own. A
+    part of one column is lines; labels with values are pairs; the rest is a table. `rows` is emptied."""
     titles = 0
     wide = max((at for at, row in enumerate(rows) if len(row.cells) > 1), default=-1)
     while titles < len(rows) and len(rows[titles].cells) == 1 and _is_title(rows, titles, wide):
@@ -70,15 +68,15 @@ def _line(row: Row, sheet: str) -> Block:
 
 
 def _is_title(rows: list[Row], at: int, wide: int) -> bool:
-    """Whether a row of one cell stands above the table, whose last row of several is `wide`, and not in it."""
+    """Say whether a row of one cell is a title above the table, whose last row of several cells is `wide`."""
     return at + 1 == len(rows) or (at < wide and not rows[at].cells[0].is_number)
 
 
-# ---------------------------------------------------------------- columns that stand apart
+# ---------------------------------------------------------------- parts side by side
 
 
 def _side_by_side(rows: list[Row], merges: Merges) -> list[list[Row]]:
-    """Rows parted at columns that are empty in all of them, merged cells counted; in reading order."""
+    """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill theirs."""
     used = {cell.column for row in rows for cell in row.cells}
     numbers = {row.number for row in rows}
     for (row_number, column), (_, wide) in merges.items():
@@ -100,7 +98,7 @@ def _within(rows: list[Row], begin: int, end: int) -> list[Row]:
 
 
 def _are_two_tables(left: list[Row], right: list[Row]) -> bool:
-    """Whether what one empty column parts begins at different rows, or with the same names of columns."""
+    """Say whether the sides of an empty column begin at different rows, or share names of columns."""
     if any(len(side) < 2 or len({cell.column for row in side for cell in row.cells}) < 2 for side in (left, right)):
         return False
     names = [{cell.text for cell in side[0].cells if not cell.is_number} for side in (left, right)]
@@ -111,8 +109,8 @@ def _are_two_tables(left: list[Row], right: list[Row]) -> bool:
 
 
 def _are_pairs(rows: list[Row], merges: Merges) -> bool:
-    """Whether every row is labels that end in colons, each with its value; or, in two columns without names,
-    words that are all different, each with its value."""
+    """Say whether every row is labels that end in colons, each with its value; or, in two columns without names, words
+    that are all different, each with its value."""
     if len(rows) > MOST_PAIRS or any(len(row.cells) % 2 for row in rows):
         return False
     if all(cell.text.endswith(":") for row in rows for cell in row.cells[::2]):
@@ -135,8 +133,9 @@ def _pairs(row: Row, sheet: str) -> Iterator[Block]:
 
 
 def _header_rows(rows: list[Row], merges: Merges) -> int:
-    """Rows down to the first that names the columns: words only, nearly as many as any row has, all different under
-    what stands over them. Rows of nothing but cells merged across columns, over rows without any, name them too."""
+    """Return the number of rows down to the first that names the columns: words only, nearly as many as any row has,
+    all different together with the words above them. Rows that have only cells merged across columns, above rows
+    without any, are names too."""
     most = max(len(row.cells) for row in rows)
     over: dict[int, str] = {}
     for number, cells in rows[:MOST_HEADER_ROWS]:
@@ -156,7 +155,7 @@ def _header_rows(rows: list[Row], merges: Merges) -> int:
 
 
 def _wide_rows(rows: list[Row], merges: Merges) -> int:
-    """How many rows at the top have only words merged across columns; none where rows below are merged so too."""
+    """Return how many rows at the top have only words merged across columns; 0 if rows below are merged like them."""
     looked_at = rows[: 2 * MOST_HEADER_ROWS]
     wide = [all(merges.get((number, cell.column), _ONE)[1] > 1 for cell in cells) for number, cells in looked_at]
     lead = [*wide, False].index(False)
@@ -165,7 +164,7 @@ def _wide_rows(rows: list[Row], merges: Merges) -> int:
 
 
 def _table(rows: list[Row], sheet: str, merges: Merges) -> Block:
-    """A table of the rows, which are let go one by one: sheets have millions of cells."""
+    """Return a table of the rows. Each row is freed on the way, since sheets have millions of cells."""
     first = min(row.cells[0].column for row in rows)
     headers, top = _header_rows(rows, merges), rows[0].number
     cells: list[BlockCell] = []
@@ -182,8 +181,6 @@ def _table(rows: list[Row], sheet: str, merges: Merges) -> Block:
 
 
 # ---------------------------------------------------------------- drawings
-#
-# What is drawn over a sheet: text boxes, charts, diagrams and pictures, with the cell they are anchored at.
 
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
@@ -192,7 +189,7 @@ _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _ID, _DATA = f"{_R}id", f"{_R}dm"
 _ANCHORS = tuple(f"{_X}{name}Anchor" for name in ("twoCell", "oneCell", "absolute"))
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-"""What older programs show in the place of something newer: mostly words that they cannot."""
+"""The form of a drawing for older programs: mostly words that they cannot show it."""
 
 
 def drawing_blocks(package: zipfile.ZipFile, part: str, sheet: str, path: Path) -> Iterator[Block]:
@@ -220,16 +217,12 @@ def drawing_blocks(package: zipfile.ZipFile, part: str, sheet: str, path: Path) 
 
 
 def _place(anchor: Any, sheet: str) -> str:
-    """`Sheet1!B3`: the cell under the top left corner; the sheet, where no cell is."""
+    """Return `Sheet1!B3`, the cell under the top left corner; the sheet if there is no cell."""
     row, column = (whole(anchor.findtext(f"{_X}from/{_X}{side}"), -1) for side in ("row", "col"))
     return f"{sheet}!{letters(column + 1)}{row + 1}" if row >= 0 and column >= 0 else sheet
 
 
-# ---------------------------------------------------------------- spreadsheet
-#
-# XLSX sheet by sheet: the name as heading, blocks of cells as tables or labels with values, then comments,
-# text boxes, the titles of charts, diagrams, pictures. What sheets are printed with above and below comes first
-# and last, once each.
+# ---------------------------------------------------------------- sheets
 
 
 ORIGIN = "xlsx"
@@ -245,7 +238,7 @@ class Cells(Protocol):
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+    """Read an XLSX file. Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
         book = Workbook(package, path)
         blocks: list[Block] = []
@@ -276,7 +269,7 @@ def sheet_heading(sheet: Sheet) -> Block:
 
 
 def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]:
-    """Blocks of the cells of a sheet, and how many more cells may be read."""
+    """Return the blocks of the cells of a sheet, and how many more cells may be read."""
     blocks: list[Block] = []
     region: list[Row] = []
     merges = book.merges(sheet)
@@ -298,7 +291,7 @@ def comment(sheet: Sheet, cell: str, text: str) -> Block:
 
 
 def _beside(package: zipfile.ZipFile, sheet: Sheet, related: list[tuple[str, str]], path: Path) -> Iterator[Block]:
-    """What a sheet has besides its cells."""
+    """Yield the blocks of a sheet that are not cells: comments and drawings."""
     said: dict[str, list[str]] = {}
     for tag in ("threadedComment", "comment"):
         parts = [name for kind, name in related if kind.removesuffix("s") == tag]
@@ -310,7 +303,7 @@ def _beside(package: zipfile.ZipFile, sheet: Sheet, related: list[tuple[str, str
         said = {
             **found,
             **said,
-        }  # a comment that is answered stands in both, among older ones with a word to old programs
+        }  # an answered comment is in both; its older form has only a hint for old programs
     for ref, texts in said.items():
         yield from (comment(sheet, ref, text) for text in texts)
     for kind, name in related:

@@ -1,7 +1,7 @@
 """The cells of an XLSX workbook as a person reads them, streamed row by row from its XML.
 
-This is five times as fast as openpyxl, which gives the meaning of number formats. Formulas give their cached values.
-Strict OOXML reads the same.
+This is five times as fast as openpyxl, which is used only to interpret number formats. Formulas give their cached
+values. Strict OOXML reads the same.
 """
 
 from __future__ import annotations
@@ -21,19 +21,17 @@ from resources.parsers.office.package import relations, streamed, xml_part
 from resources.parsers.untrusted import whole
 
 # ---------------------------------------------------------------- number formats
-#
-# Spreadsheet values as a person reads them in the cell.
 
 
 _LITERAL = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[(?:\$([^\]-]*+))?[^\]]*+(?:\]|\Z)')
 _DIGITS = re.compile(r"[#0?][#0?,]*(?:\.[#0?]*)?(?:[eE][+-]0+)?")
 _CURRENCY = re.compile(r"[$€£¥₴₽₹]")
 _LONGEST = 255
-"""Characters of a format that Excel takes; decimals that a longer one asks for would be written for every cell."""
+"""Characters of a format that Excel accepts. A longer one could ask for thousands of decimals in every cell."""
 
 
 def shown(value: Any, number_format: str) -> str:
-    """Dates as ISO, numbers with the decimals, grouping, percent and currency of their format."""
+    """Return a value as text: dates as ISO, numbers with decimals, grouping, percent and currency of their format."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -111,9 +109,6 @@ def _digits(value: int | float, pattern: str, after: str) -> str:
 
 
 # ---------------------------------------------------------------- workbook
-#
-# The cells of an XLSX workbook, streamed row by row from its XML: five times as fast as openpyxl, which
-# gives the meaning of number formats. Formulas give their cached values. Strict OOXML reads the same.
 
 
 _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
@@ -121,12 +116,13 @@ _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):(
 _EDGE = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^<>]*+)?>([^<]*+)<")
 _EDGE_CODE = re.compile(r'&(?:"[^"]*+"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d{1,3}|.)', re.DOTALL)
 _TAIL = 1 << 22
+"""Bytes at the end of a sheet's XML in which merged cells and printed headers are searched for."""
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 class Cell(NamedTuple):
-    """A cell that holds something, as a person reads it; 1-based."""
+    """A filled cell as a person reads it; columns count from 1."""
 
     column: int
     text: str
@@ -139,12 +135,12 @@ class Row(NamedTuple):
 
 
 Merges = dict[tuple[int, int], tuple[int, int]]
-"""(row, column) of the first cell of each merged range -> (rows, columns) it covers."""
+"""The cells that each merged range covers: (row, column) of its first cell -> (rows, columns)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """`state` is visible, hidden or veryHidden; a chart sheet has no cells."""
+    """A sheet of a workbook. `state` is visible, hidden or veryHidden; a chart sheet has no cells."""
 
     name: str
     state: str
@@ -168,7 +164,7 @@ def index(name: str) -> int:
 
 
 class Workbook:
-    """Raises DocumentError `corrupt` for a package that has no workbook."""
+    """An open workbook. Raise DocumentError `corrupt` if the package has none."""
 
     def __init__(self, package: zipfile.ZipFile, path: Path) -> None:
         self.package, self.path = package, path
@@ -195,12 +191,12 @@ class Workbook:
         return next((part for own, part in self.related.values() if own == kind), "")
 
     def _strings(self) -> Iterator[str]:
-        """Shared strings, without the phonetic guides of East Asian text."""
+        """Yield the shared strings, without the phonetic guides of East Asian text."""
         for item in streamed(self.package, self._named("sharedStrings"), "si", self.path):
             yield _words(item)
 
     def _formats(self) -> list[Callable[[str], str]]:
-        """What shows a number, by cell style."""
+        """Return the function that formats a number, for each cell style."""
         from openpyxl.styles.numbers import BUILTIN_FORMATS
 
         root = xml_part(self.package, self._named("styles"), self.path) if self._named("styles") else None
@@ -232,7 +228,7 @@ class Workbook:
     # ------------------------------------------------------------ one sheet
 
     def rows(self, sheet: Sheet) -> Iterator[Row]:
-        """Rows that hold something, each with its cells that do. A used range of empty rows costs time, not
+        """Yield the rows that have filled cells, each with those cells. A used range of empty rows costs time, not
         memory."""
         plain = self._shower("General")
         known: dict[str, str] = {}
@@ -278,7 +274,7 @@ class Workbook:
         return merges
 
     def edges(self, sheet: Sheet) -> list[tuple[str, str]]:
-        """("header" or "footer", text) that a sheet is printed with, without the numbers of pages and the dates."""
+        """Return ("header" or "footer", text) printed with a sheet, without page numbers and dates."""
         found = []
         for match in _EDGE.finditer(self._tail(sheet)):
             text = _EDGE_CODE.sub(
@@ -288,7 +284,7 @@ class Workbook:
         return [(kind, text) for kind, text in found if text]
 
     def _tail(self, sheet: Sheet) -> bytes:
-        """The end of a sheet's XML, where what is told of all its cells stands."""
+        """Return the end of a sheet's XML, which has the properties of the sheet as a whole."""
         if self._read[0] != sheet.part:
             tail = b""
             with suppress(KeyError), self.package.open(sheet.part) as stream:
@@ -299,16 +295,16 @@ class Workbook:
 
 
 _MOST_KNOWN = 100_000
-"""Texts that are looked for among the cells to come, so that equal ones are one."""
+"""Texts of cells that are remembered, so that equal ones share one string in memory."""
 
 
 def _edge_text(code: str, sheet: Sheet) -> str:
-    """What a code of a printed header stands for: most set a font, or a number of each print."""
+    """Return the text of a code in a printed header; most codes set a font, or a number that changes by print."""
     return {"&&": "&", "&A": sheet.name, "&L": " ", "&C": " ", "&R": " "}.get(code, "")
 
 
 def _words(element: Any) -> str:
-    """Text of a string with or without formatted parts."""
+    """Return the text of a string with or without formatted parts."""
     return "".join(
         part.text for part in element.iter("{*}t") if part.text and not part.getparent().tag.endswith("}rPh")
     )

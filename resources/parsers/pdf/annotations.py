@@ -1,9 +1,9 @@
-"""Annotations of a PDF by PDFium: notes that people wrote on its pages, filled form fields, attached files.
+"""The annotations of a PDF, read with PDFium: notes that people wrote on its pages, filled form fields, attached files.
 
 Text typed onto a page is text of the page; text beside or about it is a note, as comments in DOCX are. The value of a
-field (AcroForm) is in its annotation, not in the page's own text; a layout library that draws annotations sees it as
-text in the field's box, so that text gives way to the field (`outside`). Texts that are too many or too long are
-left out and counted.
+field (AcroForm) is in its annotation, not in the page's own text. A layout library that draws annotations sees it as
+text in the field's box, so that text is dropped in favour of the field (`outside`). Texts beyond the limits of number
+and length are left out and counted.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ from pipelines.records import Block, Box, Run
 from resources.parsers.html import tree_of
 
 # ---------------------------------------------------------------- annotations
-#
-# Annotations of a PDF page by PDFium: their texts and boxes, as far as they are not too many or too long.
 
 
 MOST_ANNOTATIONS, MOST_OF_ALL = 10_000, 500_000
-"""Of a page, and of all pages of a document: many may have the same."""
+"""Annotations of a page, and of all pages of a document: many pages may share the same ones."""
 MOST_CHARACTERS, MOST_IN_ALL = 100_000, 5_000_000
-"""Of one text, and of all of a document: many may be one text of the file."""
+"""Characters of one text, and of all texts of a document: many may be one text of the file."""
 _SCALE = 100
+"""Device units in a point, since PDFium converts places to whole units."""
 
 
 @dataclass(slots=True)
 class Texts:
-    """Reads the texts of a document's annotations while there is room, and counts those that are left out."""
+    """The reader of texts in a document's annotations. It stops at the limits and counts the texts left out."""
 
     left: int = MOST_IN_ALL
     annotations: int = MOST_OF_ALL
     left_out: int = 0
 
     def read(self, read: Any, *of: Any) -> str | None:
-        """What a PDFium function writes as UTF-16, once it has said how long it is; None where it is left out."""
+        """Return the text that a PDFium function writes in UTF-16; None if it is left out."""
         import pypdfium2.raw as pdfium
 
         length = read(*of, None, 0) if self.left > 0 else 0
@@ -57,14 +56,15 @@ class Texts:
         return buffer.raw[:length].decode("utf-16-le", "ignore").rstrip("\0")
 
     def warning(self, number: int) -> tuple[str, ...]:
-        """Of a page, with what was left out since it was last asked for."""
+        """Return a page's warning about texts left out since the last call."""
         count, self.left_out = self.left_out, 0
         most = f"{MOST_ANNOTATIONS:,} on the page, {MOST_CHARACTERS:,} characters in one, or {MOST_IN_ALL:,} in all"
         return (f"page {number}: {count} notes or values of fields are left out: over {most}",) * bool(count)
 
 
 def annotations_of(page: Any, texts: Texts) -> Iterator[Any]:
-    """Each is closed when the next is asked for. Those beyond the most that are read count as left out."""
+    """Yield the annotations of a page. Each is closed when the next is asked for. Annotations beyond the limits
+    count as left out."""
     import pypdfium2.raw as pdfium
 
     count = pdfium.FPDFPage_GetAnnotCount(page)
@@ -88,7 +88,7 @@ def is_shown(annotation: Any) -> bool:
 
 
 def box_of(annotation: Any, number: int, page: Any) -> Box | None:
-    """The annotation's rectangle in points from the top left; None where it has no size."""
+    """Return the annotation's rectangle in points from the top left; None if it has no size."""
     import pypdfium2.raw as pdfium
 
     rectangle = pdfium.FS_RECTF()
@@ -105,12 +105,7 @@ def box_of(annotation: Any, number: int, page: Any) -> Box | None:
     return box if box.x1 > box.x0 and box.y1 > box.y0 else None
 
 
-# ---------------------------------------------------------------- notes
-#
-# What people wrote on the pages of a PDF, and the names of the files that are attached to it.
-#
-# Text typed onto a page is text of the page. What is written beside or about its text is a note, as comments in DOCX
-# are.
+# ---------------------------------------------------------------- notes and attached files
 
 
 COMMENT = {"part": "comment"}
@@ -118,15 +113,15 @@ MOST_ATTACHED = 1_000
 
 
 class Notes(NamedTuple):
-    """Blocks in the order of the page's annotations: paragraphs that were typed onto it, and notes, which are
-    footnotes with the metadata `COMMENT`; and the names of files attached to the page."""
+    """The notes of a page: blocks in the order of its annotations, and the names of attached files. Text typed onto the
+    page is a paragraph; a note is a footnote with the metadata `COMMENT`."""
 
     blocks: list[Block]
     attached: list[str]
 
 
 def notes(page: Any, number: int, texts: Texts, page_text: Callable[[], str]) -> Notes:
-    """`page_text` gives the page's own text: what a mark repeats of it is no note."""
+    """Return the notes of a page. `page_text` returns its own text: a mark that only repeats it is no note."""
     import pypdfium2.raw as pdfium
 
     marks = (
@@ -159,7 +154,7 @@ def notes(page: Any, number: int, texts: Texts, page_text: Callable[[], str]) ->
 
 
 def attachments(document: Any) -> list[str]:
-    """The names of the files attached to a document as a whole, or that make a portfolio."""
+    """Return the names of the files attached to a document as a whole, or that make a portfolio."""
     import pypdfium2.raw as pdfium
 
     count, texts = pdfium.FPDFDoc_GetAttachmentCount(document), Texts()
@@ -174,7 +169,7 @@ def _name(attachment: Any, texts: Texts) -> list[str]:
 
 
 def _said(annotation: Any, texts: Texts) -> str:
-    """Its contents; where it has only formatted ones (`RC`), their text."""
+    """Return an annotation's contents; if it has only formatted ones (`RC`), their text."""
     import pypdfium2.raw as pdfium
 
     plain = texts.read(pdfium.FPDFAnnot_GetStringValue, annotation, b"Contents")
@@ -189,12 +184,7 @@ def _said(annotation: Any, texts: Texts) -> str:
     return " ".join("".join(root.itertext()).split()) if root is not None else ""
 
 
-# ---------------------------------------------------------------- forms
-#
-# Form fields of a PDF (AcroForm): what was filled in, by label.
-#
-# A field's value stands in its annotation, not in the page's own text; a layout library that draws
-# annotations sees it as text in the field's box, so that text gives way to the field (`outside`).
+# ---------------------------------------------------------------- form fields
 
 
 MOST_OPTIONS = 10_000
@@ -204,8 +194,8 @@ _BARE_STATES = frozenset(("", "yes", "on", "1", "true", "x", "checked"))
 
 
 class Form(NamedTuple):
-    """The filled fields of a page as `key_value` blocks in the order of the page's annotations, and
-    the boxes of all of its fields, also of empty and hidden ones."""
+    """The filled fields of a page as `key_value` blocks in the order of its annotations, and the boxes of all fields,
+    empty and hidden ones included."""
 
     blocks: list[Block]
     boxes: list[Box]
@@ -225,10 +215,10 @@ class _Field:
 
 
 def fields(document: Any, number: int, texts: Texts | None = None) -> Form:
-    """The form of a page by its 1-based number. Never raises for what is in the file.
+    """Return the form of a page by its 1-based number. Never raise for a file's content.
 
-    The page is loaded anew: PDFium tells which boxes are checked only of pages that were loaded
-    after the form was set up, and setting it up is not for documents without one."""
+    The page is loaded again: PDFium knows which boxes are checked only on pages loaded after the form was set up, and
+    it must not be set up for documents without one."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
@@ -249,7 +239,7 @@ def fields(document: Any, number: int, texts: Texts | None = None) -> Form:
 
 
 def outside(items: Iterable[PdfItem], boxes: list[Box]) -> list[PdfItem]:
-    """Pieces whose middle is in no box. Meant for pieces that the page's own text does not have."""
+    """Return the pieces whose middle is in no box. It is meant for pieces that the page's own text does not have."""
     return [item for item in items if not any(_holds(box, item) for box in boxes)]
 
 
@@ -259,7 +249,7 @@ def _holds(box: Box, item: PdfItem) -> bool:
 
 
 def _distinct(blocks: list[Block]) -> list[Block]:
-    """A field with several widgets on a page says the same in each: once."""
+    """Return the blocks without repetitions: a field with several widgets on a page has the same value in each."""
     seen: dict[tuple[str, tuple[tuple[str, str], ...]], Block] = {}
     for block in blocks:
         seen.setdefault((block.runs[0].text, tuple(block.metadata.items())), block)
@@ -270,7 +260,7 @@ def _distinct(blocks: list[Block]) -> list[Block]:
 
 
 def _block(field: _Field, widgets: int) -> Iterator[Block]:
-    """None of what is empty, nor of the buttons of a group that are not chosen."""
+    """Yield the block of a field. Empty fields, and buttons of a group that are not chosen, yield none."""
     import pypdfium2.raw as pdfium
 
     label, value = field.label, field.value
@@ -293,7 +283,7 @@ def _block(field: _Field, widgets: int) -> Iterator[Block]:
 
 
 def _label(name: str, alternate: str) -> str:
-    """The tooltip, else the last part of the field's name: `form1[0].page[0].City[0]` is City."""
+    """Return the tooltip, else the last part of the field's name: `form1[0].page[0].City[0]` is City."""
     label = alternate.strip() or _COUNT.sub("", name.rsplit(".", 1)[-1])
     return " ".join(label.split()).rstrip(" :")
 

@@ -1,7 +1,7 @@
-"""Pages of a PDF: pieces from liteparse in the characters of PDFium's raw text, scans through OCR.
+"""The reading of PDF pages: pieces from liteparse in the characters of PDFium's raw text, scans through OCR.
 
-liteparse gives pieces of text with boxes and fonts, rulings and tags. A page that cannot be read is lost by name, not
-the document. Nothing is fetched.
+liteparse gives pieces of text with boxes and fonts, rulings and tags. If a page cannot be read, a warning names it and
+the rest of the document is kept. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -33,17 +33,16 @@ from resources.parsers.pdf.raw import (
 )
 from resources.parsers.registry import Care
 
-# ---------------------------------------------------------------- native
-#
-# Pages by liteparse: pieces of text with boxes and fonts, rulings, tags. No OCR; nothing is fetched.
+# ---------------------------------------------------------------- liteparse
 
 
 P = TypeVar("P", PdfItem, PdfRule)
 LIGHT = 0xF0
+"""Least value of red, green and blue of a colour that counts as white."""
 SLACK = 0.01
-"""Share by which two libraries may tell the size of a page differently."""
+"""Share by which two libraries may report the size of a page differently."""
 BATCH = 16
-"""Pages held at a time: reading by batches costs nothing, and bounds memory."""
+"""Pages held at a time. It bounds memory, and reading by batches costs no time."""
 _BOLD = re.compile(r"bold|black|heavy|demi|[-_,]bd\b|medi\b", re.IGNORECASE)
 _ITALIC = re.compile(r"ital|obliq|slanted", re.IGNORECASE)
 _MONO = re.compile(r"courier|mono|consol|menlo|typewriter|cmtt|lucidasanstype|inconsolata|sourcecode", re.IGNORECASE)
@@ -53,17 +52,17 @@ _BLOCK_TAGS = frozenset(_TAG_NAMES.split())
 
 
 def native_pages(path: Path, count: int) -> Iterator[Any]:
-    """Native pages in order; where liteparse gives up, the rest is left out."""
+    """Yield the native pages in order. If liteparse fails, the rest is left out."""
     try:
         session = _parser(max_pages=count).open_batch_session(str(path.absolute()), BATCH)
         while (found := session.next_batch()) is not None:
             yield from found.result.pages
-    except Exception:  # PDFium opened the file, so its raw text stands in page by page
+    except Exception:  # PDFium opened the file, so its raw text is used page by page
         return
 
 
 def native_page(path: Path, number: int) -> Any:
-    """One page on its own, slower; None where liteparse cannot read it."""
+    """Return one page by itself, which is slower; None if liteparse cannot read it."""
     try:
         pages = _parser(target_pages=str(number)).parse(str(path.absolute())).pages
     except Exception:  # as above
@@ -86,7 +85,7 @@ def _parser(**options: Any) -> Any:
 
 
 def _tags(native: Any) -> dict[int, tuple[str, int]]:
-    """Marked content id -> (block-level tag, number of the element) of a tagged page."""
+    """Return marked content id -> (block-level tag, number of the element) of a tagged page."""
     tags: dict[int, tuple[str, int]] = {}
     tree = native.structure_tree
     roots = reversed(tree.roots) if tree is not None else ()
@@ -106,7 +105,7 @@ def _tags(native: Any) -> dict[int, tuple[str, int]]:
 
 @cache
 def _manner(font: str) -> tuple[bool, bool, bool, bool]:
-    """Bold, italic, monospaced, of symbols; by the font's name."""
+    """Return whether a font is bold, italic, monospaced, of symbols, by its name."""
     return (
         _BOLD.search(font) is not None,
         _ITALIC.search(font) is not None,
@@ -116,7 +115,7 @@ def _manner(font: str) -> tuple[bool, bool, bool, bool]:
 
 
 def items_of(native: Any) -> list[PdfItem]:
-    """The pieces of a page in liteparse's order."""
+    """Return the pieces of a page in liteparse's order. White text on white is hidden."""
     tags = _tags(native)
     items = [_item(item, tags) for item in native.text_items]
     light = [at for at, item in enumerate(native.text_items) if _is_light(item.fill_color)]
@@ -129,7 +128,7 @@ def items_of(native: Any) -> list[PdfItem]:
 
 
 def _is_light(colour: str | None) -> bool:
-    """Whether a colour (`ffRRGGBB`) is white or nearly so."""
+    """Say whether a colour (`ffRRGGBB`) is white or nearly so."""
     return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= LIGHT
 
 
@@ -139,7 +138,7 @@ def _shapes(native: Any) -> list[tuple[Any, str]]:
 
 
 def _colour_under(item: PdfItem, shapes: list[tuple[Any, str]]) -> str:
-    """Of the last shape drawn under the middle of a piece; the page itself is white."""
+    """Return the colour of the last shape drawn under the middle of a piece; the page itself is white."""
     x, y = (item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2
     colours = [c for b, c in shapes if b.x <= x <= b.x + b.width and b.y <= y <= b.y + b.height]
     return colours[-1] if colours else "ffffffff"
@@ -169,13 +168,13 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
 
 
 def upside_down(native: Any) -> list[bool]:
-    """Of each piece, whether it stands on its head."""
+    """Return for each piece whether it is upside down."""
     return [abs(abs(item.rotation or 0.0) - 180) < 2 for item in native.text_items]
 
 
 def in_points(items: Iterable[P], unit: float) -> list[P]:
-    """Pieces or rulings of a page with a UserUnit, by which liteparse multiplies all places and nobody else does. Sizes
-    of fonts are as they are."""
+    """Return pieces or rulings in points. liteparse alone multiplies all places by the page's UserUnit. Font sizes are
+    unchanged."""
     if abs(unit - 1) < SLACK:
         return list(items)
     return [replace(it, x0=it.x0 / unit, y0=it.y0 / unit, x1=it.x1 / unit, y1=it.y1 / unit) for it in items]
@@ -189,24 +188,21 @@ def rules_of(native: Any) -> tuple[PdfRule, ...]:
 
 
 # ---------------------------------------------------------------- pages
-#
-# Pages of a PDF: pieces from liteparse in the characters of PDFium's raw text, scans through OCR.
-#
-# A page that cannot be read is lost by name, not the document.
 
 
 USABLE_COVERAGE = 0.75
+"""Share of a page's raw text that its layout must have; below it the page is read as plain lines."""
 MOST_UNREADABLE = 0.5
+"""Share of a page's characters that may be unreadable before it is recognised as a picture."""
 LEAST_TURNED = 0.8
-"""Of the letters of a page, how many stand on their head before all of it does."""
+"""Share of a page's letters that must be upside down for the whole page to count as such."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the
-    share of its letters and digits that the layout had lost; `recognised` is true of scans; `attached` are names
-    of files."""
+    """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the share of its
+    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files."""
 
     page: PdfPage
     warnings: tuple[str, ...] = ()
@@ -222,7 +218,7 @@ class Read:
 
 
 def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterator[Read]:
-    """Every page of a document (of pypdfium2) in order; one that fails is empty, with a warning."""
+    """Yield every page of a document (of pypdfium2) in order; one that fails is empty, with a warning."""
     from pypdfium2 import PdfiumError
 
     natives = _by_number(native_pages(path, len(document))) if care.without is None else None
@@ -245,7 +241,7 @@ def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterato
 
 
 def _by_number(natives: Iterator[Any]) -> Callable[[int], Any]:
-    """Asked for numbers in order, gives the page of that number, or None where it is missing."""
+    """Return a function that takes numbers in order and returns the page of that number, or None if it is missing."""
     ahead = next(natives, None)
 
     def take(number: int) -> Any:
@@ -283,8 +279,8 @@ def _page(document: Any, number: int, native: Any, texts: Texts) -> Read:
 
 
 def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read:
-    """A page that shows something but has no text, or none that can be read, through OCR. What cannot
-    be read for want of a Unicode map has a warning of its own."""
+    """Return a page that shows something but has no readable text after OCR. Text that cannot be read because a font
+    has no Unicode map has a warning of its own."""
     if read.unreadable and remedy(ocr):
         return read
     page = document[read.page.number - 1]
@@ -304,7 +300,7 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
 
 
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
-    """The page as PDFium's lines."""
+    """Return the page as PDFium's lines."""
     width, height = page.get_size()
     kept = _readable(found)
     items = plain_lines(kept)
@@ -313,14 +309,14 @@ def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
 
 
 def _readable(found: list[Character]) -> list[Character]:
-    """Without those in fonts that have no Unicode map, unless they read as text all the same."""
+    """Return the characters without those in fonts that have no Unicode map, unless these read as text all the same."""
     unmapped = "".join(c.text for c in found if not c.mapped)
     return found if is_readable(unmapped) else [c for c in found if c.mapped]
 
 
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
-    """The page in the characters of its raw text. Words liteparse lost are taken from PDFium; where
-    it lost many, the whole page is, as plain lines."""
+    """Return the page in the characters of its raw text. Words that liteparse lost are taken from PDFium. If it lost
+    many, or the page reads from right to left or is upside down, PDFium's lines replace the whole page."""
     width = page.get_width()
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
@@ -364,7 +360,7 @@ def _stands_on_its_head(native: Any) -> bool:
 
 
 def _in_order(items: Sequence[PdfItem], flags: Sequence[bool], every: Sequence[Character]) -> list[PdfItem]:
-    """The pieces, those that stand on their head with their words in PDFium's order, by the letters of their line:
+    """Return the pieces; an upside-down one gets its words in PDFium's order, found by the letters of its line.
     liteparse puts the first word of such a line at its end."""
     lines = {"".join(sorted(squeezed(line.text))): line.text for line in plain_lines(every)}
     return [
@@ -374,7 +370,7 @@ def _in_order(items: Sequence[PdfItem], flags: Sequence[bool], every: Sequence[C
 
 
 def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
-    """Lines of PDFium, whose text is right, with size, font and tag of the piece that stands there."""
+    """Return PDFium's lines, whose text is right, with size, font and tag of the piece in the same place."""
     dressed = []
     for line in lines:
         found = max(items, key=lambda item: _shared(line, item), default=line)
@@ -385,14 +381,14 @@ def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem
 
 
 def _shared(a: PdfItem, b: PdfItem) -> float:
-    """Area that two pieces share, in square points."""
+    """Return the area that two pieces share, in square points."""
     across, down = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
     return across * down if across > 0 and down > 0 else 0.0
 
 
 _SortedOut = tuple[list[PdfItem], tuple[PdfItem, ...], list[Character], int]
-"""Pieces in fonts with a Unicode map; pieces that were guessed and read as text; the characters that
-stand in neither kind of other piece; and how many characters cannot be read."""
+"""The outcome for pieces in fonts without a Unicode map: all other pieces; guessed pieces that read as text; the
+characters that are in no such piece; and how many characters cannot be read."""
 
 
 def _sorted_out(items: Sequence[PdfItem], buggy: Sequence[PdfItem], every: Sequence[Character]) -> _SortedOut:
@@ -413,11 +409,11 @@ def _sorted_out(items: Sequence[PdfItem], buggy: Sequence[PdfItem], every: Seque
 
 
 def _as_symbol(item: PdfItem, unmapped: Sequence[Character]) -> PdfItem:
-    """A lone character without a Unicode map is a sign, whatever letter its code is: a bullet."""
+    """Return a lone character without a Unicode map as a symbol, such as a bullet, whatever letter its code is."""
     alone = len(item.text.strip()) == 1 and any(map(Area([item]).holds, unmapped))
     return replace(item, symbol=True) if alone else item
 
 
 def _covered(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:
-    """Whether raw text stands where a piece does that the raw text does not have as it is."""
+    """Say whether pieces of raw text are in the place of a piece whose own text the raw text does not have."""
     return any(_shared(piece, item) > 0 for piece in pieces)

@@ -1,7 +1,7 @@
-"""A PDF page as PDFium sees it: every character with its box, and where each picture is drawn.
+"""A PDF page as PDFium reads it: every character with its box, and the box and hash of each picture.
 
-A character says whether its font has a Unicode map. Of a picture its bytes are hashed as the file has them; nothing is
-decoded.
+A character says whether its font has a Unicode map. The hash of a picture is taken from its bytes as the file stores
+them; no picture is decoded.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPicture, squeezed
 from pipelines.records import Box
 from resources.hashes import bytes_hash
 
-# ---------------------------------------------------------------- raw
-#
-# The raw text of a page by PDFium: every character with its box and whether its font has a Unicode map.
+# ---------------------------------------------------------------- characters
 
 
 _SCALE = 1000
@@ -29,8 +27,8 @@ _HYPHENS = "\x02\ufffe"
 
 
 class Character(NamedTuple):
-    """One character; the box is in points from the top left. `mapped` is false where PDFium made
-    its text up from the font's code."""
+    """One character. Its box is in points from the top left. `mapped` is false if PDFium made up the text from the
+    font's code."""
 
     text: str
     x0: float
@@ -41,7 +39,7 @@ class Character(NamedTuple):
 
 
 class Area:
-    """The boxes of some pieces, to ask which characters stand in them."""
+    """The boxes of some pieces, to ask which characters lie in them."""
 
     def __init__(self, items: Iterable[PdfItem]) -> None:
         self.bands: dict[int, list[PdfItem]] = defaultdict(list)
@@ -56,8 +54,8 @@ class Area:
 
 
 def page_text(textpage: Any) -> str:
-    """The text of a page from the first character that has any to the last: pypdfium2 looks for them by recursion,
-    and fails where a thousand have none."""
+    """Return a page's text from its first character that has text to its last. pypdfium2 searches for them by
+    recursion, and fails if a thousand characters in a row have none."""
     from pypdfium2 import raw
 
     first, last = 0, textpage.count_chars() - 1
@@ -70,12 +68,12 @@ def page_text(textpage: Any) -> str:
 
 
 def characters(page: Any, textpage: Any) -> list[Character]:
-    """Every character of a page in PDFium's order."""
+    """Return every character of a page in PDFium's order."""
     return list(map(_reader(page, textpage), range(textpage.count_chars())))
 
 
 def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
-    """Gives the character at an index of PDFium's list."""
+    """Return a function that reads the character at an index of PDFium's list."""
     import pypdfium2.raw as pdfium
 
     ax, bx, cx, ay, by, cy = placing(page)
@@ -97,8 +95,8 @@ def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
 
 
 def gaps_of(page: Any, textpage: Any, raw: str) -> tuple[PdfGap, ...]:
-    """Where sentences may end in the lines of a page's raw text. Only the characters around are read: to
-    read all would nearly halve the speed of parsing."""
+    """Return the gaps at which sentences may end within the lines of a page's raw text. Only the characters around
+    each gap are read: to read all would nearly halve the speed of parsing."""
     from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
 
     read = _reader(page, textpage)
@@ -107,7 +105,7 @@ def gaps_of(page: Any, textpage: Any, raw: str) -> tuple[PdfGap, ...]:
 
 
 def gaps_among(found: Sequence[Character]) -> tuple[PdfGap, ...]:
-    """The same where all characters are at hand."""
+    """Return the same as `gaps_of` if all characters are already read."""
     return tuple(_gap(found[end], found[start]) for end, start in ends_in("".join(c.text for c in found)))
 
 
@@ -117,7 +115,8 @@ def _gap(before: Character, after: Character) -> PdfGap:
 
 
 class Placing(NamedTuple):
-    """Page space to points from the top left as shown, rotated and cropped: x = ax*x + bx*y + cx."""
+    """The transformation of page space to points from the top left of the page as shown, rotated and cropped:
+    x = ax*x + bx*y + cx."""
 
     ax: float
     bx: float
@@ -146,7 +145,7 @@ def placing(page: Any) -> Placing:
 
 
 def has_unmapped(textpage: Any) -> bool:
-    """Whether a character of the page is in a font without a Unicode map."""
+    """Say whether any character of the page is in a font without a Unicode map."""
     from pypdfium2.raw import FPDFText_HasUnicodeMapError as unmapped
 
     return any(unmapped(textpage.raw, index) == 1 for index in range(textpage.count_chars()))
@@ -165,12 +164,13 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 
 
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
-    """The characters as pieces, one a line as PDFium has them."""
+    """Return the characters as pieces, one per line of PDFium's text."""
     return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
 
 
 def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
-    """The same, parted where characters stand as far apart as their line is high, in whichever direction it runs."""
+    """Return pieces as `plain_lines` does, but split a line at gaps wider than the line is high, in whichever
+    direction it runs."""
     pieces: list[PdfItem | None] = []
     for line in _lines(found):
         high = max((c.y1 - c.y0 for c in line), default=0.0)
@@ -199,7 +199,7 @@ def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
 
 
 def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> tuple[PdfItem, ...]:
-    """Stretches of the squeezed raw text, given by offset and text, as pieces, one a line."""
+    """Return stretches of the squeezed raw text, given by offset and text, as pieces, one per line."""
     solid = [index for index, c in enumerate(found) if c.text.strip()]
     solid = [index for index in solid for _ in expand_ligatures(found[index].text)]
     whole = expand_ligatures("".join(c.text for c in found if c.text.strip()))
@@ -215,23 +215,20 @@ def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> t
 
 
 # ---------------------------------------------------------------- pictures
-#
-# The pictures of a page by PDFium: where each is drawn, and the hash of its bytes as the file has them.
-#
-# Nothing is decoded.
 
 
 DEEPEST = 8
-"""Forms within forms."""
+"""Most levels of forms within forms that are searched for pictures. It bounds the recursion."""
 LEAST_DRAWN = 2.0
-"""Points; what is drawn thinner is a rule, and shows nothing even as a strip of a picture."""
+"""Least width and height of a picture, in points. Anything thinner is a rule, and shows nothing even as a strip of a
+picture."""
 
 _Matrix = tuple[float, float, float, float, float, float]
 _PLAIN: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 
 def pictures_of(page: Any, number: int) -> tuple[PdfPicture, ...]:
-    """In the order they are drawn in."""
+    """Return the pictures of a page in the order in which they are drawn."""
     shown: Placing | None = None
     found = []
     for item, matrix in _images(page.raw):
@@ -243,7 +240,7 @@ def pictures_of(page: Any, number: int) -> tuple[PdfPicture, ...]:
 
 
 def _images(page: Any) -> Iterator[tuple[Any, _Matrix]]:
-    """Pictures on a page and in its forms, each with what leads from its space to the page's."""
+    """Return the pictures on a page and in its forms, each with the matrix from its space to the page's."""
     import pypdfium2.raw as pdfium
 
     kind_of, image, form = pdfium.FPDFPageObj_GetType, pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM
@@ -275,7 +272,7 @@ def _matrix(item: Any) -> _Matrix:
 
 
 def _after(inner: _Matrix, outer: _Matrix) -> _Matrix:
-    """First the inner one, then the outer one."""
+    """Return the matrix that applies `inner` first and `outer` second."""
     a, b, c, d, e, f = inner
     oa, ob, oc, od, oe, of = outer
     return (
@@ -284,7 +281,7 @@ def _after(inner: _Matrix, outer: _Matrix) -> _Matrix:
 
 
 def _box(item: Any, matrix: _Matrix, shown: Placing, number: int, size: tuple[float, float]) -> Box | None:
-    """What of a picture is on its page; None where that is next to nothing."""
+    """Return the part of a picture's box that lies on its page, or None if it is thinner than LEAST_DRAWN."""
     import pypdfium2.raw as pdfium
 
     left, bottom, right, top = (ctypes.c_float() for _ in range(4))

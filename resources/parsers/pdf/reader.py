@@ -30,18 +30,13 @@ from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
 from resources.parsers.registry import Care
 from resources.parsers.untrusted import listed
 
-# ---------------------------------------------------------------- xfa
-#
-# XFA forms in PDF files: the text of their template, and the values that were filled in.
-#
-# A template is a tree of subforms with drawn text and fields; its data are a tree of the same names. Values that no
-# field takes are kept under their own names. Nothing is run or fetched: scripts, which may hide and show parts, say
-# nothing.
+# ---------------------------------------------------------------- XFA forms
 
 
 MOST_BYTES = 16 << 20
 MOST_STEPS, CHARACTERS_A_STEP = 200_000, 100
-"""Of all elements of the template that are gone through, those of a part as often as it is repeated."""
+"""Most parts of a template that are read, and the characters of text that count as one more part. A repeated part
+counts each time, so a small file cannot expand into a huge document."""
 _HIDDEN = ("hidden", "invisible", "inactive")
 _GROUPS = frozenset(("subform", "subformSet", "area", "pageSet", "pageArea"))
 _UNFILLED = frozenset(("button", "passwordEdit", "imageEdit", "signature", "barcode"))
@@ -49,11 +44,11 @@ _REFERENCE = re.compile(r"(?:\$record|\$data|\$)?\.?((?:[\w-]+(?:\[[*\d]+\])?\.?
 _MEASURE = re.compile(r"(-?[\d.]{1,12})(in|mm|cm|pt)?")
 _POINTS = {"in": 72.0, "mm": 72 / 25.4, "cm": 72 / 2.54, "pt": 1.0, "": 72.0}
 _SAME_ROW = 4.0
-"""Points; parts whose tops are this close are read from left to right."""
+"""Largest distance, in points, between the tops of parts that are read as one row, from left to right."""
 
 
 def xfa_source(document: Any, name: str) -> bytes:
-    """The whole XFA of a document (of pypdfium2), its packets one after the other; empty where it has none.
+    """Return the whole XFA of a pypdfium2 document, its packets one after the other; empty if it has no XFA.
 
     Raises DocumentError `limit_exceeded`."""
     import pypdfium2.raw as pdfium
@@ -73,8 +68,8 @@ def xfa_source(document: Any, name: str) -> bytes:
 
 
 def form_blocks(source: bytes, name: str) -> tuple[list[Block], tuple[str, ...]]:
-    """The form's text and values in the order of its template, each at its path in it (`form1.Address.City`), and
-    warnings.
+    """Return the form's text and values in the order of its template, each with its path in it (`form1.Address.City`),
+    and warnings.
 
     Raises DocumentError: `corrupt`, `limit_exceeded` (entities)."""
     from lxml import etree
@@ -101,7 +96,8 @@ def _local(element: Any) -> str:
 
 @dataclass(slots=True)
 class _Data:
-    """The data of a form: values are taken once, in the order of their name. `taken` are the nodes of those."""
+    """The data of a form. Values of one name are taken once each, in their order; `taken` holds the nodes of taken
+    values."""
 
     children: dict[Any, dict[str, deque[Any]]] = field(default_factory=dict)
     taken: set[Any] = field(default_factory=set)
@@ -114,20 +110,20 @@ class _Data:
         return self.children[node].get(name) or deque()
 
     def groups(self, node: Any, name: str) -> list[Any]:
-        """All nodes of a name, for the parts of the template that are repeated for each."""
+        """Return all nodes of a name, for a part of the template that is repeated for each."""
         named = self._named(node, name)
         found = list(named)
         named.clear()
         return found
 
     def group(self, node: Any, names: Sequence[str]) -> Any:
-        """The node at a path; None where there is none."""
+        """Return the node at a path, or None if it is missing."""
         for name in names:
             node = next(iter(self._named(node, name)), None) if node is not None else None
         return node
 
     def value(self, node: Any, name: str) -> str | None:
-        """The next value of a name; where the node has none, of those that it stands in."""
+        """Return the next value of a name in the node, or else in the nearest node around it."""
         while node is not None:
             if waiting := self._named(node, name):
                 found = waiting.popleft()
@@ -137,7 +133,7 @@ class _Data:
         return None
 
     def unused(self, root: Any) -> Iterator[Block]:
-        """Values that no field took."""
+        """Yield the values that no field took."""
         stack = [root]
         while stack:
             node = stack.pop()
@@ -155,7 +151,7 @@ class _XfaForm:
         self.choices: dict[Any, dict[str, str]] = {}
 
     def read(self, part: Any, data: Any, path: str) -> None:
-        """A part of the template with the node of the data that it stands for."""
+        """Read a part of the template with the node of the data that it is bound to."""
         self.steps += 1
         kind = _local(part)
         if self.steps > MOST_STEPS or part.get("presence") in _HIDDEN:
@@ -176,7 +172,7 @@ class _XfaForm:
             self._field(part, data, name, path)
 
     def _nodes(self, part: Any, data: Any, name: str) -> list[Any]:
-        """The nodes of the data that a group stands for: it is repeated for each; without one it stands where it is."""
+        """Return the nodes of the data for which a group is repeated; only the current one if it is bound to none."""
         bound = part.find("{*}bind")
         reference = _reference(bound)
         if data is None or (bound is not None and bound.get("match") == "none") or not (reference or name):
@@ -186,7 +182,7 @@ class _XfaForm:
         return found or [data]
 
     def _bound(self, part: Any, data: Any, name: str) -> str | None:
-        """The value of a field in the data; None where it has none."""
+        """Return the value of a field in the data, or None if it has no value."""
         bound = part.find("{*}bind")
         reference = _reference(bound) or [name]
         if data is None or not reference[-1] or (bound is not None and bound.get("match") == "none"):
@@ -213,7 +209,8 @@ class _XfaForm:
             self._add(Block("paragraph", (Run(caption, locator=path),)))
 
     def _choice(self, part: Any, data: Any, name: str, path: str) -> None:
-        """A group of buttons of which one is chosen: the others say nothing but what could be chosen."""
+        """Read a group of buttons of which one is chosen, as one block that shows every option and marks the chosen
+        one."""
         chosen = self._bound(part, data, name)
         label = " ".join(_lines(part.find("{*}caption/{*}value"))) or name
         options = []
@@ -233,7 +230,7 @@ class _XfaForm:
                 self.read(child, data, path)
 
     def _choices(self, part: Any) -> dict[str, str]:
-        """What a field saves for each of its choices -> what it shows for it."""
+        """Return, for each choice of a field, the value that it saves -> the text that it shows."""
         if part not in self.choices:
             lists = part.findall("{*}items")
             saved = next((each for each in lists if each.get("save") == "1"), lists[0] if lists else ())
@@ -242,7 +239,7 @@ class _XfaForm:
         return self.choices[part]
 
     def _add(self, block: Block) -> None:
-        """Long text that is repeated counts as many parts."""
+        """Add a block, and count long text as further steps, since it may be repeated."""
         self.blocks.append(block)
         self.steps += len(block.runs[0].text) // CHARACTERS_A_STEP
 
@@ -253,13 +250,13 @@ def _pair(label: str, value: str, path: str) -> Block:
 
 
 def _reference(bound: Any) -> list[str]:
-    """The names of a binding such as `$.Address.City[*]`; none where it is no plain path."""
+    """Return the names in a binding such as `$.Address.City[*]`; empty if it is not a plain path."""
     found = _REFERENCE.fullmatch(bound.get("ref") or "") if bound is not None else None
     return [step.partition("[")[0] for step in found[1].split(".") if step] if found else []
 
 
 def _in_order(part: Any) -> list[Any]:
-    """The parts within one: those set by their places from the top down, all others as they are written."""
+    """Return the parts within one: positioned parts from the top down, all others in the order of the file."""
     parts = [child for child in part if _local(child) in (*_GROUPS, "draw", "field", "exclGroup")]
     if (part.get("layout") or "position") != "position":
         return parts
@@ -275,7 +272,7 @@ def _points(measure: str | None) -> float:
 
 
 def _lines(value: Any) -> list[str]:
-    """The text of a `value`, a paragraph of formatted text a line; none of a picture."""
+    """Return the text of a `value`, one line per paragraph of formatted text; pictures have no text."""
     if value is None:
         return []
     pieces = list(value.iter("{http://www.w3.org/1999/xhtml}p"))
@@ -294,10 +291,8 @@ def _value(node: Any) -> str:
 
 # ---------------------------------------------------------------- reader
 #
-# PDF files: lines with boxes and fonts from liteparse, the complete raw text from PDFium.
-#
-# Both libraries bring a PDFium of their own; they are used one after the other. A page that cannot be
-# read is lost by name, not the document; nothing is fetched.
+# liteparse and PDFium are used one after the other, since each brings its own PDFium. A page that cannot be read is
+# lost with a warning that names it; the document is kept.
 
 
 ORIGIN = "liteparse"
@@ -305,7 +300,7 @@ LEAST_UNREADABLE = 3
 MOST_NAMED = 6
 MOST_BOOKMARKS = 10_000
 SHOWN = 0.5
-"""Of the words of an XFA form, how many stand on the pages of one that shows all of itself on them."""
+"""Smallest share of an XFA form's words that must be on its pages for the pages to count as the whole form."""
 LONGEST_WAIT = 400
 _PLEASE_WAIT = "please wait"
 _WORD = re.compile(r"\w+")
@@ -316,10 +311,10 @@ _PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
 
 def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> ParsedFile:
-    """Blocks of every page, with the document's information entries.
+    """Return the blocks of every page, with the document's information entries.
 
-    Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts`
-    (most of the text is in fonts that do not say which letters they draw)."""
+    Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
+    text is in fonts that do not say which letters they draw)."""
     document = _opened(path)
     try:
         found = list(pages_of(document, path, care, ocr))
@@ -361,7 +356,8 @@ def _properties(information: dict[str, str]) -> dict[str, str]:
 
 
 class _Form(NamedTuple):
-    """What an XFA form adds to the text of its pages; `instead` says that its pages are not its text."""
+    """The blocks and warnings that an XFA form adds to its pages; `instead` says that they replace the text of the
+    pages."""
 
     blocks: tuple[Block, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -369,10 +365,10 @@ class _Form(NamedTuple):
 
 
 def _form(document: Any, path: Path, pages: Sequence[Read]) -> _Form:
-    """A form whose pages are all that it shows has its text on them; one that is laid out by Adobe's programs has
-    pages that only say so.
+    """Return the text that an XFA form adds to its pages. If the pages show the whole form, it adds nothing. If Adobe's
+    programs lay out the form, its pages only say so, and the form's text replaces theirs.
 
-    Raises DocumentError of a form of the second kind that has no text, or none that can be read."""
+    Raises DocumentError if a form of the second kind has no text or cannot be read."""
     import pypdfium2.raw as pdfium
 
     kind = document.get_formtype()
@@ -405,7 +401,8 @@ def _texts(read: Read) -> Iterator[str]:
 
 
 def _bookmarks(document: Any) -> list[Bookmark]:
-    """The outline, as far as its entries lead to pages; a broken one is none."""
+    """Return the entries of the outline that lead to pages; a broken outline gives the entries read before the
+    fault."""
     import pypdfium2
 
     found: list[Bookmark] = []
@@ -446,7 +443,7 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
 
 
 def _warnings(pages: Sequence[Read]) -> list[str]:
-    """What was not as it should be: page by page, and what is common in one line."""
+    """Return the warnings: those of single pages, and one line for each fault that several pages share."""
     warnings = [warning for read in pages for warning in read.warnings]
     unreadable = [read for read in pages if read.unreadable >= LEAST_UNREADABLE]
     if unreadable:

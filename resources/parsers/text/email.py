@@ -1,7 +1,7 @@
-"""Messages (EML): subject, sender, date, and the text the sender wrote, plain or HTML.
+"""E-mail messages (EML) as blocks: subject, sender, date, and the text that the sender wrote, plain or HTML.
 
-The standard library reads them without a network or a model. Attachments are named, not opened;
-they are indexed when they are files of the source themselves, as those of a mail server are.
+The standard library reads them without a network or a model. Attachments are named, not opened. They are indexed if
+they are files of the source themselves, as in a mail server's source.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from resources.parsers.text.source_text import without_offsets
 ORIGIN = "email"
 _HEADERS = ("From", "To", "Cc", "Date")
 _NAMED, _LONGEST_NAME = 20, 200
-"""Attachments that are named, and characters of a name."""
+"""Most attachments that a warning names, and most characters of each name, so that a message cannot flood the
+report."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError `corrupt` for what has no headers of a message."""
+    """Read a message. Raise DocumentError `corrupt` if the file has no headers of a message."""
     message = _message(path)
     if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
         raise DocumentError(f"{path.name}: not an e-mail message: it has no headers of one", "corrupt")
@@ -47,7 +48,7 @@ def parse(path: Path) -> ParsedFile:
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:
-    """The warning of attachments, however many and however long their names."""
+    """Return the warning about unread attachments, bounded however many there are and however long their names."""
     if not names:
         return ()
     said = ", ".join(name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..." for name in names[:_NAMED])
@@ -78,7 +79,7 @@ def _body(message: EmailMessage, name: str) -> list[Block]:
 
 
 def said_of(path: Path) -> dict[str, str]:
-    """What a message says of itself, by the keys of ParsedFile.properties."""
+    """Return the properties that a message's headers give, by the keys of ParsedFile.properties."""
     return _properties(_message(path))
 
 
@@ -90,14 +91,14 @@ def _message(path: Path) -> EmailMessage:
 
 
 def html_of(path: Path) -> str:
-    """The text of a message that is written in HTML; else nothing."""
+    """Return the body of a message if it is written in HTML, else ""."""
     message = _message(path)
     is_html, content = written(message)
     return content if is_html else ""
 
 
 def written(message: EmailMessage) -> tuple[bool, str]:
-    """What the sender wrote, and whether it is HTML."""
+    """Return whether the body that the sender wrote is HTML, and the body."""
     part = message.get_body(preferencelist=("html", "plain"))
     if part is None:
         return False, ""

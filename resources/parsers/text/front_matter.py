@@ -1,9 +1,9 @@
-"""The head of a text: the YAML front matter of Markdown, and every other form in which a head may name groups.
+"""The reading of a text's head: the YAML front matter of Markdown, and any other form in which it may name groups.
 
 Only front matter is obeyed. A line `groups: [hr]` at the head of a file is meant to restrict it in any form: under
-another rule, in a fenced block or a comment, as a field list, as a bare first line. Such a file is withheld until its
-groups are written in front matter, and unreadable front matter that may restrict its document is an error: a restricted
-document must not become public by a slip. Running text that speaks of groups names none.
+another rule, in a fenced block or a comment, as a field list, as a bare first line. Such a file is withheld until
+its groups are written in front matter. Unreadable front matter that may restrict its document is an error, since a
+restricted document must not become public by a slip. Running text that speaks of groups names none.
 """
 
 from __future__ import annotations
@@ -20,26 +20,21 @@ from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 from resources import yaml_text
 from resources.parsers.text.source_text import BINARY_SHARE, decode, decode_plainly
 
-# ---------------------------------------------------------------- heads
-#
-# Groups that the head of a text names in another form than front matter that is obeyed.
-#
-# A line `groups: [hr]` at the head of a file is meant to restrict it, in whatever form: under another rule, in a fenced
-# block or a comment, as a field list, as a bare first line. These forms are not obeyed, so the file is withheld until
-# its groups are written where they are read. Running text that speaks of groups names none.
+# ---------------------------------------------------------------- groups in other forms than front matter
 
 
 XML = "application/xml"
 WITH_HEADS = frozenset(
     {MARKDOWN, PLAIN, HTML, XML, "text/csv", "text/tab-separated-values", "text/x-rst", "text/x-org"}
 )
-"""Media types whose heads are asked: text that people edit. A message has headers of its own, RTF is not edited."""
+"""Media types whose heads are searched: text that people edit. A message has headers of its own, and RTF is not
+edited by hand."""
 FIRST_LINES = 40
-"""Lines in which a rule may stand that begins what was meant as front matter, and a bare key."""
+"""Lines from the top in which a bare key, or a rule that begins intended front matter, is looked for."""
 MOST_LINES, LONGEST_LINE = 400, 4000
 _MOST_CHARACTERS = 1 << 18
 _MOST_TEXTS = 20
-"""Texts of a page of HTML that are its head where it has them before anything else."""
+"""Number of an HTML page's first texts that count as its head."""
 _RULES, _EM = ("---", "+++", ";;;"), "—―–"
 _DASHES = re.compile(r"[-‐-―−]+")
 _FENCE = re.compile(r"(`{3,}|~{3,})")
@@ -49,7 +44,7 @@ _CONTROLS = [chr(code) for code in range(32) if code not in (9, 10, 12, 13)]
 _SETS = re.compile("[:=\\[：＝﹕︓﹦]")
 _SECTION = re.compile(r"\[{1,2}\s*+[\"']?([\w.\- ]{1,60})[\"']?\s*+\]")
 _BRACE = re.compile(r"\s*+[\[{]\s*+[\"'\w{]")
-"""What begins JSON, whose keys are on no lines of their own."""
+"""The beginning of JSON, whose keys need not be on lines of their own."""
 _CONTINUED = re.compile(r"\s+\S|[-\[\]{}\"',#]|\.\.\.")
 _SENTENCE = re.compile(r"\s*(?:\S+\s+){3,}\S*[.!?;:…](?:\s|$)")
 _JSON_KEY = re.compile(r"[\"']([^\"']{1,60})[\"']\s*:")
@@ -57,7 +52,7 @@ _LEAD = re.compile(
     r"\s*(?:<!--|/\*+|\*/|//+|#\+|#(?!\s*[A-ZА-ЯІЇЄҐ])|;+|%+|\.\.(?=\s)|--(?=\s)|\*(?=\s)|[>:@|]|\{[{%#]<?"
     r"|\[//\]:\s*#\s*\(?)?\s*"
 )
-"""Signs that begin a comment or a field of some format, but for a heading of Markdown."""
+"""Signs that begin a comment or a field in some format. A Markdown heading is excluded."""
 _SIGNS = " \t-=~+_^;*/>#`\"'|.:<!%{}[]()"
 _LISTED = re.compile(r"\s*[-*•+]\s+\S")
 _MARKUP = re.compile(
@@ -76,10 +71,10 @@ def groups_at_top(text: str, media_type: str) -> str:
 
 
 def groups_in_lines(text: str, anywhere: bool = True) -> str:
-    """Return the first line that names groups as settings do, in a file that was not understood; "" if there is none.
+    """Return the first line that names groups as settings do, in a file that was not understood; "" if no line does.
 
-    Lines that are indented belong to something else. A file that may be a document, with text that speaks of groups, is
-    asked for its head only: it is not read `anywhere`."""
+    Indented lines are skipped, since they belong to another key. If `anywhere` is false, only the head is searched:
+    the file may be a document whose text speaks of groups."""
     if _looks_binary(text):
         named = (match[1] for match in _IN_BYTES.finditer(text) if _is_field(match[1]))
         return next(named, "")
@@ -105,7 +100,7 @@ def _sets_groups(line: str) -> bool:
 
 
 def _is_field(key: str) -> bool:
-    """Return whether a key is written as fields are: a name in code such as `DEFAULT_GROUP` is none."""
+    """Return whether a key is written as fields are: a name in code such as `DEFAULT_GROUP` is not one."""
     words = key.split()
     as_field = (len(words) == 1 and key[:1].islower()) or words[-1:] in ([GROUPS], [PRINCIPALS])
     return means_groups(key) and len(words) <= 3 and (as_field or _is_own_word(key))
@@ -121,14 +116,15 @@ def _in_lines(text: str, markdown: bool) -> str:
 
 
 def _under_rule(lines: Sequence[str], anywhere: bool) -> str:
-    """Look under what seems to be a rule, up to the first line of prose: a thematic break is followed by that.
+    """Return the first line naming groups between a rule and the first line of prose, which would follow a thematic
+    break.
 
-    A rule that is not at the very head may be that of a heading or table, so only Markdown is asked `anywhere`."""
+    A rule that is not at the very head may belong to a heading or table, so only Markdown is searched `anywhere`."""
     fenced, begun = "", False
     for at, line in enumerate(lines[:FIRST_LINES]):
         bare = line.strip()
         if fence := _FENCE.match(bare):
-            # What is at the very head is no example of something, but the head itself.
+            # A block at the very head is no example of something, but the head itself.
             fenced = "" if fenced == fence[1] else fenced or (fence[1] if begun else "")
         if not fenced and _is_rule(bare, begun):
             found = next(_named(lines[at + 1 : at + MOST_LINES], bare.lstrip("-+;")), "")
@@ -145,13 +141,14 @@ def _is_remark(line: str) -> bool:
 
 
 def _is_rule(line: str, begun: bool) -> bool:
-    """Also with something beside it, as dashes of another length, and as the brace that begins JSON at the head."""
+    """Say whether a line is a rule. Text beside it, dashes of other lengths, and JSON's opening brace at the head
+    count too."""
     dashes = any(char in line for char in _EM) and _DASHES.fullmatch(line)
     return "|" not in line and bool(dashes or line.startswith(_RULES) or (not begun and line.startswith("{")))
 
 
 def _plain(line: str) -> str:
-    """A line as it is seen: full-width and no-break characters as the plain ones, what cannot be seen left out."""
+    """Return a line as a reader sees it: full-width and no-break characters made plain, invisible ones left out."""
     if line.isascii():
         return line
     plain = unicodedata.normalize("NFKC", line)
@@ -171,7 +168,7 @@ def _named(lines: Sequence[str], beside: str) -> Iterator[str]:
 
 
 def _fenced(lines: Sequence[str]) -> str:
-    """Look into a fenced block that is the first thing in a text."""
+    """Return the line that names groups in a fenced block that is the first thing in a text."""
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     fence = _FENCE.match(lines[first].strip()) if first is not None else None
     if first is None or fence is None:
@@ -188,7 +185,8 @@ def _fenced(lines: Sequence[str]) -> str:
 
 
 def _bare(lines: Sequence[str]) -> str:
-    """Look at the keys that a text begins with, also commented, and below one line that may be a title."""
+    """Return the line that names groups among the keys that begin a text, also commented, or below one line that may
+    be a title."""
     titled, begun, first = False, False, 0
     for at, line in enumerate(lines[:FIRST_LINES]):
         own = line.replace("*", "").replace("`", "") if line.lstrip().startswith(("**", "`")) else line
@@ -238,7 +236,7 @@ def _restricts(key: str, value: str, following: Sequence[str]) -> bool:
 
 
 def _are_names(value: str) -> bool:
-    """Return whether a value may be a list of names, and is no sentence and no number."""
+    """Return whether a value may be a list of names, and is neither a sentence nor a number."""
     names = [name.strip(" \t\"'[]{}()") for name in re.split("[,;]", value)]
     names = [name for name in names if name]
     short = all(len(name.split()) <= 3 and len(name) <= 60 for name in names)
@@ -250,7 +248,8 @@ def _are_names(value: str) -> bool:
 
 
 def _in_markup(text: str) -> str:
-    """Look at what stands before the text of a page, at its first texts, and at the names of its properties."""
+    """Return the line or tag that names groups in comments, among the first texts, or in the property names of a
+    page."""
     texts, inside = list[str](), ""
     for match in _MARKUP.finditer(text):
         if match["comment"] is not None:
@@ -272,7 +271,8 @@ def _in_markup(text: str) -> str:
 
 
 def _in_tags(text: str) -> str:
-    """Look at the outermost element of XML, its attributes, and the elements in it."""
+    """Return the tag that names groups: the outermost element of XML, its attributes, or the elements directly in
+    it."""
     depth = 0
     for match in _MARKUP.finditer(text):
         tag = match["tag"] or ""
@@ -291,15 +291,12 @@ def _in_tags(text: str) -> str:
 
 
 def _is_own_word(name: str) -> bool:
-    """Return whether a property is `groups` or `principals`, perhaps misspelt, and not one of somebody else's, such as
+    """Return whether a property is `groups` or `principals`, perhaps misspelt, and not another program's, such as
     `content_group`."""
     return name.isalpha() and means_groups(name) and abs(len(name) - len(meant(name))) <= 1
 
 
 # ---------------------------------------------------------------- front matter
-#
-# The YAML block at the head of a Markdown file, and what the heads of other texts say in its place. One that may
-# restrict its document and cannot be read is an error: a restricted document must not become public by a slip.
 
 
 _RULE = re.compile(r" {0,3}---[ \t]*\r?\n")
@@ -314,7 +311,7 @@ HEAD_BYTES = 4 * LONGEST + 4
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What stands between the rules, and where the text after it begins; `end` is None where no rule ends it."""
+    """The text between the rules, and where the text after it begins; no rule ends the block if `end` is `None`."""
 
     yaml: str
     end: int | None
@@ -322,7 +319,7 @@ class _Block:
 
     @property
     def names_groups(self) -> bool:
-        """Whether a key of it seems to be `groups`, or `principals`."""
+        """Say whether a key of the block seems to be `groups` or `principals`."""
         keys = list(_keys(self.yaml))
         return any(means_groups(key) for key in (keys if self.end or keys[:1] != [""] else ()))
 
@@ -330,9 +327,9 @@ class _Block:
 def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], int, tuple[str, ...]]:
     """Return properties, the offset where the text begins, and warnings. `metadata` is a mapping of its own.
 
-    Raises DocumentError (`front_matter`) for a block that is not valid YAML, and for one whose groups cannot be
-    understood, or that may name some and cannot be read: a list, one that does not end. A text that has no say in who
-    finds it (`restricts` is false) is given the properties that can be read, without groups."""
+    Raises DocumentError (`front_matter`) if the block is not valid YAML, if its groups cannot be understood, or if
+    it may name groups and cannot be read: a list, a block that does not end. A text that may not restrict who finds
+    it (`restricts` is false) keeps the properties that can be read, without groups."""
     if not restricts:
         return _without_say(source)
     block = _block(source)
@@ -380,7 +377,7 @@ def _without_say(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
 def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tuple[str, ...] | None:
     """Return the groups that the first HEAD_BYTES of a text name; only front matter of Markdown can.
 
-    Raises DocumentError (`front_matter`) where they are named in another form, or cannot be understood."""
+    Raises DocumentError (`front_matter`) if they are named in another form, or cannot be understood."""
     head = content[:HEAD_BYTES]
     if media_type != MARKDOWN:
         require_recognised(decode_plainly(head), media_type)
@@ -390,7 +387,7 @@ def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tup
     try:
         text, _ = decode(head, name)
     except DocumentError:
-        return None  # no text, as its parser will say
+        return None  # it is not text, which its parser reports
     block = _block(text)
     require_recognised(text[block.end :] if block and block.end else text)
     if block is None or not block.names_groups:
@@ -400,7 +397,8 @@ def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tup
 
 
 def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
-    """Raises DocumentError (`front_matter`) where a text begins with what was meant as front matter and is not."""
+    """Raise DocumentError (`front_matter`) if a text begins with intended front matter that is not valid front
+    matter."""
     found = groups_at_top(text, media_type)
     if found and media_type == MARKDOWN:
         raise _refused(
@@ -412,7 +410,7 @@ def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
 
 
 def _refused(reason: str) -> DocumentError:
-    """For a reason that ends by saying what to write."""
+    """Return the error for a reason that ends by saying what to write."""
     return DocumentError(f"the front matter may restrict the document, but {reason}", "front_matter")
 
 
@@ -437,7 +435,7 @@ def _block(source: str) -> _Block | None:
 
 
 def _keys(block: str) -> Iterator[str]:
-    """What stands before colons; first "" where the block does not begin with a key, as a text after a rule would."""
+    """Yield the keys before colons; first "" if the block does not begin with a key, as a text after a rule would."""
     first = True
     for line in block.splitlines():
         if not line.strip() or line.lstrip().startswith("#"):

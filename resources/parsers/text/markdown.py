@@ -1,7 +1,7 @@
-"""Markdown by markdown-it: blocks in order, each piece of text with its offsets in the source.
+"""Markdown by markdown-it as blocks in order, each piece of text with its offsets in the source.
 
-CommonMark knows no paragraph without a blank line; a file that has none is one paragraph of the
-whole text. A paragraph that long is taken line by line.
+CommonMark knows no paragraph without a blank line: a file that has none is one paragraph of the whole text. A
+paragraph that long is taken line by line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.D
 
 
 def parse(path: Path, restricts: bool = True) -> ParsedFile:
-    """Read a file, which has no say in who finds it where `restricts` is false."""
+    """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
     return ParsedFile(tuple(_Reader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
@@ -39,7 +39,7 @@ def _tokens(text: str) -> list[Any]:
 
 
 class _Reader:
-    """Walks the flat token list, with stacks for lists and quotes."""
+    """A walk through the flat token list, with stacks for lists and quotes."""
 
     def __init__(self, source: str, begin: int) -> None:
         self.finder = Finder(source)
@@ -62,7 +62,7 @@ class _Reader:
         return start, end
 
     def _runs(self, inline: Any) -> list[Run]:
-        """Pieces of text of an inline token; they stand together as in the source."""
+        """Return the pieces of text of an inline token, joined as in the source."""
         start, end = self._bounds(inline)
         self.finder.at = max(self.finder.at, start)
         runs: list[Run] = []
@@ -73,7 +73,7 @@ class _Reader:
         return runs
 
     def _figures(self, holder: Any) -> Iterator[Block]:
-        """The pictures that are written into a token."""
+        """Yield the pictures that are embedded in a token as data URLs."""
         for token in (holder, *(holder.children or [])):
             tags = _IMAGE.findall(token.content) if token.type.startswith("html") else []
             urls = [written[1] for tag in tags if (written := _DATA.search(tag))]
@@ -159,7 +159,7 @@ class _Reader:
         yield from self._figures(token)
 
     def _in_list(self, runs: list[Run]) -> Iterator[Block]:
-        """The first paragraph of an item is the item; later ones are items without a marker."""
+        """Yield an item's first paragraph as the item, and later ones as items without a marker."""
         current = self.lists[-1]
         marker = current.get("marker") if current.get("fresh") else None
         if self.pending is not None:
@@ -188,7 +188,7 @@ class _Reader:
         start, end = self._bounds(token)
         self.finder.at = max(self.finder.at, start)
         content = _COMMENT.sub(" ", token.content)
-        tagged = content.rfind(">") + 1  # what comes after it opens a tag that nothing closes
+        tagged = content.rfind(">") + 1  # the rest may open a tag that nothing closes
         pieces = [*_TAG.split(content[:tagged]), content[tagged:]]
         runs = [self.finder.run(piece, end) for piece in pieces if piece.strip()]
         if runs:
@@ -212,7 +212,7 @@ class _Reader:
 
 
 def _by_line(runs: list[Run]) -> Iterator[list[Run]]:
-    """Runs of a paragraph parted at its line breaks."""
+    """Yield the runs of a paragraph line by line."""
     line: list[Run] = []
     for run in runs:
         if run.text == "\n":

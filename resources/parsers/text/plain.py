@@ -1,4 +1,4 @@
-"""Plain text: paragraphs, headings, lists and aligned tables by how the lines stand.
+"""Plain text as paragraphs, headings, lists and aligned tables, told apart by how the lines are set.
 
 Every run is one line, with its exact offsets. A form feed begins a page.
 """
@@ -58,7 +58,7 @@ def _lines(source: str) -> tuple[list[_Line], int]:
 
 
 def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
-    """Lines between blank lines."""
+    """Return the lines between blank lines, as groups."""
     groups: list[list[_Line]] = [[]]
     for line in lines:
         if line.words:
@@ -125,7 +125,8 @@ class _Reader:
         return blocks
 
     def _table(self, group: list[_Line]) -> Block | None:
-        """Lines of as many cells each, parted by tabs or several spaces."""
+        """Return a group as a table if its lines have equally many cells, separated by tabs or several spaces; else
+        None."""
         rows = [[(m.start(), m.end()) for m in _GAP.finditer(line.text.strip())] for line in group]
         widths = {len(row) for row in rows}
         if len(group) < 3 or len(widths) != 1 or widths == {0}:
@@ -149,7 +150,7 @@ def _may_begin_item(line: _Line, blocks: list[Block]) -> bool:
 
 
 def _is_wrapped(group: list[_Line]) -> bool:
-    """Whether lines were broken at a margin: most of about the same length, in mid-sentence."""
+    """Say whether lines were broken at a margin: most have about the same length and end in mid-sentence."""
     lengths = sorted(len(line.text) for line in group[:-1])
     if len(lengths) < 2 or lengths[-1] > 130:
         return False
@@ -162,7 +163,8 @@ def _is_title(words: str) -> bool:
 
 
 def _heading_level(line: _Line) -> int | None:
-    """Level of a line that stands alone and reads as a heading: capitals, a number, `Article 5`."""
+    """Return the level of a line that stands alone and reads as a heading (capitals, a number, `Article 5`), else
+    None."""
     words = line.words
     if not _is_title(words) or words.endswith((":", "?")):
         return None
@@ -180,7 +182,7 @@ def blocks_of_text(source: str) -> list[Block]:
 
 
 def parse(path: Path) -> ParsedFile:
-    """Raises DocumentError `corrupt` for what is not text."""
+    """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _Reader(source)
     pages = reader.pages if reader.pages > 1 else None

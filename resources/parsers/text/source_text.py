@@ -1,7 +1,7 @@
-"""Decoding text files, and finding a run's words again in the decoded source.
+"""The link from a text to its file: the decoding of the file, and the offsets of a run's words in the decoded source.
 
-Offsets are characters of the decoded source: all of the file's characters but a byte order mark,
-line ends as they are.
+Offsets count characters of the decoded source: all of the file's characters except a byte order mark, with line ends
+unchanged.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ ENOUGH_TO_GUESS = 100
 
 
 def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    """Text of a file and warnings: by its byte order mark, as UTF-8, as UTF-16 without a mark, else
-    by the likeliest older encoding. Invalid bytes become U+FFFD with a warning.
+    """Return the text of a file and warnings. The encoding is given by the byte order mark, or is UTF-8, UTF-16 without
+    a mark, or else the likeliest older encoding. Invalid bytes become U+FFFD with a warning.
 
-    Raises DocumentError `corrupt` for what is not text."""
+    Raises DocumentError `corrupt` if the file is not text."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace"), ()
@@ -50,7 +50,7 @@ def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
 def decode_plainly(data: bytes) -> str:
     """Return the text of a file by its byte order mark, as UTF-16 without a mark, or else as UTF-8.
 
-    Nothing is guessed and nothing refused: names of keys are the same in every older encoding."""
+    No encoding is guessed and no file refused: names of keys are the same in every older encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
@@ -58,7 +58,8 @@ def decode_plainly(data: bytes) -> str:
 
 
 def _unmarked_utf16(sample: bytes) -> str | None:
-    """UTF-16 shows in every other byte being the same small number: 0 for Latin, 4 for Cyrillic."""
+    """Return the UTF-16 encoding in which every other byte is the same small number: 0 for Latin, 3 to 6 for other
+    scripts such as Cyrillic; else None."""
     for encoding, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         if len(high) >= 8 and max(high.count(0) + high.count(block) for block in (3, 4, 5, 6)) > 0.9 * len(high):
             return encoding
@@ -95,7 +96,7 @@ def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> Run:
-    """A run of `source[start:end]`."""
+    """Return a run of `source[start:end]`."""
     return Run(source[start:end], None, start, end, locator, joined)
 
 
@@ -104,7 +105,7 @@ _ENTITY = rf"(?!{_NO_BREAK})&#?\w{{1,31}};"
 
 
 def _as_written(text: str) -> re.Pattern[str]:
-    """Matches a text as markup may have it: characters as entities or escaped, any space for a space."""
+    """Return a pattern of a text as markup may write it: characters as entities or escaped, any space for a space."""
     parts = []
     for piece in re.findall(r"\s+|[A-Za-z0-9]+|.", text, re.DOTALL):
         if piece.isspace():
@@ -119,27 +120,27 @@ def _as_written(text: str) -> re.Pattern[str]:
 _BEFORE = re.compile(r"(?:>|&(?:nbsp|#160|#xA0);)\s*\Z", re.IGNORECASE)
 _BEGINNING, _MOST_BEGINNINGS = 200, 50
 _AROUND = 200
-"""Characters before a text in which the tag is looked for that it follows."""
+"""Characters before a text that are searched for the tag that it follows."""
 _NEAR, _NEAREST = 2_000, 200
-"""Characters in which a text is looked for first, and in which alone once too much has been searched in vain."""
+"""Characters in which a text is looked for first, and the only ones searched once too much was searched in vain."""
 _VAIN = 30
-"""Characters that may be searched in vain for each character of the source, so that its cost is linear."""
+"""Characters that may be searched in vain for each character of the source, so that the cost of finding is linear."""
 _AFTER = re.compile(r"(?<!\s)\s{0,2000}+(?:<|&(?:nbsp|#160|#xA0);|\Z)", re.IGNORECASE)
 
 
 class Finder:
-    """Finds texts in the source one after the other, from where the last was found.
+    """A search for texts in the source, each from where the last was found.
 
-    With `markup`, a text is a whole text node: it stands between tags, and its characters may be
-    written as entities. `limit` keeps what cannot be found from being found far away."""
+    With `markup`, a text is a whole text node: it lies between tags, and its characters may be written as entities.
+    `limit` is the distance, in characters, within which a text must be found, so that no distant match is taken."""
 
     def __init__(self, source: str, limit: int = 2000, markup: bool = False) -> None:
         self.source, self.limit, self.markup, self.at = source, limit, markup, 0
         self.vain = 0
-        """Characters searched in vain so far."""
+        """Characters searched in vain so far, which bound further searches."""
 
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> Run:
-        """A run of `text` with its offsets where it is found before `until`; without, where not."""
+        """Return a run of `text`, with its offsets if it is found before `until`, else without offsets."""
         wanted = text.strip()
         if not wanted:
             return Run(text, joined=joined)
@@ -175,7 +176,8 @@ class Finder:
         return None
 
     def _written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
-        """A long text is looked for by its beginning, of which few places are tried: many may begin alike."""
+        """Find a text in its written form. A long text is looked for by its beginning, at few places only: many may
+        begin alike."""
         end, long = end + 8 * len(wanted), len(wanted) > _BEGINNING
         whole = _as_written(wanted)
         begins = _as_written(wanted[:_BEGINNING].rstrip()) if long else whole
@@ -195,7 +197,8 @@ class Finder:
 
 
 def without_offsets(block: Block, locator: str | None = None) -> Block:
-    """A block of a decoded part, whose offsets are not of the file; at a place of the file where one is known."""
+    """Return a block of a decoded part without offsets, since they are not the file's; at a place of the file if it
+    is known."""
 
     def plain(run: Run) -> Run:
         return replace(run, source_start=None, source_end=None, locator=locator)

@@ -35,22 +35,20 @@ from resources.reports.doctor.finding import Finding, broken, doubtful, failed, 
 from resources.settings_file import Project
 
 # ---------------------------------------------------------------- database
-#
-# What pincite finds of its database: whether it answers, what it is, and what it lets this user do.
 
 
 OLDEST = 140_000
 _APART, _FAR_APART = 5.0, 600.0
-"""Seconds between the clocks of this machine and of the server."""
+"""Seconds between the clocks of this machine and of the server that give a warning, and a failure."""
 
 
 def database_findings(setting: str, state: Path) -> Iterator[Finding]:
-    """Connects; an embedded server is started, for a state without one in a folder that is removed again."""
+    """Connect and yield the findings. An embedded server is started, in a temporary folder if the state has none."""
     from psycopg.rows import namedtuple_row
 
     with _opened(setting, state) as (opened, where), opened.connect("pincite doctor", autocommit=True) as connection:
         (encoding,) = connection.execute(query("session", "encoding")).fetchone() or ("",)
-        if isinstance(encoding, bytes):  # the server knows no characters, and can be asked for no more
+        if isinstance(encoding, bytes):  # the encoding is SQL_ASCII, and the server answers no further questions
             yield from _server(connection.info.server_version, encoding.decode(), where)
             return
         yield from _server(connection.info.server_version, encoding, where)
@@ -142,12 +140,10 @@ def _clocks(theirs: float) -> Iterator[Finding]:
 
 
 # ---------------------------------------------------------------- store
-#
-# What pincite finds of the object store that the settings name: whether it takes, lists, gives and deletes.
 
 
 PATIENCE = 3.0
-"""Seconds of pauses: a person waits."""
+"""Seconds of pauses between tries: few, since a person waits for the report."""
 
 
 def store_findings(settings: Settings) -> Iterator[Finding]:
@@ -171,16 +167,12 @@ def store_findings(settings: Settings) -> Iterator[Finding]:
 
 
 # ---------------------------------------------------------------- endpoints
-#
-# What pincite finds of the endpoints that the settings name: keys, whether they answer, whether they know the model.
-#
-# They are asked for their list of models, which costs nothing. Only where it is asked for, each model is sent one word.
 
 
 SECONDS = 10.0
 WORD = "ready"
 _NO_LIST = frozenset({400, 404, 405, 501})
-"""Statuses of endpoints that serve one model, and no list."""
+"""HTTP statuses of endpoints that serve one model, and no list of models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +239,7 @@ def _answered(name: str, named: Named) -> Finding:
         return _refused(name, where, error.status_code, named.variable)
     except NotRead as error:
         return broken(name, f"{where}: {error}", check)
-    except Exception as error:  # of the client's transport, whose request holds the key
+    except Exception as error:  # the transport's error may show the key
         return broken(name, f"{where} did not answer: {type(error.__cause__ or error).__name__}", check)
     if models and named.model not in models:
         shown = ", ".join(sorted(models)[:5])
@@ -309,9 +301,7 @@ def _completed(settings: Settings, role: str) -> Any:
         endpoint.close()
 
 
-# ---------------------------------------------------------------- project
-#
-# What pincite finds of the settings, their sources, and Dagster's folder of the state.
+# ---------------------------------------------------------------- settings, sources and Dagster
 
 
 def settings_findings(project: Project) -> Iterator[Finding]:
@@ -338,7 +328,8 @@ def _prompts(given: Settings) -> Iterator[Finding]:
 
 
 def source_findings(project: Project) -> Iterator[Finding]:
-    """Those of the settings, as `pincite sources check` reaches them; nothing is fetched but names."""
+    """Yield the findings for the sources of the settings, reached as `pincite sources check` does; only names are
+    fetched."""
     if not project.settings.sources:
         yield ok("sources", "the settings name none; `pincite index --source FOLDER` does")
     for source in project.settings.sources:
@@ -375,20 +366,19 @@ def _instance(home: Path) -> Iterator[Finding]:
     try:
         with DagsterInstance.from_config(str(home)) as instance:
             runs = instance.get_runs_count()
-    except Exception as error:  # whose text may hold an address with its password
+    except Exception as error:  # its text may hold an address with its password
         told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
         yield broken("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
     yield ok("dagster", f"{version('dagster')}, {runs} runs in {home}")
 
 
-# ---------------------------------------------------------------- examine
-#
-# The JSON of `pincite doctor`: what keeps pincite from working here, and what to do. Needs no index and makes none.
+# ---------------------------------------------------------------- report
 
 
 def examine(located: Callable[[], Project], ask_models: bool = False) -> dict[str, Any]:
-    """{"ok": no failure, "checks": [{"name", "severity", "found", "remedy"}]}; `located` may raise SettingsError.
+    """Return {"ok": no failure, "checks": [{"name", "severity", "found", "remedy"}]}; `located` may raise
+    SettingsError.
 
     With `ask_models` each model behind an endpoint is sent one word, which may cost. No text of documents is sent."""
     found = [*_everywhere(), *_here(located, ask_models)]
@@ -396,7 +386,7 @@ def examine(located: Callable[[], Project], ask_models: bool = False) -> dict[st
 
 
 def _everywhere() -> Iterator[Finding]:
-    """What needs no settings."""
+    """Yield the findings that need no settings."""
     yield from looked_at("python", installation.python)
     yield from looked_at("packages", installation.packages)
     yield from looked_at("files", installation.own_files)

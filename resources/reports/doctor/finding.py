@@ -1,4 +1,4 @@
-"""What `pincite doctor` says of one thing."""
+"""The form of one finding of `pincite doctor`, and its making from a check that may fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Severity = Literal["ok", "warning", "failure"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`name` is what was looked at; `remedy` says what to do, and is empty where it is ok."""
+    """A finding. `name` is the thing that was checked; `remedy` says what to do, and is empty if it is ok."""
 
     name: str
     severity: Severity
@@ -34,13 +34,13 @@ def broken(name: str, found: str, remedy: str) -> Finding:
 
 
 def failed(name: str, error: PinciteError) -> Finding:
-    """An error's message has its remedy."""
+    """Return the failure for an error, whose message ends with the remedy."""
     found, _, remedy = str(error).rpartition("; ")
     return broken(name, found or remedy, remedy if found else "see docs/reference/codes.md, code " + error.code)
 
 
 def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
-    """The findings of a check. One that cannot be made is a failure, and keeps no other from being made."""
+    """Yield the findings of a check. A check that cannot be made is a failure, and does not stop the others."""
     try:
         yield from check()
     except PinciteError as error:
@@ -52,5 +52,5 @@ def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Fin
             name, f"could not be looked at: {named}{told}", "see that it is there, and its owner and permissions"
         )
     except Exception as error:
-        # Its text may be of another's library, and hold an address with its password.
+        # The error may come from a foreign library, and its text may hold an address with its password.
         yield broken(name, f"could not be looked at: {type(error).__name__}", "report it, with what is installed")

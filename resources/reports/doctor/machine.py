@@ -30,19 +30,17 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- installation
-#
-# What pincite finds of its installation: Python, packages, its own files, torch, the shipped models.
 
 
 OLDEST, NEWEST = (3, 11), (3, 13)
-"""Versions of Python that it is tried with."""
+"""Oldest and newest version of Python with which pincite is tested."""
 EXTRAS = {
     "formats": "EPUB, ODT, RTF and their kin are not read",
     "mcp": "agents cannot ask by MCP",
 }
 AGAIN = "install pincite again, in an environment of its own"
 _MODULES = ("ssl", "sqlite3", "lzma", "bz2", "ctypes")
-"""Of the standard library, that a Python which was compiled by hand may lack."""
+"""Modules of the standard library that a Python compiled by hand may lack."""
 _CUDA = re.compile(r"^cuda\b[^=\n]*+=[ \t]*+['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 _GPU = Path("/dev/nvidiactl")
 
@@ -62,7 +60,7 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]
 
 
 def packages(distribution: str = "pincite") -> Iterator[Finding]:
-    """Those that it asks for, in the versions that it asks for; extras one by one."""
+    """Yield whether the required packages are installed in the required versions; extras one by one."""
     from packaging.requirements import Requirement
 
     try:
@@ -94,7 +92,8 @@ def _wrong(asked: Requirement) -> str:
 
 
 def own_files(distribution: str = "pincite") -> Iterator[Finding]:
-    """Whether the files of the wheel are as they were installed: another package may have names of ours."""
+    """Yield whether the files of the wheel are unchanged since installation: another package may have files of the
+    same names."""
     try:
         found = importlib.metadata.distribution(distribution).files or ()
     except importlib.metadata.PackageNotFoundError:
@@ -119,7 +118,7 @@ def _digest(file: Path) -> str:
 
 
 def torch(folder: Path | None = None, gpu: Path = _GPU) -> Iterator[Finding]:
-    """Told from its files: an import takes seconds."""
+    """Yield whether torch's build fits the machine. Only its files are read, since an import takes seconds."""
     told = (folder or package_folder("torch")) / "version.py"
     text = told.read_text(encoding="utf-8")
     version = re.search(r"__version__ = ['\"]([^'\"]+)", text)
@@ -136,7 +135,7 @@ def torch(folder: Path | None = None, gpu: Path = _GPU) -> Iterator[Finding]:
 
 
 def models(settings: Settings) -> Iterator[Finding]:
-    """The files of the embedder that the settings mean. None is loaded."""
+    """Yield the weights of the embedder that the settings choose, without loading any."""
     chosen = settings.embedder.chosen_preset
     if chosen is None and not settings.embedder.endpoint:
         yield from _named(settings)
@@ -171,8 +170,6 @@ def _named(settings: Settings) -> Iterator[Finding]:
 
 
 # ---------------------------------------------------------------- machine
-#
-# What pincite finds of the machine: memory, disk, clock, rights of the state, confinement, programs.
 
 
 GB = 1 << 30
@@ -186,7 +183,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def memory_bytes() -> int:
-    """Of the machine, or of the container where that has a limit."""
+    """Return the bytes of memory of the machine, or the container's limit if it is lower."""
     least = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for file in _LIMITS:
         try:
@@ -230,7 +227,7 @@ def disk(state: Path) -> Iterator[Finding]:
 
 
 def disk_kind(folder: Path) -> str:
-    """The kind of file system that a folder is on; empty where that is not told."""
+    """Return the type of the file system that a folder is on; empty if it cannot be found out."""
     best = ("", "")
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -245,12 +242,12 @@ def disk_kind(folder: Path) -> str:
 
 
 def standing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
+    """Return the path, or the nearest existing folder above it."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def state_rights(state: Path) -> Iterator[Finding]:
-    """Whether this user alone can write into the state, or make it."""
+    """Yield whether this user alone can write into the state, or create it."""
     there = standing(state)
     remedy = "choose another with --state, or change its owner or permissions"
     if not there.is_dir():
@@ -264,7 +261,7 @@ def state_rights(state: Path) -> Iterator[Finding]:
 
 
 def _refused(folder: Path) -> str:
-    """Why no file can be made in a folder; permissions do not tell all of it. None is left behind."""
+    """Return why no file can be made in a folder, by making a temporary one: permissions alone do not say it."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return ""
@@ -303,7 +300,7 @@ def confinement() -> Iterator[Finding]:
 
 
 def reading(settings: Settings) -> Iterator[Finding]:
-    """OCR, and what formats beyond pincite's own need."""
+    """Yield the findings for OCR, and for the formats that need more than pincite itself."""
     from resources.parsers.ocr import OcrSettings, languages_of, remedy
 
     parsing = settings.parsing
