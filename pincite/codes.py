@@ -1,6 +1,6 @@
-"""Every code a person can meet: what it means and what to do. docs/reference/codes.md is built from it.
+"""Every code that a user can meet: its meaning and the remedy. docs/reference/codes.md is built from these tables.
 
-Codes of what `pincite verify` finds stand in resources/checks/findings.py.
+The codes of `pincite verify` are in resources/checks/findings.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from resources.checks.findings import REPORT
 
 Told = tuple[str, str]
-"""Meaning, and what to do."""
+"""A code's meaning, and what to do about it."""
 
 _ID = "copy the id from `pincite query`"
 _GENERATION = "see `pincite generations list`"
@@ -35,7 +35,7 @@ EXITS: Mapping[int, Told] = {
         "By the code of each; a document's last good version stays served, in the same generation.",
     ),
 }
-"""Exit codes; a process ended by a signal has 128 and its number, as the shell says it."""
+"""Exit codes. A process that a signal ended has 128 plus the signal's number, as a shell reports it."""
 
 _REJECTED: Told = (
     "The language model refuses the request: wrong key, model or parameters, or no credit.",
@@ -318,7 +318,7 @@ ERRORS: Mapping[str, Told] = {
         "install those again, or run `pincite index`, which makes a generation with the present ones",
     ),
 }
-"""Codes of `{"error": {"code", "message"}}`, of a command that could not do what it was asked for."""
+"""Error codes of `{"error": {"code", "message"}}`, of a command that could not do its work."""
 
 _LISTING, _PARSING, _FIGURES = "raw_documents", "parsed_elements", "figure_descriptions"
 _BOUGHT = "figure_descriptions, document_summaries, chunk_contexts"
@@ -435,8 +435,8 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
         "mend the model, then `pincite index --retry-failed`; or divide the text in the file",
     ),
 }
-"""Code of a failed document to the stages it may fail at, the meaning, and what to do. Those of `parsed_elements` are
-codes of `pincite parse` too."""
+"""Codes of failed documents: the stages that a document may fail at, the meaning, and what to do. `pincite parse` uses
+the codes of `parsed_elements` too."""
 
 SKIPPED: Mapping[str, Told] = {
     "memberships": (
@@ -452,7 +452,7 @@ SKIPPED: Mapping[str, Told] = {
     "symlink": ("A link to a folder, out of the source, or to nothing.", "put the file there, or add a source"),
     "unsupported": ("No parser reads that kind of file.", "convert it, or `exclude` it"),
 }
-"""Codes of files that are no documents, in `documents.skipped` of `pincite index`."""
+"""Codes of files that are not documents, in `documents.skipped` of `pincite index`."""
 
 EXPLAINED: Mapping[str, str] = {
     "key": "A stage was made by another version, or with other models.",
@@ -467,4 +467,4 @@ EXPLAINED: Mapping[str, str] = {
     "text_hash": "Its vector is of another text.",
     "vector": "Its vector in Postgres is not that of Parquet.",
 }
-"""Codes of `problems` of `pincite explain`."""
+"""Codes in `problems` of `pincite explain`."""

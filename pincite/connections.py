@@ -3,8 +3,8 @@ memory they take together.
 
 uvicorn has no time limit for the head of a request, and counts connections as if they were requests, so that idle ones
 would shut everybody out. Here a connection is closed when the head of its request is late, when it is idle too long, or
-when its client no longer reads. Somebody new always gets in: where all places are taken, the address that holds most
-gives one up.
+when its client no longer reads. A new client always gets in: if all places are taken, the address that holds most of
+them gives one up.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def limits_for(most: int, one_peer: bool = False) -> tuple[Limits, int]:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = (1 << 20) if files == resource.RLIM_INFINITY else files - FILES_OF_OUR_OWN
-    # As many as the queue has are accepted at once, before any of them is counted.
+    # Up to `backlog` connections are accepted at once, before any of them is counted.
     backlog = max(16, min(1_024, room // 4))
     total = max(16, min(most, room - backlog))
     return Limits(total, total if one_peer else max(8, total // 4)), backlog
@@ -83,7 +83,7 @@ def peer_of(client: tuple[Any, ...] | None) -> str:
 
 @dataclass(slots=True)
 class _Peer:
-    """The open connections of an address, and those without a request, the one that is so for longest first."""
+    """The open connections of one address, and those of them without a request, longest idle first."""
 
     open: dict[Connection, None] = field(default_factory=dict)
     idle: dict[Connection, None] = field(default_factory=dict)
@@ -102,13 +102,13 @@ class Connections:
         return self._count
 
     def protocol(self) -> type[H11Protocol]:
-        """Return the class of connections that are counted here."""
+        """Return a connection class whose connections are counted here."""
         return type("Connection", (Connection,), {"book": self})
 
-    # ------------------------------------------------------------ what connections tell
+    # ------------------------------------------------------------ events of connections
 
     def opened(self, connection: Connection) -> None:
-        """Count a connection; close another one for it, or itself, where there are too many."""
+        """Count a connection. If there are too many, close another one, or this one."""
         limits, own = self.limits, self._peers[connection.peer]
         if len(own.open) >= limits.each:
             if not own.idle:
@@ -140,7 +140,7 @@ class Connections:
             peer.idle[connection] = None
 
     def closed(self, connection: Connection) -> None:
-        """Count a connection no more; one that is not counted is let be."""
+        """Stop counting a connection; do nothing if it is not counted."""
         peer = self._peers.get(connection.peer)
         if peer is None or connection not in peer.open:
             return
@@ -150,7 +150,7 @@ class Connections:
         if not peer.open:
             del self._peers[connection.peer]
 
-    # ------------------------------------------------------------ what is closed
+    # ------------------------------------------------------------ closing
 
     def sweep(self) -> None:
         """Close the connections whose time is over, and the largest while all of them hold too much memory."""
@@ -182,16 +182,16 @@ class Connections:
 
 
 class Connection(H11Protocol):
-    """One connection, which knows the phase that it is in and since when."""
+    """One connection, with its phase and the time at which it came into it."""
 
     book: ClassVar[Connections]
     peer = OWNER
     phase: Phase = "head"
     since = 0.0
     _received = 0
-    """Bytes of the request that is worked on."""
+    """Bytes received of the current request."""
     _unsent: tuple[float, int] | None = None
-    """When so many bytes of an answer were waiting for the client to take them."""
+    """Time of a measurement, and the bytes of an answer that then waited for the client to take them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -250,7 +250,7 @@ class Connection(H11Protocol):
         return now - self.since >= (limits.idle_seconds if self.phase == "idle" else limits.head_seconds)
 
     def end(self) -> None:
-        """Close the connection, with what was not sent if need be."""
+        """Close the connection; abort it if part of an answer is not sent."""
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
@@ -263,7 +263,7 @@ class Connection(H11Protocol):
     def _look(self) -> None:
         """Enter the phase that the last event has led to."""
         if self.cycle is not None and not self.cycle.response_complete:
-            # A request that is read from what had come before begins anew, too.
+            # A pipelined request, whose bytes had come earlier, is in this phase too.
             self._enter("request")
         elif self.conn.their_state is h11.SEND_BODY:
             self._received = 0  # what comes is thrown away

@@ -16,14 +16,12 @@ from pipelines.errors import PinciteError
 from pipelines.visible import one_line, visible, visible_json
 
 # ---------------------------------------------------------------- lines
-#
-# What several texts are made of.
 
 
 MOST_LINES = 10
 BY_MODEL = "Written by a language model"
 SHORT_ID = 10
-"""Characters of an id that `pincite show` will hardly find twice."""
+"""Characters of an id that are shown; `pincite show` will hardly find two ids that begin with them."""
 
 
 def wrapped(text: str, indent: str = "   ") -> list[str]:
@@ -35,25 +33,22 @@ def wrapped(text: str, indent: str = "   ") -> list[str]:
 
 
 def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
-    """The first of what is said of documents, and how many more there are."""
+    """Return a line for each of the first documents, and one that counts the others."""
     lines = [f"{word}: {item['source']}/{item['uri']}: {item['message']}" for item in items[:MOST_LINES]]
     return [*lines, f"{word}: {len(items) - MOST_LINES} more, all in --json"] if len(items) > MOST_LINES else lines
 
 
-# ---------------------------------------------------------------- console
-#
-# How the command speaks: tables, errors, JSON. What would steer a terminal is written as its number.
+# ---------------------------------------------------------------- output
 
 
 class Block(str):
-    """Text that may have several lines, each of which is what it seems to be: names in it have been written as one
-    line."""
+    """Text of one or more lines that is safe to print line by line: names in it were already reduced to one line."""
 
     __slots__ = ()
 
 
 def block(lines: Iterable[str]) -> Block:
-    """Lines to be printed, or blocks of them, below one another."""
+    """Return lines to be printed, or blocks of them, joined below one another."""
     return Block("\n".join(map(_shown, lines)))
 
 
@@ -62,13 +57,15 @@ def _shown(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """On standard error: one line, or a block."""
+    """Print one line, or a block, on standard error."""
     click.echo(_shown(text), err=True)
 
 
 def tell(text: str) -> None:
-    """On standard output: one line, or a block. All that is printed goes through here, `say` or `emit`: names and
-    texts of documents, and messages of others, may hold what steers a terminal, or what looks like a line of ours."""
+    """Print one line, or a block, on standard output.
+
+    All output goes through here, `say` or `emit`: names and texts of documents, and messages of other programs, may
+    hold characters that control a terminal, or text that looks like a line of ours."""
     click.echo(_shown(text))
 
 
@@ -77,12 +74,12 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def emit(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document on standard output."""
     click.echo(as_json(value, indent=2))
 
 
 def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> Block:
-    """A plain table with aligned columns."""
+    """Return a plain table with aligned columns."""
     texts = [[one_line(str(cell)) for cell in line] for line in [header, *table]]
     widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
     return block(
@@ -91,7 +88,7 @@ def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> Block:
 
 
 def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
-    """Runs a command and exits with its code; an error is one clear line, or one JSON document."""
+    """Run a command and exit with its code; report an error as one clear line, or as one JSON document."""
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
     try:

@@ -1,4 +1,4 @@
-"""The library of example documents, which comes with pincite: written into a folder of the user's, and asked."""
+"""The library of example documents that comes with pincite: how it is copied into a user's folder, and queried."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ QUESTIONS = (
     "Яка температура має бути у сховищі?",
 )
 _SHOWN = 300
-"""Characters of a passage."""
+"""Characters of a passage that are shown."""
 _ANOTHER_STATE = "state:"
-"""Begins the line of the settings by which a checkout keeps its state elsewhere."""
+"""Start of the line in the settings by which a checkout keeps its state elsewhere."""
 
 
 def write_library(folder: Path) -> bool:
-    """Writes documents, golden questions and settings into a folder; False where they are there from before.
+    """Write documents, golden questions and settings into a folder; return False if they are there already.
 
-    Raises UsageError where anything else is."""
+    Raises UsageError if the folder holds anything else."""
     example = Path(shipped("example"))
     settings = _settings(example)
     there = folder / DEFAULT_FILE
@@ -46,7 +46,7 @@ def write_library(folder: Path) -> bool:
             for file in sorted(path for path in example.glob("library*/**/*") if path.is_file()):
                 _copied(file, folder / file.relative_to(example))
             _copied(example / "library.questions.jsonl", folder / "library.questions.jsonl")
-            there.write_text(settings, encoding="utf-8")  # the last: by it a whole library is known
+            there.write_text(settings, encoding="utf-8")  # last: its presence says that the library is whole
     except OSError as error:
         raise UsageError(f"{folder} cannot be written to: {error.strerror}; name another folder") from None
     return True
@@ -63,7 +63,7 @@ def _copied(file: Path, to: Path) -> None:
 
 
 def asked(index: Index) -> list[dict[str, Any]]:
-    """The JSON of `query` for each of the questions, with its best hit."""
+    """Return the JSON of `query` for each of the questions, with its best hit."""
     return [index.query(question, k=1) for question in QUESTIONS]
 
 

@@ -40,28 +40,27 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- following
-#
-# What is told of a backfill while its runs go on elsewhere.
 
 
 T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
 STILL_SECONDS = 60.0
-"""After which it is said that nothing goes on."""
+"""Seconds without any change after which the user gets a notice."""
 RETRY_SECONDS = 20.0
-"""In which Dagster decides on another attempt at a run that failed, and begins it: it looks every five."""
+"""Seconds in which Dagster decides on another attempt at a failed run and begins it: it looks every five."""
 LOST_SECONDS = 60.0
-"""Seconds without any run after which an attempt that Dagster announced is taken for lost: it begins one within ten."""
+"""Seconds without any run after which an attempt that Dagster announced counts as lost: it begins one within ten."""
 SIGN_SECONDS = 120.0
-"""A daemon gives a sign of life every 30 seconds; its machine's clock may be another."""
+"""Seconds after which a sign of life is old. A daemon gives one every 30; its machine's clock may differ from ours."""
 _PATIENCE = 300.0
-"""Seconds for which a storage may not answer."""
+"""Seconds for which a storage may fail to answer before its error is raised."""
 
 
 def require_daemon(instance: DagsterInstance, tell: Callable[[str], None], wait: float = 45.0) -> None:
-    """Raises IndexStateError (`no_daemon`) where nobody would make the runs. An old sign may be of another clock: the
-    next is waited for."""
+    """Raise IndexStateError (`no_daemon`) if no daemon would start the runs.
+
+    An old sign of life may come from a machine whose clock is wrong, so the next sign is awaited."""
     from resources.dagster_instance.backfills import last_signs
 
     first, told = last_signs(instance), False
@@ -89,7 +88,7 @@ def _named(daemons: Sequence[str]) -> str:
 
 
 class Watch:
-    """Follows one backfill: tells lines of its runs, and how far they are."""
+    """A follower of one backfill, which reports its runs and their progress."""
 
     def __init__(
         self,
@@ -106,7 +105,8 @@ class Watch:
         self._moved, self._still = clock(), False
 
     def to_the_end(self) -> Backfill | None:
-        """The backfill as it ended, and where runs failed all of them; None where it is not in the storage any more."""
+        """Return the backfill once it has ended, and if runs failed once all runs have; None if it is no longer
+        stored."""
         from resources.dagster_instance.backfills import backfill_of
 
         while True:
@@ -129,14 +129,14 @@ class Watch:
             self._tell(f"Dagster said that it would try run {run.run_id[:8]} again and has not; not waiting for it")
 
     def _goes_on(self, runs: Sequence[BackfillRun]) -> bool:
-        """Whether runs of a backfill that is closed may yet make something."""
+        """Say whether runs of a closed backfill may still make something."""
         from resources.dagster_instance.backfills import not_tried_again
 
         awaited = any(run.will_retry is not False for run in not_tried_again(runs))
         return any(not run.ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
 
     def _patient(self, ask: Callable[[], T]) -> T:
-        """What a storage answers, which may be away for minutes: the work needs neither this process nor its answer."""
+        """Return a storage's answer. It may be away for minutes: the work needs neither this process nor its answer."""
         from sqlalchemy.exc import SQLAlchemyError
 
         began, told = self._clock(), False
@@ -152,7 +152,7 @@ class Watch:
                 time.sleep(LOOK_SECONDS)
 
     def look(self) -> Sequence[BackfillRun]:
-        """Tells what changed since the last look; the runs."""
+        """Report what changed since the last look, and return the runs."""
         from resources.dagster_instance.backfills import runs_of
 
         runs = runs_of(self._instance, self._id)
@@ -182,7 +182,7 @@ class Watch:
         return run.status.value.lower()
 
     def _say_still(self, runs: Sequence[BackfillRun]) -> None:
-        """Once, where for long no run begins or ends, and none is in progress."""
+        """Report once if no run began or ended for long, and none is in progress."""
         if any(not (run.ended or run.waiting) for run in runs):
             self._moved, self._still = self._clock(), False
         since = self._clock() - self._moved
@@ -200,7 +200,7 @@ class Watch:
         self._tell(f"nothing goes on for {lasting(since)}: {why}. Going on to wait; Ctrl-C leaves it to the workers")
 
     def _say_progress(self, rows: Sequence[LaunchedRun]) -> None:
-        """How far the runs are that are at the earliest stage."""
+        """Report how far the runs at the earliest stage are."""
         at: Mapping[str, list[LaunchedRun]] = defaultdict(list)
         for row in rows:
             if row.stage:
@@ -227,31 +227,29 @@ def _of_buckets(row: LaunchedRun | None) -> str:
     return f" of bucket{'s' if len(row.buckets) > 1 else ''} {ranges(row.buckets)}"
 
 
-# ---------------------------------------------------------------- distributed
-#
-# `pincite index --distributed`: Dagster's daemon is asked for the work, and followed to its end.
+# ---------------------------------------------------------------- the command
 
 
 Tell = Callable[[str], None]
-"""Given a line for people."""
+"""A function that takes a line for people."""
 
 _LOCK_SECONDS = 15.0
-"""Longer than another machine takes to ask for a backfill once it has listed its sources."""
+"""Seconds to wait for the lock: longer than another machine takes from listing its sources to asking for a backfill."""
 _AGAIN = 5
-"""Backfills that one is followed by at most."""
+"""Most backfills that may continue one that Dagster closed early."""
 _SURE = frozenset({"deletion_guard", "overlap", "source_moved"})
-"""Codes of what is wrong with a source whoever lists it."""
+"""Codes of a source's errors that every machine would meet which lists it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A backfill, what was served before it, and a note for who follows one that was there already."""
+    """A backfill, what was served before it, and a note for a user who follows one that was in progress already."""
 
     id: str
     served: Served
     note: str = ""
     earlier: tuple[str, ...] = ()
-    """Backfills that it goes on with, since Dagster closed them early."""
+    """Ids of the backfills that this one continues, since Dagster closed them early."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -266,9 +264,9 @@ def run_distributed(
     progress: Callable[[str, int, int], None],
     tell: Tell,
 ) -> dict[str, Any]:
-    """Brings the index up to date on the machines that Dagster runs are launched on; returns the JSON of `index`.
+    """Bring the index up to date on the machines where Dagster launches runs; return the JSON of `index`.
 
-    Raises PinciteError; of a run that failed its own. Interrupted says that the work goes on."""
+    Raises PinciteError: if a run failed, the run's own. Interrupted means that the work goes on."""
     from resources.dagster_instance.run_history import workers_history
 
     started = time.perf_counter()
@@ -290,7 +288,7 @@ def run_distributed(
 def _followed(
     state: State, instance: DagsterInstance, begun: _Begun, progress: Callable[[str, int, int], None], tell: Tell
 ) -> tuple[_Begun, Backfill | None]:
-    """A backfill as it ended, and where Dagster closed it early, the one that went on from there.
+    """Follow a backfill to its end, and if Dagster closed it early the one that continues it; return the last of them.
 
     Raises Interrupted."""
     from resources.dagster_instance.backfills import closed_early, runs_of
@@ -312,7 +310,9 @@ def _followed(
 
 
 def _next(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> str:
-    """The backfill that goes on, which another who follows may have begun. Raises IndexStateError (`busy`)."""
+    """Return the id of the backfill that goes on. Another follower may have begun it.
+
+    Raises IndexStateError (`busy`)."""
     with state.parts.database.exclusive("index", _LOCK_SECONDS, tell):
         if begun := _attached(state, instance, asked, tell):
             return begun.id
@@ -324,7 +324,7 @@ def _next(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """There is nothing to do: what the last run left is what another would make."""
+    """The finding that there is nothing to do: a new run would make what the last one left."""
 
     standing: Built
     served: Served
@@ -350,7 +350,7 @@ def _begin(
             state.listing.keep_memberships()
             return _Nothing(standing, served)
         for source in given:
-            book.remember(source)  # workers know it by that, where this machine could not list it
+            book.remember(source)  # so that workers know it, even if this machine could not list it
         require_daemon(instance, tell)
         return _Begun(_started(state, instance, asked), served)
 
@@ -364,9 +364,9 @@ def _started(state: State, instance: DagsterInstance, asked: Asked) -> str:
 
 
 def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> _Begun | None:
-    """The backfill that another asked for, where it is what would be asked for here.
+    """Return the backfill in progress if it does what would be asked for here, None if there is no backfill.
 
-    Raises IndexStateError (`busy`) where it is not."""
+    Raises IndexStateError (`busy`) if it does something else."""
     from resources.dagster_instance.backfills import under_way
 
     found = next(iter(under_way(instance, ASKED)), None)
@@ -385,9 +385,9 @@ def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell)
 
 
 def _standing(state: State, allow_deletions: bool, tell: Tell) -> Built | None:
-    """What the last run left, where this machine sees that nothing changed.
+    """Return what the last run left if this machine sees that nothing changed, else None.
 
-    Raises SourceError where it sees what no run would take."""
+    Raises SourceError if it sees an error at which every run would stop."""
     state.run.at("listing the sources")
     with restricted_whatever(state):
         try:
@@ -436,7 +436,7 @@ def _result(
 def _error(
     instance: DagsterInstance, backfill_id: str, seen: Backfill | None, runs: Sequence[BackfillRun], run: Run
 ) -> PinciteError | None:
-    """Why the work did not come to its end; Waiting where that is no fault, None where it did."""
+    """Return why the work did not finish: Waiting if that is no fault, None if it did finish."""
     from resources.dagster_instance.backfills import failed_for_good, not_tried_again
 
     kept = "what was committed is kept, and `pincite index --distributed` goes on from there"

@@ -1,8 +1,8 @@
-"""pincite is made of packages with general names, so it wants an environment of its own.
+"""The check that pincite's packages, which have general names, are not hidden by others in its environment.
 
-Its layers import one another as `assets`, `pipelines` and `resources`. Where another package of such a name is found
-first, its code would run in place of ours, so each is looked for before any is imported. Nothing is imported here but
-what Python has at its start: the current folder may still be on the path.
+Its layers import one another as `assets`, `pipelines` and `resources`. If another package of such a name is found
+first, its code would run in place of ours, so each is located before any is imported. This module imports only modules
+that Python has loaded at its start, since the current folder may still be on the path.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ REMEDY = "give pincite an environment of its own: `uv tool install pincite`, `pi
 
 
 class ForeignPackageError(ImportError):
-    """Another package has the name of a layer and is found first."""
+    """The error that another package has the name of a layer and is found first."""
 
 
 def require_own() -> None:
-    """Raises ForeignPackageError, of one line, where a layer that would be imported is not the one beside pincite."""
+    """Raise ForeignPackageError, of one line, if a layer that would be imported is not the one beside pincite."""
     here = os.path.dirname(sys.modules["pincite"].__path__[0])
     for name in LAYERS:
         found = _file(name)
@@ -29,7 +29,7 @@ def require_own() -> None:
 
 
 def _file(name: str) -> str | None:
-    """The file that an import would run, found without running it; None where there is none, as of a mere folder."""
+    """Return the file that an import would run, without running it; None if it has no file, as a plain folder has."""
     if name in sys.modules:
         spec = sys.modules[name].__spec__
     else:

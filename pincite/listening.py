@@ -1,4 +1,4 @@
-"""What every server of ours does: listen before it says so, hold a private folder, end when it is asked to."""
+"""The habits of every pincite server: it listens before it says so, has a private folder, and ends when asked to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 from pipelines.errors import UsageError
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses that stand for all of the machine's, with one of them."""
+"""Addresses that mean all addresses of the machine, each with one that can be reached."""
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def listener(host: str, port: int) -> socket.socket:
-    """A socket that is listened on before its address is said, so that nobody else is; port 0 is any free one.
+    """Return a socket that listens already, so that nobody else can take its address; port 0 picks a free one.
 
     Raises UsageError."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -33,20 +33,20 @@ def listener(host: str, port: int) -> socket.socket:
 
 
 def address_of(host: str, listening: socket.socket) -> str:
-    """The address of a listener, as a browser takes it."""
+    """Return the address of a listening socket as a URL for a browser."""
     return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[Path]:
-    """A short one, ours alone: a socket's path has at most 107 bytes, and a state's may have more."""
+    """Yield a private folder with a short path: a socket's path has at most 107 bytes, and a state's may be longer."""
     with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Every signal that asks for an end raises KeyboardInterrupt, also where it was ignored (`... &`)."""
+    """Raise KeyboardInterrupt at every signal that asks for an end, even one that was ignored (`... &`)."""
     before = {number: signal.signal(number, signal.default_int_handler) for number in STOPPING}
     try:
         yield

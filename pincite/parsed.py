@@ -1,4 +1,4 @@
-"""One file as its parser reads it: its structural map, its elements, pictures of its pages. Needs no index."""
+"""One file as its parser reads it: its structural map, its elements, pictures of its pages. It needs no index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_PAGE = 10_000_000
 
 
 def pages_from(argument: str) -> list[range]:
-    """`3-7,12` as ranges of pages; `5-` goes on to the last. Raises UsageError."""
+    """Return ranges of pages from text such as `3-7,12`; `5-` goes on to the last page. Raises UsageError."""
     ranges = []
     for part in argument.split(","):
         found = re.fullmatch(r"\s*+(\d{1,7})\s*+(-\s*+(\d{0,7}))?\s*+", part)
@@ -36,15 +36,15 @@ def pages_from(argument: str) -> list[range]:
 
 @contextmanager
 def parsed(path: Path, parsing: ParsingSettings, progress: Callable[[str, int, int], None]) -> Iterator[Parsed]:
-    """What the parser finds in a file, good as long as the context. Raises UsageError, DocumentError."""
+    """Yield what the parser finds in a file; it is valid inside the context. Raises UsageError and DocumentError."""
     with reader(parsing) as files:
         yield Parsed(files, files.read(path), progress)
 
 
 class Parsed:
-    """A file that was read. Where `pages` are asked for, they are ranges; none stand for all.
+    """A file that was read. Parameters `pages` are ranges of page numbers; an empty list means all pages.
 
-    Raises DocumentError `no_pages` or `no_page` where the document has none of those asked for."""
+    Raises DocumentError `no_pages` or `no_page` if the document has none of the pages asked for."""
 
     def __init__(self, files: Reader, reading: Reading, progress: Callable[[str, int, int], None]) -> None:
         self._files, self._progress = files, progress
@@ -52,23 +52,25 @@ class Parsed:
 
     @property
     def map_beside(self) -> Path | None:
-        """The structural map that `pincite index` would take in the file's place; here it is not read."""
+        """The structural map that `pincite index` would read in place of the file; it is not read here."""
         beside = map_beside(self.reading.path)
         return beside if beside.is_file() else None
 
     def map(self) -> dict[str, Any]:
-        """The structural map of the whole document."""
+        """Return the structural map of the whole document."""
         from resources.parsers.elements_map import to_map
 
         return to_map(self.reading.parsed)
 
     def elements(self, pages: Sequence[range] = ()) -> list[Element]:
-        """In reading order; of those on the pages, also what is there only in part."""
+        """Return the elements in reading order; with `pages`, those that are at least partly on them."""
         self._require(pages)
         return _within(self.reading.elements, pages) if pages else self.reading.elements
 
     def drawn(self, folder: Path, pages: Sequence[range] = ()) -> dict[str, Any]:
-        """{"images", "warnings"}: a PNG a page in the folder, with the elements in the colours of their kinds."""
+        """Write a PNG of each page into the folder, with the elements in the colours of their kinds.
+
+        Returns {"images", "warnings"}: the paths written, and what could not be drawn."""
         self._require(pages)
         source = self._pages_source()
         try:
@@ -98,7 +100,7 @@ class Parsed:
             raise DocumentError(f"{name} has {count} pages, none of those asked for", "no_page")
 
     def _pages_source(self) -> Path:
-        """The PDF whose pages can be drawn: the file, or the one beside a map."""
+        """Return the PDF whose pages can be drawn: the file, or the one beside a map."""
         from resources.workers.page_pictures import pages_beside
 
         path = self.reading.path
@@ -111,7 +113,7 @@ class Parsed:
         return source
 
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
-        """Paths of the pictures written, and what is wrong with pages that could not be drawn."""
+        """Return the paths of the pictures written, and messages about pages that could not be drawn."""
         from pipelines.parsing.page_marks import marks_of
         from resources.workers.page_pictures import annotated, write
 
@@ -132,7 +134,7 @@ class Parsed:
 
 
 def _within(elements: Iterable[Element], ranges: Sequence[range]) -> list[Element]:
-    """Elements that stand, at least in part, on the pages."""
+    """Return the elements that are at least partly on the pages."""
     return [
         element
         for element in elements

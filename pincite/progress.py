@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, lines elsewhere; always on standard error."""
+"""The progress of long work: a bar on a terminal, lines elsewhere; always on standard error."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pincite.console import say
 from pipelines.visible import one_line
 
 EVERY_SECONDS = 10.0
-"""Elsewhere than on a terminal, the longest that nothing is said."""
+"""Most seconds without a line if standard error is no terminal, so that a silent stage does not seem to hang."""
 
 
 class Progress:
-    """Called with a stage, how much of it is done and how much there is to do; 0 of 0 where only its beginning is
-    known. A context ends it. Any thread may call it."""
+    """A report of progress, called with a stage, how much of it is done and how much there is to do; 0 of 0 if only its
+    beginning is known. Leaving its context ends it. Any thread may call it."""
 
     def __init__(
         self,
@@ -54,13 +54,13 @@ class Progress:
                 self._watch.start()
 
     def beat(self) -> None:
-        """Says how far it is where nothing was said for long: a stage may be silent, and is still at work."""
+        """Report the progress again if nothing was reported for long: a silent stage is still at work."""
         with self._lock:
             if self._stage and self._clock() - self._said >= EVERY_SECONDS:
                 self._tell()
 
     def line(self, text: str) -> None:
-        """A line of its own, above the bar where there is one."""
+        """Write a line of its own, above the bar if there is one."""
         with self._lock:
             if self._bar is not None:
                 self._bar.clear()
@@ -101,7 +101,7 @@ class Progress:
 
 
 def told(stage: str, done: int, total: int, seconds: float, since: int) -> str:
-    """A line of progress; `since` were done in these seconds."""
+    """Return a line of progress; `since` items were done in these seconds."""
     if not total:
         return stage if seconds < 1 else f"{stage}: {lasting(seconds)}"
     line = f"{stage}: {done} of {total}"
@@ -117,7 +117,7 @@ def told(stage: str, done: int, total: int, seconds: float, since: int) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Return a duration in seconds as people say it."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:

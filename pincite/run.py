@@ -1,4 +1,4 @@
-"""One `pincite index`: decides whether there is anything to do, and if so runs the Dagster job."""
+"""A run of `pincite index` or `pincite export-texts` here: whether there is work, and the Dagster job that does it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run_index(
     retry_failed: bool,
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
-    """Brings the index up to date; returns the JSON of `index`.
+    """Bring the index up to date; return the JSON of `index`.
 
     Raises PinciteError; Interrupted says what the next run will reuse."""
     started = time.perf_counter()
@@ -59,8 +59,9 @@ def run_texts(
     allow_deletions: bool,
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Any]:
-    """Brings the stages of text up to date, as a run does, and writes what is to be embedded to a folder; returns the
-    JSON of `export-texts`. Raises PinciteError."""
+    """Bring the stages of text up to date, as a run does, and write the texts to be embedded to a folder.
+
+    Returns the JSON of `export-texts`. Raises PinciteError."""
     sources_of(project.settings.sentences.embedded)
     target = TextFolder(folder)
 
@@ -75,11 +76,11 @@ def run_texts(
 def _alone(
     project: Project, sources: Sequence[str], run: Run, work: Callable[[State], dict[str, Any]]
 ) -> dict[str, Any]:
-    """What work gives that holds the lock of the state, which is made where there is none."""
-    if not project.state.exists():  # nothing is served that it would have to restrict first
+    """Return the result of work that holds the lock of the state; create the state if it does not exist."""
+    if not project.state.exists():  # nothing is served yet that would have to be restricted first
         _require_given(project, sources)
     if not (project.state / "dagster").exists():
-        # A first run starts a database, which is waiting; the imports that come next need no waiting.
+        # A first run waits for its database to start; the imports that come next can be done meanwhile.
         threading.Thread(target=importlib.import_module, args=("assets.definitions",), daemon=True).start()
     with usable(project.state):
         project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ def _alone(
 
 
 def _require_given(project: Project, sources: Sequence[str]) -> None:
-    """Raises PinciteError where a folder or the golden questions, as given, cannot be meant."""
+    """Raise PinciteError if a source's folder or the golden questions, as given, cannot be used."""
     for argument in sources:
         source_from(argument)
     if project.settings.publish.golden:
@@ -127,7 +128,8 @@ def _locked(
 
 
 def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Served:
-    """Brings all that is embedded up to date, and nothing that is served but what is restricted; returns what is."""
+    """Bring the texts to be embedded up to date, and of the served index its restrictions only; return what is
+    served."""
     with restricted_whatever(state):
         _select(state, sources)
         mended(state, lambda: settle(state))
@@ -151,7 +153,7 @@ def _select(state: State, sources: Sequence[str]) -> None:
 
 
 def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
-    """Run the job, or these assets of it alone."""
+    """Run the job, or these of its assets alone."""
     with dagster_job(state, due, allow_deletions, only) as execute:
         try:
             execute()
@@ -212,7 +214,7 @@ def dagster_job(
 
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
-    """A failed check as an error that names what it found; it kept the rest of the run from being made."""
+    """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
     for name, problems in found.items():
         if problems:
             told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
@@ -224,13 +226,13 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
 
 
 def _told(error: BaseException, state: State) -> BaseException:
-    """The project's own error under Dagster's; one that names the place where the disk is full."""
+    """Return the project's own error under Dagster's, else one that names a full disk, else the error itself."""
     root = _root(error)
     return root if isinstance(root, PinciteError) else _full_disk(error, state) or root
 
 
 def _full_disk(error: BaseException, state: State) -> PinciteError | None:
-    """An error of writing Dagster's own records, which are in the state folder too."""
+    """Return an error that names the state folder if Dagster could not write its own records, which are in it too."""
     for cause in _causes(error):
         if isinstance(cause, sqlite3.OperationalError) or (isinstance(cause, OSError) and cause.errno in _NO_ROOM):
             return IndexStateError(
@@ -242,12 +244,12 @@ def _full_disk(error: BaseException, state: State) -> PinciteError | None:
 
 
 def _root(error: BaseException) -> BaseException:
-    """The project's own error under Dagster's, where there is one."""
+    """Return the project's own error under Dagster's, or the error itself if it has no such cause."""
     return next((cause for cause in _causes(error) if isinstance(cause, PinciteError)), error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what led to it, outermost first."""
+    """Return an error and its causes, outermost first."""
     found: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in found:

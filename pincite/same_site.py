@@ -1,5 +1,7 @@
-"""Whether a request names a host of ours and comes from a page of ours: another site's name may lead to this address,
-and another site's page may ask it with what the browser keeps for us."""
+"""The check that a request names one of our hosts and comes from one of our pages.
+
+Another site's name may lead to this address, and another site's page may send a request with the cookies that the
+browser keeps for us."""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ SAFE = frozenset({"GET", "HEAD"})
 
 
 def names_of(names: Collection[str]) -> frozenset[str]:
-    """Names of hosts as they are compared, and those of loopback."""
+    """Return host names in the form in which they are compared, with those of loopback."""
     return LOOPBACK | {name.lower().rstrip(".") for name in names}
 
 
 def named(hosts: list[str], names: Collection[str], any_address: bool = False) -> bool:
-    """Whether a request's one Host is among the names, or any number where `any_address` is listened on."""
+    """Say whether a request's one Host is among the names, or is any IP address if `any_address` is listened on."""
     if len(hosts) != 1:
         return False
     try:
@@ -32,9 +34,10 @@ def named(hosts: list[str], names: Collection[str], any_address: bool = False) -
 
 
 def of_our_pages(asked: HTTPConnection, method: str, by_cookie: bool) -> bool:
-    """Whether no page of another site, or of another port, is behind a request.
+    """Say whether a request comes from no page of another site, or of another port.
 
-    Browsers tell it by Origin and Sec-Fetch-Site; a request with our cookie that tells neither changes nothing."""
+    Browsers say so in Origin and Sec-Fetch-Site. A request with our cookie that has neither header may change
+    nothing."""
     origins, site = asked.headers.getlist("origin"), asked.headers.get("sec-fetch-site")
     if any(_site(origin) != asked.headers["host"].lower() for origin in origins):
         return False
@@ -60,7 +63,7 @@ def _site(origin: str) -> str | None:
 
 
 def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    """Answers go out with these headers, whatever they had of them."""
+    """Return a `send` that sets these headers on every answer, in place of those that it had."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,7 +1,7 @@
 """Every error a person can meet, as one tree.
 
 PinciteError                  exit 1, code in JSON
-├── UsageError                exit 2: what was asked for cannot be meant
+├── UsageError                exit 2: the arguments are wrong
 │   └── SettingsError         exit 2: the settings file or a key of it
 ├── SourceError               a folder cannot be listed, or is not the one remembered
 ├── DocumentError             one document; others go on
@@ -13,7 +13,7 @@ PinciteError                  exit 1, code in JSON
 └── IndexStateError           no index yet, wrong embedder, a damaged state, a run in progress
     └── DamagedFile           a Parquet file is not the one that was written
 
-A message names the thing (file, setting, address) and the remedy. What every code means: pincite/codes.py.
+A message names the thing (file, setting, address) and the remedy. pincite/codes.py says what every code means.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PinciteError(Exception):
-    """Base of all; `code` is stable and goes into JSON, the message is for people."""
+    """The base of all errors; `code` is stable and goes into JSON, the message is for people."""
 
     exit_code = 1
     default_code = "error"
@@ -50,14 +50,14 @@ class SourceError(PinciteError):
 
 
 class DocumentError(PinciteError):
-    """One document failed at one stage: `encrypted`, `no_text`, `empty`, `empty_parse`, `corrupt`,
+    """The failure of one document at one stage: `encrypted`, `no_text`, `empty`, `empty_parse`, `corrupt`,
     `limit_exceeded`, `timeout`, `unsupported`, `unreadable`, `changed` (while it was read), `crashed`."""
 
     default_code = "document"
 
 
 PASSING = frozenset({"changed", "unreadable", "unreachable", "rejected", "pending", "budget"})
-"""Codes of failures that another run may not meet: they are tried again by each."""
+"""Codes of failures that another run may not meet: each run tries them again."""
 LIMITED = frozenset({"timeout", "crashed", "limit_exceeded", "element_map_limit"})
 """Codes of failures that other limits may not meet: they are tried again under others, or for other bytes."""
 UNREAD = frozenset({"corrupt", "empty_parse", "no_text", "unsupported"})
@@ -68,8 +68,8 @@ WITHHELD = frozenset({"side_car", "front_matter", "element_map", "element_map_li
 
 
 def code_of_map(code: str) -> str:
-    """The code of a failure to read a structural map, whose groups are known after a good parse only: it withholds. One
-    that the next attempt may not meet keeps its own."""
+    """Return the code of a failure to read a structural map. Its groups are known after a good parse only, so the code
+    withholds the document. A code that the next attempt may not meet is kept."""
     if code not in PASSING | WITHHELD:
         code = "element_map_limit" if code in LIMITED else "element_map"
     return code
@@ -80,7 +80,7 @@ class DatabaseError(PinciteError):
 
 
 class ModelError(PinciteError):
-    """`done` are vectors that were made before it, by text."""
+    """The failure of a model; `done` are the vectors that were made before it, by text."""
 
     default_code = "model"
 
@@ -90,9 +90,9 @@ class ModelError(PinciteError):
 
 
 class RefusedText(ModelError):
-    """A model gives no vector of these texts: `refused` is what was said of each, `codes` why, where that is not
-    `refused_text`; `vectors` those of all texts that it was asked for, rows of the refused ones zero; None where it
-    took none."""
+    """The refusal of a model to make vectors of some texts. `refused` has what it said of each, `codes` the reason if
+    it is not `refused_text`. `vectors` has a row for every text that was asked for, zero for the refused ones; None if
+    it took no text."""
 
     default_code = "refused_text"
 
@@ -111,11 +111,11 @@ class RefusedText(ModelError):
 
 
 class VectorFileError(PinciteError):
-    """A file of vectors is refused, and nothing of it is taken: its codes begin with `vectors_`."""
+    """The refusal of a file of vectors, of which nothing is taken: its codes begin with `vectors_`."""
 
     default_code = "vectors_unreadable"
     row: int | None = None
-    """The row that is at fault, from 1."""
+    """Number of the row that is at fault, from 1."""
 
 
 class Waiting(PinciteError):
@@ -124,7 +124,7 @@ class Waiting(PinciteError):
 
 
 class IndexStateError(PinciteError):
-    """Each is raised with a code of its own."""
+    """An error of the index's state; each is raised with a code of its own."""
 
 
 class DamagedFile(IndexStateError):

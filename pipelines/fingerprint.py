@@ -4,8 +4,8 @@ A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, s
 and on every machine, and one part cannot run into the next.
 
 Buckets and shards cut the space of document ids into ranges of equal size: bucket b of n has the shards from b * k to
-(b + 1) * k of n * k, and a shard of one number of them lies in neighbouring shards of another. Each shard has a file
-of its own of every table.
+(b + 1) * k of n * k. If the number of shards changes, the documents of a shard lie in neighbouring shards of the new
+number. Each shard has a file of its own of every table.
 """
 
 from __future__ import annotations
@@ -18,16 +18,11 @@ from functools import cache
 from typing import Any
 
 # ---------------------------------------------------------------- fingerprint
-#
-# Stable hashes: the identity of documents, chunks, settings and results.
-#
-# A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is
-# the same in every process and on every machine, and one part cannot run into the next.
 
 
 DIGEST_BYTES = 16
 IDS = 1 << 32
-"""How many documents' ids their leading digits tell apart, by which they are parted."""
+"""Number of values of an id's leading digits, by which documents are divided."""
 
 
 def _plain(value: Any) -> Any:
@@ -59,13 +54,13 @@ _SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 
 def fingerprint(*parts: Any) -> str:
-    """32 hex digits over any mixture of JSON values, records and (frozen) sets."""
+    """Return 32 hex digits over any mixture of JSON values, records and (frozen) sets."""
     return text_hash(_canonical(parts if _SIMPLE.issuperset(map(type, parts)) else _plain(parts)))
 
 
 def records_hash(rows: Sequence[Any]) -> str:
-    """The fingerprint of records whose values are JSON's, with text for the keys of mappings: the same, in a fifth of
-    the time."""
+    """Return the fingerprint of records whose values are JSON's, with text for the keys of mappings: the same, in a
+    fifth of the time."""
     return text_hash(_canonical_records([rows]))
 
 
@@ -74,37 +69,33 @@ def text_hash(text: str) -> str:
 
 
 def combined(hashes: Iterable[str]) -> str:
-    """One hash of an ordered sequence of hashes."""
+    """Return one hash of an ordered sequence of hashes."""
     return text_hash("\n".join(hashes))
 
 
 def document_id(source: str, uri: str) -> str:
-    """A document is its place: source name and relative path, never content."""
+    """Return the id of a document, which is made from its place: source name and relative path, never content."""
     return fingerprint("document", source, uri)
 
 
 def bucket_of(doc_id: str, buckets: int) -> int:
-    """The static partition of a document, from the leading bits of its id; with a number of shards, its shard."""
+    """Return the static partition of a document, from the leading bits of its id; with a number of shards, its
+    shard."""
     return int(doc_id[:8], 16) * buckets // IDS
 
 
 # ---------------------------------------------------------------- shards
-#
-# Shards: the parts of a bucket, each with a file of its own of every table.
-#
-# Buckets and shards cut the space of document ids into ranges of equal size, so that bucket b of n has the shards from
-# b * k to (b + 1) * k of n * k, and a shard of one number of them lies in neighbouring shards of another.
 
 
 MOST_SHARDS = 4096
-"""Shards of all buckets."""
+"""Most shards of all buckets together."""
 DOCUMENTS_PER_SHARD = 1000
-"""Documents that a shard may have before there are more."""
+"""Documents that a shard may have on average before there are more shards."""
 
 
 def shards_wanted(documents: int, buckets: int) -> int:
-    """The least power of two of shards a bucket with which a shard has no more than DOCUMENTS of so many documents on
-    average, as far as MOST allows."""
+    """Return the least power of two of shards a bucket at which a shard has at most DOCUMENTS_PER_SHARD documents on
+    average, as far as MOST_SHARDS allows."""
     wanted = 1
     while documents > DOCUMENTS_PER_SHARD * buckets * wanted and 2 * wanted * buckets <= MOST_SHARDS:
         wanted *= 2
@@ -112,16 +103,16 @@ def shards_wanted(documents: int, buckets: int) -> int:
 
 
 def overlapping(shard: int, count: int, others: int) -> range:
-    """Those of `others` shards in which the documents of one of `count` shards lie."""
+    """Return which of `others` shards hold the documents of one of `count` shards."""
     return range(shard * others // count, -(-(shard + 1) * others // count))
 
 
 def first_id(shard: int, count: int) -> str:
-    """No document of one of `count` shards has a lesser id, and none of the shard before a greater one; of the shard
-    after the last no document at all."""
+    """Return the least id that a document of one of `count` shards may have, greater than all of the shard before. For
+    the shard after the last it is greater than all ids."""
     return f"{-(-shard * IDS // count):08x}" if shard < count else "g"
 
 
 def shard_name(shard: int) -> str:
-    """A shard as people are told of it."""
+    """Return a shard's name for people."""
     return f"shard {shard:02d}"

@@ -1,9 +1,11 @@
-"""Names of groups, as side-cars, files, settings and askers give them, and of principals, who are groups and people in
-the words of a source. What cannot be meant is an error and never public: a blank, a word for nothing, a name that two
-people would read differently.
+"""The names of groups, as side-cars, files, settings and askers give them, and of principals, who are groups and people
+in the words of a source.
 
-A principal stands among a document's groups as `SOURCE,PRINCIPAL`: the comma is one that no name of a group may have,
-so that nobody can ask in a principal's name, and the source keeps those of two sources apart."""
+A name that cannot be used is an error and never public: a blank, a word for nothing, a name that two people would read
+differently.
+
+A principal stands among a document's groups as `SOURCE,PRINCIPAL`. No name of a group may have a comma, so that nobody
+can ask in a principal's name, and the source keeps the principals of two sources apart."""
 
 from __future__ import annotations
 
@@ -19,16 +21,17 @@ from pipelines.parsing.cleaning import clean_text
 GROUPS, PRINCIPALS = "groups", "principals"
 _NOTHING = ("null", "none", "nil", "~", "[]", "{}", "-")
 _LIKE_GROUPS, _LIKE_PRINCIPALS, _LETTERS = 0.8, 0.87, 4
-"""How alike a word is, and how many letters it has in common at least with `groups` then."""
+"""How alike a word must be to `groups` and to `principals`, and how many letters it must share with them."""
 _LONGEST_KEY, _LONGEST_NAME = 12, 200
 MOST_BYTES = 2_200
-"""Of all names that restrict one document, each with 8 bytes beside it: an index entry holds them, and a term."""
+"""Most bytes of the names that restrict one document, 8 more counted for each: an index entry must hold them, and a
+term."""
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+")
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs")
 
 
 def group_names(given: Any) -> tuple[str, ...]:
-    """The groups that a list of names, or names joined by commas, stands for; at least one.
+    """Return the groups that a list of names, or names joined by commas, stands for; at least one.
 
     Raises ValueError saying what is wrong with them."""
     named = given.split(",") if isinstance(given, str) else given
@@ -40,7 +43,7 @@ def group_names(given: Any) -> tuple[str, ...]:
 
 
 def group_name(given: str) -> str:
-    """One name. Raises ValueError."""
+    """Return one name in the form in which names are compared. Raises ValueError."""
     name = given.strip()
     if not name or name.casefold() in _NOTHING:
         raise ValueError(f"groups has a blank name ({given!r}); name at least one group, or leave the key out")
@@ -55,8 +58,8 @@ def group_name(given: str) -> str:
 
 
 def principal_names(given: Any) -> tuple[str, ...]:
-    """The principals that a list of names stands for, or one name; at least one. A name may have commas, as those of
-    directories do.
+    """Return the principals that a list of names stands for, or one name; at least one. A name may have commas, as in
+    directories.
 
     Raises ValueError saying what is wrong with them."""
     named = [given] if isinstance(given, str) else given
@@ -71,7 +74,7 @@ def principal_names(given: Any) -> tuple[str, ...]:
 
 @lru_cache(1 << 14)
 def principal_name(given: str) -> str:
-    """One name, as documents and memberships both write it. Raises ValueError."""
+    """Return one name, as documents and memberships both write it. Raises ValueError."""
     name = given.strip()
     if not name or name.casefold() in _NOTHING:
         raise ValueError(f"principals has a blank name ({given!r}); name at least one, or leave the key out")
@@ -81,7 +84,7 @@ def principal_name(given: str) -> str:
 
 
 def as_group(source: str, principal: str) -> str:
-    """A principal as it stands among the groups of documents; sql/catalog.sql writes it likewise."""
+    """Return a principal as it stands among the groups of documents; sql/catalog.sql writes it likewise."""
     return f"{source.replace('%', '%25').replace(',', '%2C')},{principal}"
 
 
@@ -90,12 +93,12 @@ def is_principal(group: str) -> bool:
 
 
 def principal_of(group: str) -> str:
-    """The principal that a document's group is, as its source calls it."""
+    """Return the principal that a document's group is, as its source calls it."""
     return group.partition(",")[2]
 
 
 def parted(groups: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Who may find a document: names of groups, and of principals of its source."""
+    """Return who may find a document: names of groups, and of principals of its source."""
     named = list(groups)
     return (
         [name for name in named if not is_principal(name)],
@@ -104,7 +107,7 @@ def parted(groups: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
-    """Raises ValueError where more are named than can be kept of one document."""
+    """Return the groups. Raises ValueError if they are more than can be kept of one document."""
     if sum(len(name.encode("utf-8", "replace")) + 8 for name in groups) > MOST_BYTES:
         raise ValueError(
             f"{len(groups)} names restrict it, more than the {MOST_BYTES:,} bytes that are kept of one document: name "
@@ -117,8 +120,8 @@ def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
-    """Keys of plain values, at any depth, that may be meant as `groups` or `principals`, and are not one of their `own`
-    of the outermost."""
+    """Yield the keys of plain values, at any depth, that may be meant as `groups` or `principals`, except for `own`
+    keys of the outermost level."""
     pending = [(values, True)]
     while pending:
         value, outermost = pending.pop()
@@ -129,19 +132,20 @@ def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
 
 
 def remedy(key: str, of: tuple[str, ...] = (GROUPS,)) -> str:
-    """What to write in place of a key that is misnamed, where there may be these of the two."""
+    """Return advice on a misnamed key: what to write, and where, if the keys `of` may stand at the top level."""
     known = meant(key)
     where = "at the top level" if known in of else "at the top level of its side-car, NAME.meta.yaml"
     return f"{key!r} may be meant as {known}: write `{known}: [NAME]` {where}"
 
 
 def means_groups(key: str) -> bool:
-    """Whether a key is `groups` or `principals`, or that misspelt, or has that word in it, as `allowed_groups` has."""
+    """Say whether a key is `groups` or `principals`, or one of them misspelt, or has it in it, as `allowed_groups`
+    has."""
     return bool(meant(key))
 
 
 def meant(key: str) -> str:
-    """GROUPS, PRINCIPALS, or "" for any other key."""
+    """Return GROUPS, PRINCIPALS, or "" for any other key."""
     return _meant(key[:_LONGEST_NAME])
 
 

@@ -1,4 +1,4 @@
-"""Which documents a stage must compute again, decided by fingerprints alone."""
+"""The choice of the documents that a stage must compute again, made by fingerprints alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ FIRST = "first with these settings"
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """What a table's file says of one document. `fingerprint` is of what its rows were made from,
-    `output` of the rows. Where the last attempt failed, `failed` is the fingerprint it failed
-    under, and the rows are those of the last good version, if any; or, where that is `fingerprint` too,
-    rows that stand in for better ones. `limits` is a hash of the limits that the attempt passed, or of the readers
-    that there were, if that is why it failed. `run`, `at` (ISO 8601) and `reason` say by which run, when and why the
-    rows were last computed."""
+    """The record of one document in a table's file. `fingerprint` is made from the inputs of its rows, `output` from
+    the rows. If the last attempt failed, `failed` is the fingerprint it failed under, and the rows are those of the
+    last good version, if any; if it equals `fingerprint`, they are rows that stand in for better ones. `limits` is a
+    hash of the limits that the attempt passed, or of the readers that there were, if that is why it failed. `run`, `at`
+    (ISO 8601) and `reason` say by which run, when and why the rows were last computed."""
 
     fingerprint: str
     output: str
@@ -32,7 +31,7 @@ class DocumentState:
 
     @property
     def stands_in(self) -> bool:
-        """Whether rows stand in for better ones."""
+        """True if rows stand in for better ones."""
         return self.failed is not None and self.failed == self.fingerprint
 
     @property
@@ -43,7 +42,7 @@ class DocumentState:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Documents to compute, with their fingerprints, and why; those kept as they are; those gone."""
+    """The documents to compute, with their fingerprints and why; those kept as they are; those gone."""
 
     compute: dict[str, str]
     reasons: dict[str, str]
@@ -52,7 +51,7 @@ class Plan:
 
 
 def input_fingerprint(inputs: Sequence[Mapping[str, DocumentState]], doc_id: str) -> str:
-    """The inputs' outputs, shortened and joined in order, so that it tells which of them changed."""
+    """Return the inputs' outputs, shortened and joined in order, so that it shows which of them changed."""
     return ".".join(states[doc_id].output[:PART] if doc_id in states else "" for states in inputs)
 
 
@@ -61,11 +60,11 @@ def plan(
     previous: Mapping[str, DocumentState] | None,
     retried: Collection[str] = (),
 ) -> Plan:
-    """A document exists where every input has it; all of them decide what is computed again.
+    """Plan a stage: a document exists if every input has it, and all of them decide what is computed again.
 
-    `inputs` are by table; `previous` is None where nothing was made under this key yet. A document
-    that failed under the same fingerprint is tried again only if it is among `retried`, and so is one
-    whose rows are to be made anew from the same inputs."""
+    `inputs` are by table; pass None for `previous` if nothing was made under this key yet. A document that failed under
+    the same fingerprint is tried again only if it is among `retried`, and so is one whose rows are to be made again
+    from the same inputs."""
     compute: dict[str, str] = {}
     reasons: dict[str, str] = {}
     keep: dict[str, DocumentState] = {}
@@ -96,8 +95,8 @@ def _reason(tables: Sequence[str], state: DocumentState | None, wanted: str) -> 
 
 
 def output_hash(rows: Sequence[Any]) -> str:
-    """Hash of one document's rows. A vector is left out: its text's hash and the table's key stand
-    for it."""
+    """Return the hash of one document's rows. A vector is left out: its text's hash and the table's key stand for
+    it."""
     return records_hash([_without_vector(row) for row in rows])
 
 
@@ -108,5 +107,5 @@ def _without_vector(row: Any) -> Any:
 
 
 def bucket_output(documents: Mapping[str, DocumentState]) -> str:
-    """Hash of a whole bucket's documents and of which are stale, in a fixed order."""
+    """Return the hash of a whole bucket's documents and of which are stale, in a fixed order."""
     return combined(f"{doc_id} {documents[doc_id].output} {documents[doc_id].failed}" for doc_id in sorted(documents))

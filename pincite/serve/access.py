@@ -32,12 +32,6 @@ from resources.settings_file import Project
 from resources.state.private import private
 
 # ---------------------------------------------------------------- tokens
-#
-# Who may ask by a token, and for which groups: a file of the state that holds hashes, never a token.
-#
-# <state>/tokens.json      {"NAME": {"sha256", "groups", "operator", "created"}}
-#
-# A token has 256 random bits, so that its plain SHA-256 tells nothing of it. What cannot be read lets nobody in.
 
 
 FILE = "tokens.json"
@@ -49,7 +43,7 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Who a token stands for. `operator` sees the names of failed documents; `created` is ISO 8601."""
+    """The asker that a token stands for. `operator` sees the names of failed documents; `created` is ISO 8601."""
 
     sha256: str
     groups: tuple[str, ...]
@@ -58,14 +52,14 @@ class Token:
 
 
 class TokenFile:
-    """The tokens of one state. Reads the file again when it is another one."""
+    """The tokens of one state, read again when their file was replaced or changed."""
 
     def __init__(self, state: Path) -> None:
         self._state, self._file = state, state / FILE
         self._read: tuple[tuple[int, ...], dict[str, Token]] | None = None
 
     def all(self) -> Mapping[str, Token]:
-        """By name. Raises SettingsError naming the file, where it is not one of tokens."""
+        """Return the tokens by name. Raises SettingsError naming the file if it does not hold tokens."""
         try:
             found = self._file.stat()
         except FileNotFoundError:
@@ -78,16 +72,16 @@ class TokenFile:
         return self._read[1]
 
     def who(self, given: str) -> tuple[str, Token] | None:
-        """The name that a token was made for. Raises SettingsError."""
+        """Return the name that a token was made for, and its entry; None if nobody has it. Raises SettingsError."""
         held = hashlib.sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
         found = None
-        for name, token in self.all().items():  # all of them, so that time tells nothing
+        for name, token in self.all().items():  # all of them, so that the time taken reveals nothing
             if hmac.compare_digest(token.sha256, held):
                 found = name, token
         return found
 
     def add(self, name: str, groups: tuple[str, ...], operator: bool) -> str:
-        """A new token; this is the one time that it is known. Raises UsageError, IndexStateError `name_taken`."""
+        """Return a new token, which nobody can see again. Raises UsageError, IndexStateError `name_taken`."""
         if not name.strip() or len(name) > LONGEST_NAME or one_line(name) != name:
             raise UsageError(f"{name!a} is no name for who asks; give up to {LONGEST_NAME} printable characters")
         token = PREFIX + secrets.token_urlsafe(32)
@@ -102,14 +96,14 @@ class TokenFile:
         return token
 
     def remove(self, name: str) -> None:
-        """Raises IndexStateError `unknown_name`."""
+        """Remove the token of a name. Raises IndexStateError `unknown_name`."""
         with self._changing() as tokens:
             if tokens.pop(name, None) is None:
                 raise IndexStateError(f"nobody named {name!a} has a token; see `pincite tokens list`", "unknown_name")
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
-        """The tokens, written back whole if the block ends well, by one process at a time."""
+        """Yield the tokens, and write them back whole if the block ends well; one process at a time does so."""
         with private(self._state), (self._state / f"{FILE}.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             tokens = dict(self.all())
@@ -162,8 +156,6 @@ def _token(value: Any) -> Token:
 
 
 # ---------------------------------------------------------------- access
-#
-# Who asks, and for which groups: told by what a request carries that nobody can choose, never by a parameter.
 
 
 COOKIE = "pincite_token"
@@ -173,8 +165,8 @@ _SHORTEST_SECRET = 16
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks; `name` is "" where nobody is named. An `operator` sees the names of failed documents. One who asks
-    `by_cookie` may be made to by a page of another site."""
+    """The identity of who asks; `name` is "" if nobody is named. An `operator` sees the names of failed documents. A
+    page of another site may cause the requests of one who asks `by_cookie`."""
 
     name: str = ""
     groups: tuple[str, ...] = ()
@@ -183,16 +175,16 @@ class Asker:
 
 
 class Access(Protocol):
-    """`signs_in` says whether people have something to type that lets them in."""
+    """A way to identify who asks. `signs_in` says whether people have something to type that lets them in."""
 
     signs_in: bool
 
     def who(self, asked: HTTPConnection) -> Asker | None:
-        """Who a request comes from; None where it is not let in."""
+        """Return who a request comes from; None if it is not let in."""
 
 
 class Anybody:
-    """`serve.auth: none`: whoever reaches loopback, for public documents."""
+    """Access under `serve.auth: none`: anybody who reaches loopback, for public documents."""
 
     signs_in = False
 
@@ -201,7 +193,7 @@ class Anybody:
 
 
 class ByToken:
-    """`serve.auth: tokens`: an Authorization header, or the cookie that a person's token was put into."""
+    """Access under `serve.auth: tokens`: an Authorization header, or the cookie that holds a person's token."""
 
     signs_in = True
 
@@ -224,8 +216,8 @@ class ByToken:
 
 
 class ByProxy:
-    """`serve.auth: proxy`: names and groups from headers of a proxy that knows the secret. What it does not say is
-    nothing; what it says wrongly lets nobody in."""
+    """Access under `serve.auth: proxy`: names and groups from headers of a proxy that knows the secret. No groups
+    header means no groups; a missing user, or a header that is sent twice or malformed, lets nobody in."""
 
     signs_in = False
 
@@ -247,7 +239,7 @@ class ByProxy:
 
 
 def _only(asked: HTTPConnection, header: str) -> str | None:
-    """The value of a header, "" where there is none; None where it was sent twice."""
+    """Return the value of a header, "" if it is absent; None if it was sent twice or is not UTF-8."""
     values: Sequence[str] = asked.headers.getlist(header)
     if len(values) > 1:
         return None
@@ -258,7 +250,7 @@ def _only(asked: HTTPConnection, header: str) -> str | None:
 
 
 def access_of(project: Project) -> Access:
-    """As the settings say. Raises SettingsError naming the setting and the remedy."""
+    """Return the access that the settings ask for. Raises SettingsError naming the setting and the remedy."""
     settings = project.settings.serve
     if settings.auth == "none":
         return Anybody()

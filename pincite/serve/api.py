@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- api
-#
-# HTTP with JSON: what the commands give, by addresses.
 
 
 LOG = logging.getLogger("pincite.serve")
@@ -58,7 +56,7 @@ T = TypeVar("T")
 
 
 class Api:
-    """Routes over a service. `url` is the address that links begin with."""
+    """The routes for programs over a service. `url` is the address that links begin with."""
 
     def __init__(self, service: Service, url: str) -> None:
         self._service, self._url = service, url
@@ -109,7 +107,7 @@ class Api:
         return await turns.run(caller, lambda: JSONResponse(answer(), headers=PRIVATE))
 
     async def _events(self, told: AsyncIterator[tuple[str, Any] | None]) -> AsyncIterator[str]:
-        """`passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
+        """Yield `passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
         try:
             async for item in told:
                 yield STILL_AT_WORK if item is None else event(item[1], item[0])
@@ -140,7 +138,7 @@ class Api:
         return await self._reading(request, work)
 
     async def file(self, request: Request) -> Response:
-        """The file itself, to be kept and never shown by a browser as a page of this site."""
+        """Answer with the document's file as a download, so that no browser shows it as a page of this site."""
         doc_id, asker = request.path_params["doc_id"], asker_of(request)
         document = await self._reading(request, lambda: self._service.found(doc_id, asker))
         turns, caller = self._service.turns.files, caller_of(request)
@@ -181,8 +179,8 @@ class Api:
         return JSONResponse(openapi(self._url))
 
     async def owner(self, request: Request) -> Response:
-        """What `pincite query` and `pincite ask` send by the state's own socket: the arguments of the command, its
-        groups among them."""
+        """Answer `pincite query` and `pincite ask`, which send their arguments, groups among them, by the state's own
+        socket."""
         if not request.scope["state"].get("owner"):
             raise HTTPException(404)
         values = await body_of(request)
@@ -206,7 +204,7 @@ class Api:
         return await self._service.turns.reading.run(caller_of(request), work)
 
     def linked(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Hits and citations with the address where each can be read, a citation with its sentence set off."""
+        """Return hits and citations with the address where each can be read, a citation with its sentence set off."""
         made = dict(found)
         for name in ("hits", "citations", "marked"):
             if name in made:
@@ -214,7 +212,7 @@ class Api:
         return made
 
 
-# ---------------------------------------------------------------- what is described
+# ---------------------------------------------------------------- description in OpenAPI
 
 _CALLS: tuple[tuple[str, str, str, type[BaseModel] | None], ...] = (
     ("/api/search", "search", "Passages for a question, each with document, page and boxes.", Search),
@@ -230,7 +228,7 @@ _CALLS: tuple[tuple[str, str, str, type[BaseModel] | None], ...] = (
 
 
 def openapi(url: str) -> dict[str, Any]:
-    """The description of the routes in OpenAPI 3.1."""
+    """Return the description of the routes in OpenAPI 3.1."""
     paths: dict[str, Any] = {}
     for path, name, told, model in _CALLS:
         given = [
@@ -279,13 +277,11 @@ _RESPONSES = {
 }
 
 
-# ---------------------------------------------------------------- app
-#
-# All that is served, as one ASGI application.
+# ---------------------------------------------------------------- application
 
 
 _TOLD = {404: "nothing is served at this address", 405: "this address does not take requests of this method"}
-"""Sentences for the statuses that Starlette gives without one."""
+"""Messages for the statuses that Starlette gives without one."""
 
 
 def application(
@@ -297,8 +293,9 @@ def application(
     answers_by_model: bool = False,
     agents: OverHttp | None = None,
 ) -> ASGIApp:
-    """Page, HTTP and chat over a service, and the tools for `agents` where there are any. `url` is what links begin
-    with; `names` are hosts that it is reached by, besides loopback."""
+    """Return pages, HTTP and chat over a service as one application, with the tools for `agents` if there are any.
+
+    `url` is the address that links begin with; `names` are hosts that it is reached by, besides loopback."""
     pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
     routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
 
@@ -323,7 +320,7 @@ def application(
         return failed(request, problem.status_code, code, told)
 
     async def gone(request: Request, problem: Exception) -> Response:
-        return Response(status_code=400)  # nobody is there who could read it
+        return Response(status_code=400)  # the client is gone, so nobody reads it
 
     async def unforeseen(request: Request, problem: Exception) -> Response:
         return failed(request, 500, "internal", UNFORESEEN)

@@ -31,22 +31,22 @@ from pipelines.parsing.markdown_view import escaped
 LOG = logging.getLogger("pincite.serve")
 MODEL = "pincite"
 NEAREST = 3
-"""Passages that are named where the documents do not answer."""
+"""Number of passages that are named if the documents do not answer."""
 _ACTS = re.compile(r":(?=//)|(?<=www)\.|[@$]", re.IGNORECASE)
-"""What viewers of Markdown make links and formulas of unless it is escaped."""
+"""Pattern of signs that viewers of Markdown turn into links and formulas unless they are escaped."""
 _SCHEMES = (
     "mailto|tel|sms|callto|skype|xmpp|sips?|facetime|magnet|geo|news|nntp|irc|bitcoin|ethereum|whatsapp|tg|slack|msteams"
     "|zoommtg|vscode|obsidian|steam"
 )
-"""Names before a colon of which viewers make links although no slashes follow."""
+"""Names before a colon that viewers turn into links although no slashes follow."""
 _LINKED = re.compile(
     rf"//|www\.|@|[^\s.]\.(?=[^\W\d_](?:[a-z]|[^\x00-\x7f\s]))|[a-z0-9][。．｡](?=[a-z]{{2}})|\d{{1,3}}(?:\.\d{{1,3}}){{3}}"
     rf"|localhost(?=[:/])|\b(?:{_SCHEMES}):(?=\S)",
     re.IGNORECASE,
 )
-"""Pattern of words that some viewer makes a link or a mention of: addresses, and names of hosts by their dots."""
+"""Pattern of words that some viewer turns into a link or a mention: addresses, and names of hosts by their dots."""
 _OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
-"""Signs around a word that are no part of an address."""
+"""Signs around a word that do not belong to an address."""
 
 
 class _Part(BaseModel):
@@ -64,7 +64,7 @@ class _Message(BaseModel):
 
 
 class Completion(BaseModel):
-    """What of a request is looked at; settings of a sampler mean nothing here."""
+    """The fields of a request that are read; settings of a sampler have no effect here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -74,7 +74,7 @@ class Completion(BaseModel):
     n: Literal[1] = 1
 
     def question(self) -> Ask:
-        """Raises UsageError where the user asks nothing."""
+        """Return the user's last message as a question. Raises UsageError if the user asks nothing."""
         for message in reversed(self.messages):
             if message.role == "user":
                 parts = [message.content] if isinstance(message.content, str) else [
@@ -85,7 +85,7 @@ class Completion(BaseModel):
 
 
 class Chat:
-    """Routes over a service. `url` is the address that links begin with."""
+    """The chat's routes over a service. `url` is the address that links begin with."""
 
     def __init__(self, service: Service, url: str) -> None:
         self._service, self._url, self._since = service, url, int(time.time())
@@ -114,7 +114,7 @@ class Chat:
         return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
 
     async def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> AsyncIterator[str]:
-        """The answer is checked as a whole before any of it is said, so it comes in one piece."""
+        """Yield an answer as events. It is checked as a whole before any of it is sent, so it comes in one piece."""
 
         def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
             return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
@@ -136,7 +136,7 @@ class Chat:
 
 
 def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
-    """The JSON of `pincite ask` as Markdown, each claim with a mark that leads to its place in the reader at `url`."""
+    """Return the JSON of `pincite ask` as Markdown; a mark at each claim links to its place in the reader at `url`."""
 
     def link(words: str, item: Mapping[str, Any]) -> str:
         return f"[{words}]({url}/passages/{place_of(item)})"
@@ -165,7 +165,7 @@ def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
 def plain(text: str) -> str:
     """Return words as one line of Markdown that shows them as they are, without a link, picture, formula or tag.
 
-    A word of which a viewer may make a link by itself is set as code, where none does."""
+    A word that a viewer may turn into a link by itself is set as code, in which no viewer does."""
     made: list[str] = []
     for linked, together in groupby(inert(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
         words = list(together)
@@ -174,7 +174,7 @@ def plain(text: str) -> str:
 
 
 def name(text: str) -> str:
-    """Return the same for the words of a link, in which no viewer makes another one."""
+    """Return the same for the words of a link, in which no viewer makes another link."""
     return _escaped(" ".join(inert(clear(text)).split()))
 
 

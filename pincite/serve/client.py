@@ -1,9 +1,9 @@
-"""A question put to the server that runs on a state, where one does: it has its models loaded.
+"""A question put to the server that runs on a state, if one does: it has its models loaded.
 
     <state>/serve.json       {"socket", "url", "version", "settings"}: of the server that may be asked
 
-Only what the state's owner may read leads to it, and only a server of the same version and settings is asked. Nothing
-heavy is imported here.
+Only the state's owner may read the file, and only a server of the same version and settings is asked. Nothing heavy is
+imported here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 FILE = "serve.json"
 SECONDS = 600.0
-"""An answer of a language model may take long; a search of ours is ended by the server before."""
+"""Seconds to wait for an answer: a language model may take long. The server itself ends a search sooner."""
 _CREDENTIALS = struct.Struct("3i")
-"""Process, user and group at the other end of a Unix socket."""
+"""Layout of SO_PEERCRED: process, user and group at the other end of a Unix socket."""
 
 
 class _Connection(http.client.HTTPConnection):
@@ -47,7 +47,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class AnsweredError(PinciteError):
-    """What the server said in place of a result."""
+    """The error that the server answered in place of a result."""
 
     def __init__(self, message: str, code: str, exit_code: int) -> None:
         super().__init__(message, code)
@@ -55,13 +55,13 @@ class AnsweredError(PinciteError):
 
 
 def identity(project: Project) -> str:
-    """Equal where a server's answers are those that a command would give."""
+    """Return an identity that is the same if a server's answers are those that a command would give."""
     settings = project.settings.model_dump_json(exclude={"serve"})
     return fingerprint(__version__, str(project.state), str(project.folder), settings)
 
 
 def offered(project: Project) -> dict[str, str] | None:
-    """The server that runs on a state with these settings, as its file tells."""
+    """Return the socket and address of the server that runs on a state with these settings, as its file says."""
     try:
         told = json.loads((project.state / FILE).read_text(encoding="utf-8"))
         same = told["settings"] == identity(project) and Path(told["socket"]).is_socket()
@@ -71,7 +71,7 @@ def offered(project: Project) -> dict[str, str] | None:
 
 
 def answered(project: Project, command: str, text: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The JSON of `query` or `ask` by the server that runs; None where none does, or it has just ended.
+    """Return the JSON of `query` or `ask` from the server that runs; None if no server does, or it has just ended.
 
     Raises PinciteError as the command does."""
     server = offered(project)

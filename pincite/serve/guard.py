@@ -1,4 +1,4 @@
-"""What every request passes first: a host of ours, no other site's page, a size, and somebody who asks."""
+"""The checks that every request passes first: a host of ours, no other site's page, a size, and a known asker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OTHER_HOST = (
 )
 OTHER_SITE = "the request comes from another site's page"
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp")
-"""Beginnings of the paths that are asked by programs, and take JSON."""
+"""Prefixes of the paths that programs ask, and that take JSON."""
 NOT_JSON = (
     "the body has to be JSON that is sent as such, with one header Content-Type: application/json; without it a page "
     "of another site could send it in your name"
@@ -49,8 +49,8 @@ NOBODY = {
 
 
 class Guard:
-    """Lets requests through to `app` with `scope["state"]["asker"]`. `names` are hosts that it is reached by, besides
-    loopback. What comes by the state's own socket is its owner's, who may read the state anyway."""
+    """The gate that lets requests through to `app` with `scope["state"]["asker"]`. `names` are hosts that it is reached
+    by, besides loopback. A request by the state's own socket is its owner's, who may read the state anyway."""
 
     def __init__(self, app: ASGIApp, access: Access, names: Collection[str] = (), any_address: bool = False) -> None:
         self._app, self._access, self._any_address = app, access, any_address
@@ -70,7 +70,7 @@ class Guard:
             await self._app(scope, _bounded(receive), sent)
 
     def _refused(self, asked: HTTPConnection, scope: Scope) -> Response | None:
-        """What is answered in the app's place; None where it may answer itself."""
+        """Return the answer in the app's place; None if the app may answer itself."""
         state = scope.setdefault("state", {})
         if by_socket(scope):
             state["asker"], state["owner"] = Asker("owner", (), True), True
@@ -111,13 +111,13 @@ class Guard:
 
 
 def by_socket(scope: Scope) -> bool:
-    """Whether a request came by a Unix socket: its server has a path and no port."""
+    """Say whether a request came by a Unix socket: its server has a path and no port."""
     server = scope.get("server")
     return server is not None and server[1] is None and str(server[0]).startswith("/")
 
 
 def asker_of(asked: HTTPConnection) -> Asker:
-    """Raises HTTPException 401 where nobody was let in, whichever way the request came here."""
+    """Return who asks. Raises HTTPException 401 if nobody was let in, whichever way the request came here."""
     found = asked.scope.get("state", {}).get("asker")
     if not isinstance(found, Asker):
         raise HTTPException(401, "nobody is signed in")
@@ -125,17 +125,17 @@ def asker_of(asked: HTTPConnection) -> Asker:
 
 
 def for_groups(asker: Asker, groups: tuple[str, ...]) -> Asker:
-    """The state's owner asks for whichever groups the command was given."""
+    """Return the asker with these groups: the state's owner asks for those that the command was given."""
     return replace(asker, groups=groups)
 
 
 def error(status: int, code: str, message: str) -> Response:
-    """In the form of the command's JSON."""
+    """Return an error in the form of the command's JSON."""
     return JSONResponse({"error": {"code": code, "message": message}}, status, {"Cache-Control": "no-store"})
 
 
 def _bounded(receive: Receive) -> Receive:
-    """A body of bounded size, which comes within a bounded time."""
+    """Return a `receive` that bounds the size of a body and the seconds it takes. Raises HTTPException 408 and 413."""
     total, ended, until = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def received() -> Message:

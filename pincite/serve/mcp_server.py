@@ -1,4 +1,4 @@
-"""The tools for agents by the Model Context Protocol, with its official SDK: over standard input and output, or as a
+"""The tools for agents over the Model Context Protocol, with its official SDK: on standard input and output, or as a
 route of `pincite serve` (streamable HTTP without sessions, so that any of several processes may answer)."""
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ AskerOf = Callable[[Context], Asker]
 
 
 def by_request(context: Context) -> Asker:
-    """Who sent the HTTP request of a call. Raises HTTPException 401 where nobody was let in."""
+    """Return who sent the HTTP request of a call. Raises HTTPException 401 if nobody was let in."""
     assert isinstance(context.request, Request)
     return asker_of(context.request)
 
 
 def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
-    """The tools as a server of the SDK; `asker` says for whom a call is answered."""
+    """Return the tools as a server of the SDK; `asker` says for whom a call is answered."""
     named = {tool.name: tool for tool in tools.all()}
 
     async def list_tools(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -109,7 +109,7 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
 
 
 def _leaving(handler: Callable[[Context, Any], Awaitable[R]]) -> Callable[[Context, Any], Awaitable[R]]:
-    """Return a handler whose every text, of results and errors alike, holds nothing that a person would not see."""
+    """Return a handler whose texts, of results and errors alike, hold nothing that a person would not see."""
 
     async def answered(context: Context, asked: Any) -> R:
         try:
@@ -118,7 +118,7 @@ def _leaving(handler: Callable[[Context, Any], Awaitable[R]]) -> Callable[[Conte
             raise MCPError(error.code, clear(error.message)) from None
         told = _cleared(result.model_dump(mode="json", by_alias=True, exclude_none=True))
         if (structured := told.get("structuredContent")) is not None:
-            # Made of what was cleared: in JSON a sign may be written as its number.
+            # Made from the cleared values: in JSON a character may be written as its number.
             told["content"] = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
         return type(result).model_validate(told)
 
@@ -141,7 +141,7 @@ class OverHttp:
         self._manager: StreamableHTTPSessionManager | None = None
 
     def routes(self) -> list[Route]:
-        # Without sessions there is nothing to listen to by GET nor to DELETE.
+        # There are no sessions, so there is nothing to listen to by GET or to end by DELETE.
         return [Route("/mcp", self._Endpoint(self), methods=["POST"])]
 
     @asynccontextmanager
@@ -154,7 +154,7 @@ class OverHttp:
             yield
 
     class _Endpoint:
-        """A class, since Starlette takes a function for one that answers a Request."""
+        """The route's endpoint: a class, since Starlette takes a function for one that answers a Request."""
 
         def __init__(self, over_http: OverHttp) -> None:
             self._over_http = over_http
@@ -166,8 +166,10 @@ class OverHttp:
 
 
 async def serve_stdio(server: Server[Any], asked_to_end: Callable[[], NoReturn]) -> None:
-    """Answers on standard input and output until the input ends. A signal calls `asked_to_end`, which has to leave the
-    process: a thread that waits for standard input is not woken by anything else."""
+    """Answer on standard input and output until the input ends.
+
+    A signal calls `asked_to_end`, which has to leave the process: nothing else wakes a thread that waits for standard
+    input."""
 
     async def listen() -> None:
         with anyio.open_signal_receiver(*STOPPING) as signals:
@@ -187,7 +189,7 @@ def _caller(context: Context) -> Caller:
 
 
 async def _or_refused(given: str, read: Callable[[], Awaitable[T]]) -> T:
-    """Raises MCPError, which the protocol tells who asks."""
+    """Return what `read` gives; raise its errors as MCPError, which the protocol reports to who asks."""
     try:
         require_text(given)
         return await read()

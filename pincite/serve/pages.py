@@ -1,4 +1,4 @@
-"""Pages for people: search, reader, answer, state. Plain forms and links, made here, working without JavaScript."""
+"""Pages for people: search, reader, answer, state. They are forms and links, and work without JavaScript."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from resources.child_process import ROOT
 HERE = Path(ROOT, "pincite", "serve")
 PRIVATE = {"Cache-Control": "private, no-store"}
 EXCERPT = 700
-"""Characters of a hit that are shown."""
+"""Characters of a hit's text that are shown."""
 HITS = 10
 
 
 def environment() -> Environment:
-    """Templates whose every value is escaped; texts of documents lose what turns the order of what is seen."""
+    """Return the templates. They escape every value, and drop characters of texts that reorder what a reader sees."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_seen,
@@ -45,12 +45,12 @@ def environment() -> Environment:
 
 
 def _seen(value: Any) -> Any:
-    """Return a value as every page shows it, wherever it stands; what a template made of others stays."""
+    """Return a value as every page shows it; markup that a template made of other values stays as it is."""
     return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _query(**values: Any) -> str:
-    """A query string of the values that there are."""
+    """Return a query string of the values that are not empty."""
     return urlencode([(name, value) for name, value in values.items() if value not in (None, "", False)])
 
 
@@ -79,7 +79,8 @@ class Pages:
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
-        """The front page; with a question its answer and hits. A language model answers only where it is told to."""
+        """Answer with the front page; with a question, its answer and hits too. A language model answers only on
+        request."""
         asker, caller = asker_of(request), caller_of(request)
         given = {key: value for key, value in request.query_params.items() if value}
         answering = given.pop("ask", "") == "1" or not self._by_model
@@ -144,7 +145,7 @@ class Pages:
         return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
 
     async def login(self, request: Request) -> Response:
-        """A token for a cookie that holds it, so that to take the token away ends all of its sessions."""
+        """Exchange a token for a cookie that holds it, so that removing the token ends all of its sessions."""
         if not isinstance(self._access, ByToken):
             return RedirectResponse("/", 303)
         there = _inside(request.query_params.get("next", ""))
@@ -165,7 +166,7 @@ class Pages:
         return answer
 
     def failed(self, request: Request, status: int, code: str, message: str) -> Response:
-        """An error as a page."""
+        """Return an error as a page."""
         return self.html(request, "message.html", status, code=code, message=message, status=status)
 
     def refused(self, request: Request, status: int, error: PinciteError) -> Response:
@@ -173,7 +174,7 @@ class Pages:
 
 
 def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, str, str], str]:
-    """A hit's text around the sentence that is set off, and the sentence's id; "" where there is none."""
+    """Return a hit's text around the sentence that is set off, and the sentence's id; "" if it has no such sentence."""
     anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
     one = best.get(hit["chunk_id"])
     said, name = (anchors[0]["text"], anchors[0]["sentence_id"]) if anchors else (
@@ -189,5 +190,5 @@ def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:
 
 
 def _inside(path: str) -> str:
-    """An address of this site, whatever was given."""
+    """Return the path if it lies on this site, else the front page's."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"

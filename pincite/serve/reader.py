@@ -1,7 +1,7 @@
 """The reader's view of a document: its blocks, its pages, and the marks of a passage and its best sentence.
 
-A mark is a span of the body. It is shown only where its words are words of the passage: text that has moved since gets
-none, since a wrong mark is worse than none.
+A mark is a span of the body. It is shown only if its words are words of the passage: text that has moved since gets no
+mark, since a wrong one is worse.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- matching
-#
-# Which sentence of a passage says most of what was asked: the one that is set off where the passage is shown.
 
 
 def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPlace]]) -> dict[str, SentenceInPlace]:
-    """By chunk, the sentence that has the rarest words of the question; none where none has any. How rare a word is, is
-    told by these sentences; of equals, the shorter."""
+    """Return by chunk the sentence with the rarest words of the question, if any sentence of the chunk has one.
+
+    A word's rarity is counted among these sentences; of equals the shorter one is taken."""
     wanted = set(terms_of(question))
     terms = {key: [wanted & set(terms_of(item.text)) for item in own] for key, own in sentences.items()}
     having = Counter(term for own in terms.values() for said in own for term in said)
@@ -47,7 +46,7 @@ def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPla
 
 
 def set_off(text: str, start: int, length: int, most: int) -> tuple[str, str, str]:
-    """(before, sentence, after) of at most about `most` characters, whole words, around the sentence."""
+    """Return (before, sentence, after): at most about `most` characters, in whole words, around the sentence."""
     before, said, after = text[:start], text[start : start + length][:most], text[start + length :]
     room = max(most - len(said), 0)
     ahead = min(len(before), max(room // 3, room - len(after)))
@@ -59,17 +58,12 @@ def set_off(text: str, start: int, length: int, most: int) -> tuple[str, str, st
 
 
 # ---------------------------------------------------------------- structure
-#
-# A document's text as its parsed structure, for the reader: blocks with their words, and what of them is marked.
-#
-# A mark is a span of the body. It is shown only where its words are words of the passage: text that has moved since
-# gets none, since a wrong mark is worse than none.
 
 
 MOST_CHARACTERS, MOST_ROWS = 20_000, 100
-"""Of one block; what is longer is divided."""
+"""Most characters and table rows of one block; a longer one is divided."""
 PART_CHARACTERS, PART_BLOCKS = 60_000, 200
-"""Of one part of a document, which is a page of the reader."""
+"""Most characters and blocks of one part of a document, which is a page of the reader."""
 _WORD = re.compile(r"\w+")
 
 Span = tuple[int, int]
@@ -101,7 +95,7 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """An element, or a part of a long one. `page` is told where it begins on another page than the block before."""
+    """An element, or a part of a long one. `page` is set if it begins on another page than the block before."""
 
     kind: str
     level: int
@@ -123,7 +117,7 @@ class Part:
 
 
 def marks_hold(body: str, marks: Sequence[Span], shown: str) -> bool:
-    """Whether all that is marked is said by the passage that is shown."""
+    """Say whether the passage that is shown has all the words that are marked."""
     known = set(_WORD.findall(shown.casefold()))
     said = [body[start:end] for start, end in marks if 0 <= start < end <= len(body)]
     words = {word for text in said for word in _WORD.findall(text.casefold())}
@@ -131,7 +125,7 @@ def marks_hold(body: str, marks: Sequence[Span], shown: str) -> bool:
 
 
 def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Block, ...]]:
-    """A document's blocks, parted for the reader; one empty part where it has none."""
+    """Return a document's blocks in parts for the reader; one empty part if it has no blocks."""
     found: list[tuple[Block, ...]] = []
     now: list[Block] = []
     size = 0
@@ -145,7 +139,7 @@ def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Bl
 
 
 def part(found: Sequence[tuple[Block, ...]], wanted: int | None) -> Part:
-    """The part that is wanted; else the one where the first mark is, else the first."""
+    """Return the part that is wanted, else the one with the first mark, else the first."""
     first = next((at for at, blocks in enumerate(found, start=1) if any(block.marked for block in blocks)), 1)
     number = min(max(wanted if wanted is not None else first, 1), len(found))
     return Part(found[number - 1], number, len(found))
@@ -161,7 +155,7 @@ def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[Bl
 
 
 def _text(element: Element, body: str, marks: Marks) -> Iterator[Block]:
-    """Every part of the text, and one empty block where there is none (a figure, a break)."""
+    """Yield the text in blocks, and one empty block for an element without text (a figure, a break)."""
     whole = element.text == body[element.start : element.end]
     for start in range(0, max(len(element.text), 1), MOST_CHARACTERS):
         text = element.text[start : start + MOST_CHARACTERS]
@@ -183,7 +177,7 @@ def _table(element: Element, body: str, marks: Marks) -> Iterator[Block]:
 
 
 def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:
-    """Rows by the block that they stand in: so many, of so many characters, or a longer one alone."""
+    """Yield the rows of one block after another: up to MOST_ROWS and MOST_CHARACTERS, or a longer row alone."""
     now: list[list[Cell]] = []
     size = 0
     for row in rows:
@@ -213,7 +207,7 @@ def _marked(segments: Sequence[Segment]) -> bool:
 
 
 def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
-    """The text, which begins at `start` of the body, divided where a mark begins or ends."""
+    """Return the text, which begins at `start` of the body, divided where a mark begins or ends."""
     named = (("passage", marks.passage), ("sentence", marks.sentence))
     own = {name: [(max(a - start, 0), min(b - start, len(text))) for a, b in spans] for name, spans in named}
     inside = {name: [(a, b) for a, b in spans if a < b] for name, spans in own.items()}
@@ -226,12 +220,10 @@ def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
 
 
 # ---------------------------------------------------------------- reader
-#
-# The reader: a passage on the pages of its document, or in its text where there are no pages to show.
 
 
 MOST_PAGES = 6
-"""Of one passage that are shown below each other."""
+"""Most pages of one passage that are shown below each other."""
 OTHER_HITS = 9
 
 
@@ -258,7 +250,7 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the reader shows of a document: pages, else a part of its text. `notice` says what is not as it should be.
+    """The view of a document: pages, else a part of its text. `notice` says what could not be shown as it should be.
     `before` and `after` are the pages beside those that are shown."""
 
     document: FoundDocument
@@ -269,13 +261,13 @@ class Reading:
     after: int | None = None
     passage: Mapping[str, Any] | None = None
     sentence: str = ""
-    """Of the passage, the one that is set off."""
+    """Text of the passage's sentence that is set off."""
     sentence_id: str = ""
 
 
 class Reader:
-    """Reader of documents for one answer. Without `draw` it shows pages that are kept already, and raises NotDrawn for
-    others."""
+    """Reader of documents for one answer. If `draw` is false it shows pages that are kept already, and raises NotDrawn
+    for others."""
 
     def __init__(self, service: Service, draw: bool = True) -> None:
         self._service, self._draw = service, draw
@@ -283,8 +275,10 @@ class Reader:
     def passage(
         self, named: str, asker: Asker, question: str, sentence: str, as_text: bool, number: int | None
     ) -> Reading:
-        """A passage with its place marked, and in it the sentence of this id, else the one that says most of what was
-        asked; `number` is the part of the text to show. Raises PinciteError."""
+        """Return a passage with its place marked, and in it the sentence of this id, else the one that best matches the
+        question.
+
+        `number` is the part of the text to show. Raises PinciteError."""
         shown = self._service.passage(named, asker)
         document = self._service.found(shown["doc_id"], asker)
         said, boxes, name = self._sentence(shown, asker, question, sentence)
@@ -298,7 +292,7 @@ class Reader:
         return self._in_text(reading, number, notice)
 
     def document(self, doc_id: str, asker: Asker, page: int, as_text: bool, number: int | None) -> Reading:
-        """A page of a document, or a part of its text; nothing is marked. Raises PinciteError."""
+        """Return a page of a document, or a part of its text, without marks. Raises PinciteError."""
         document = self._service.found(doc_id, asker)
         reading, notice = Reading(document), ""
         if document.pages and not as_text:
@@ -309,7 +303,7 @@ class Reader:
         return self._in_text(reading, number, notice)
 
     def others(self, reading: Reading, asker: Asker, question: str) -> list[dict[str, Any]]:
-        """The other hits of the document for the question, in the order of its pages."""
+        """Return the document's other hits for the question, in the order of its pages."""
         if not question:
             return []
         document = reading.document
@@ -327,7 +321,7 @@ class Reader:
     def _sentence(
         self, shown: Mapping[str, Any], asker: Asker, question: str, named: str
     ) -> tuple[str, Sequence[Mapping[str, Any]], str]:
-        """The sentence that is set off, its boxes and its id: the one that was asked for, else what matches best."""
+        """Return the sentence to set off, its boxes and its id: the one that was asked for, else the best match."""
         if shown["sentence"]:
             return shown["sentence"]["text"], shown["sentence"]["boxes"], ""
         if not question and not named:
@@ -390,7 +384,7 @@ def _rects(boxes: Sequence[Mapping[str, Any]], number: int) -> tuple[Rect, ...]:
 
 
 def _within(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]:
-    """Where the sentence stands in the passage, if it stands there word by word."""
+    """Return where the sentence stands in the passage, if it stands there word by word."""
     for start, end in spans if sentence else ():
         if (at := body.find(sentence, start, end)) >= 0:
             return ((at, at + len(sentence)),)
@@ -398,7 +392,7 @@ def _within(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]
 
 
 def _notice(error: DocumentError) -> str:
-    """Why no pages are shown; a format that has none is shown as text without a word."""
+    """Return why no pages are shown; nothing for a format that has no pages, which is shown as text."""
     told = told_of(error)
     if error.code == "no_pages":
         return ""

@@ -1,4 +1,5 @@
-"""What may be asked over HTTP, the same in a query string and in JSON, and how errors are told."""
+"""The requests that may be made over HTTP, the same in a query string and in JSON, and the errors as askers see
+them."""
 
 from __future__ import annotations
 
@@ -50,11 +51,11 @@ class Listing(BaseModel):
 
 _MANY: Final = ("filter", "option")
 MOST_TOLD: Final = 5
-"""Of what is wrong with a request."""
+"""Most faults of a request that an error names."""
 
 
 async def asked(request: Request, model: type[M]) -> M:
-    """What a request asks, from its query string or, by POST, its JSON. Raises UsageError."""
+    """Return what a request asks, from its query string or, by POST, from its JSON. Raises UsageError."""
     values: Any
     if request.method == "POST":
         values = await body_of(request)
@@ -97,12 +98,12 @@ def require_text(values: Any) -> None:
 
 
 def no_text(char: str) -> str:
-    """Return the sentence for a character that no text holds."""
+    """Return the message about a character that no text may hold."""
     return f"the request holds the character U+{ord(char):04X}, which cannot stand in a text; send it without"
 
 
 def place_of(item: Mapping[str, Any]) -> str:
-    """Where the reader shows a hit or citation, below `/passages/`; a citation's sentence is set off there."""
+    """Return where the reader shows a hit or citation, below `/passages/`; a citation's sentence is set off there."""
     sentence = item.get("sentence_id")
     return f"{item['chunk_id']}?sentence={sentence}" if sentence else str(item["chunk_id"])
 
@@ -113,7 +114,7 @@ def number_in(text: str | None) -> int | None:
 
 
 async def body_of(request: Request) -> Any:
-    """The JSON of a request. Raises UsageError."""
+    """Return the JSON of a request. Raises UsageError."""
     try:
         return json.loads(await request.body())
     except (ValueError, RecursionError):
@@ -125,7 +126,7 @@ _SAYABLE = frozenset({"busy", "no_index", "text_moved"})
 
 
 def status_of(error: PinciteError) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     if error.code in _NOT_THERE:
         return 404
     if isinstance(error, UsageError):
@@ -140,8 +141,9 @@ def status_of(error: PinciteError) -> int:
 
 
 def told_of(error: PinciteError) -> str:
-    """What who asks is told: what they can mend, or that the server has to be looked at. What names places of the
-    server stays in its log."""
+    """Return the message for who asks: what they can mend, or that the server's log has the reason.
+
+    A message that names places on the server stays in its log."""
     if error.code in _TOLD:
         return _TOLD[error.code]
     if error.code in _NOT_THERE | _SAYABLE or type(error) is UsageError:

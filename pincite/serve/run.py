@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from pincite.serve.service import Service
 
 
-# ---------------------------------------------------------------- stdio
-#
-# `pincite mcp`: an agent's own server, on standard input and output.
+# ---------------------------------------------------------------- pincite mcp
 
 
 def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
-    """Answers for these groups until standard input ends, then returns 0. Raises UsageError without the SDK,
-    IndexStateError where there is no index."""
+    """Answer for these groups until standard input ends, then return 0.
+
+    Raises UsageError if the SDK is not installed, IndexStateError if there is no index."""
     if not sdk_is_installed():
         raise UsageError(f"agents are answered with the protocol's SDK, which is not installed: {INSTALL}")
     import anyio
@@ -66,24 +65,23 @@ def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
 
 
 def reader_address(project: Project) -> str:
-    """Where people read what is cited: at the server that runs on the state, else where `pincite serve` would be."""
+    """Return the address where people read citations: the server that runs on the state, else a future `pincite
+    serve`."""
     server, settings = offered(project), project.settings.serve
     return settings.url or (server["url"] if server else f"http://127.0.0.1:{settings.port}")
 
 
-# ---------------------------------------------------------------- run
-#
-# `pincite serve`: one process that answers, or several that share the sockets, until it is asked to end.
+# ---------------------------------------------------------------- pincite serve
 
 
 TOLD_VARIABLE = "PINCITE_SERVE_TOLD"
-"""JSON that a process which answers gets from the one that started it."""
+"""Name of the environment variable by which a process that answers gets its JSON from the one that started it."""
 FAREWELL_SECONDS = 10
 SWITCH_SECONDS = 0.0005
-"""How long a thread that computes keeps the event loop from going on, which it may at each thing that is sent."""
+"""Seconds for which a computing thread may keep the event loop waiting, which it may at each thing that is sent."""
 LOOK_SECONDS = 0.2
 MOST_ENDS, WITHIN_SECONDS = 5, 60.0
-"""Times that processes may end by themselves within so long, before it is given up."""
+"""Times that processes may end by themselves within these seconds before the server gives up."""
 _LOCK = "serve.lock"
 _ANSWERED = {
     "none": "anybody on this machine, for public documents",
@@ -94,7 +92,7 @@ _ANSWERED = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is served: on these descriptors, under this address and these names of hosts."""
+    """The orders of a process that answers: its descriptors, and the address and host names that it serves under."""
 
     sockets: list[int]
     url: str
@@ -105,8 +103,10 @@ class Told:
 
 
 def run_serve(project: Project) -> int:
-    """Serves until Ctrl-C or SIGTERM, then returns 0. Raises UsageError where the address cannot be listened on,
-    SettingsError where who asks cannot be told, PinciteError where what answers ends again and again."""
+    """Serve until Ctrl-C or SIGTERM, then return 0.
+
+    Raises UsageError if the address cannot be listened on, SettingsError if the settings cannot say who asks, and
+    PinciteError if the processes that answer end again and again."""
     settings = project.settings.serve
     access_of(project)
     listening = listener(settings.host, settings.port)
@@ -128,7 +128,7 @@ def run_serve(project: Project) -> int:
 
 
 def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
-    """Answers on the sockets in this process, until a signal asks for its end."""
+    """Answer on the sockets in this process until a signal asks for its end."""
     import uvicorn
 
     from pincite.connections import LARGEST_HEAD, Connections, limits_for
@@ -157,7 +157,7 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
 
 
 def _agents(service: Service, url: str) -> OverHttp | None:
-    """What agents call; None without the SDK."""
+    """Return the server for agents; None if the SDK is not installed."""
     if not sdk_is_installed():
         return None
     from pincite.serve.mcp_server import OverHttp, by_request, server_of
@@ -167,7 +167,7 @@ def _agents(service: Service, url: str) -> OverHttp | None:
 
 
 def main() -> None:
-    """One of several processes, `python -m pincite.serve.run`."""
+    """Run one of several processes, `python -m pincite.serve.run`."""
     told = Told(**json.loads(os.environ.pop(TOLD_VARIABLE)))
     try:
         answer(locate(told.config, told.state), told)
@@ -180,7 +180,7 @@ def main() -> None:
 
 
 def _supervise(project: Project, told: Told, count: int, url: str, shown: str) -> None:
-    """Keeps so many processes; one that ends by itself is replaced."""
+    """Keep `count` processes running; replace one that ends by itself."""
     running: list[subprocess.Popen[Any]] = []
     ends: list[float] = []
 
@@ -228,7 +228,7 @@ def _stop(running: list[subprocess.Popen[Any]]) -> None:
             process.wait()
 
 
-# ---------------------------------------------------------------- what is said and offered
+# ---------------------------------------------------------------- greeting and the owner's socket
 
 
 def _greet(project: Project, url: str, shown: str) -> None:
@@ -244,7 +244,7 @@ def _greet(project: Project, url: str, shown: str) -> None:
 
 
 def _own_socket(folder: Path) -> socket.socket:
-    """Of the state's owner alone: the folder is."""
+    """Return a socket that only the state's owner can reach, since only the owner can open its folder."""
     made = socket.socket(socket.AF_UNIX)
     made.bind(str(folder / "ask"))
     made.listen(64)
@@ -253,7 +253,7 @@ def _own_socket(folder: Path) -> socket.socket:
 
 @contextmanager
 def _offered(project: Project, folder: Path, url: str) -> Iterator[None]:
-    """While it lasts, commands on the state find the socket; the first server of several is theirs."""
+    """Let commands on the state find the socket while this lasts; of several servers they find the first."""
     file, partial = project.state / FILE, project.state / f"{FILE}.{os.getpid()}.partial"
     with (project.state / _LOCK).open("a") as lock:
         try:

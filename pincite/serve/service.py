@@ -1,4 +1,4 @@
-"""What everybody who asks is answered by: one index, kept open and asked by several threads."""
+"""The one index that answers everybody who asks: kept open, and asked by several threads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STATUS_SECONDS = 10.0
 UNDRAWN_SECONDS, MOST_UNDRAWN = 60.0, 1_000
-"""How long, and for how many pages, it is remembered that a page could not be drawn."""
+"""Seconds for which, and number of pages of which, a failure to draw is remembered: each try may cost minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PageImage:
 
 
 class _Pictures:
-    """The pictures that were drawn last, up to so many bytes."""
+    """The pictures that were drawn last, up to a number of bytes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most, self._bytes, self._lock = most_bytes, 0, Lock()
@@ -59,9 +59,10 @@ class _Pictures:
 
 
 class Service:
-    """Synchronous, and safe to be asked by several threads, whose number `turns` bound. All raise PinciteError.
+    """The operations that a server answers with. They are synchronous, safe to call from several threads, whose number
+    `turns` bounds, and raise PinciteError.
 
-    Whatever is read is read for the asker's groups."""
+    Everything is read for the asker's groups."""
 
     def __init__(self, project: Project) -> None:
         self.settings = project.settings.serve
@@ -75,7 +76,7 @@ class Service:
         self._index.keep_connections(self.turns.questions.at_once + self.turns.reading.at_once)
 
     def warm(self) -> None:
-        """Asks once, so that the first who does finds models loaded. Says nothing where nothing is published yet."""
+        """Ask once, so that the first asker finds models loaded. Do nothing if no index is published yet."""
         try:
             self._index.query("warm", k=1)
         except IndexStateError:
@@ -90,8 +91,8 @@ class Service:
     def turns_of(
         self, strategy: str | None = None, rerank: str | Sequence[str] | None = None, *, answering: bool = False
     ) -> Turns | SearchFirst:
-        """Return the turns that a question takes: those of answers where a language model is waited for, in the search
-        or after it."""
+        """Return the turns that a question takes: those of answers if a language model is waited for, in the search or
+        after it."""
         from resources.search.search_options import rerankers_from
 
         settings = self._project.settings
@@ -113,7 +114,7 @@ class Service:
         filters: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite query`."""
+        """Return the JSON of `pincite query`."""
         return self._index.query(text, k, strategy, rerank, filters, asker.groups, generation)
 
     def ask(
@@ -128,7 +129,7 @@ class Service:
         generation: int | None = None,
         found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite ask`; `found` is told the passages as soon as they are known."""
+        """Return the JSON of `pincite ask`; call `found` with the passages as soon as they are known."""
 
         def told(passages: dict[str, Any]) -> None:
             searched()
@@ -138,22 +139,22 @@ class Service:
         return self._index.ask(text, options, k, strategy, rerank, filters, asker.groups, generation, told)
 
     def passage(self, chunk_id: str, asker: Asker) -> dict[str, Any]:
-        """The JSON of `pincite show`."""
+        """Return the JSON of `pincite show`."""
         return self._index.show(chunk_id, groups=asker.groups)
 
     def sentences(self, chunk_ids: Sequence[str], asker: Asker) -> dict[str, list[SentenceInPlace]]:
-        """The sentences of passages with their places, by chunk."""
+        """Return the sentences of passages with their places, by chunk."""
         return self._index.sentences_in_place(chunk_ids, asker.groups)
 
     # ------------------------------------------------------------ documents
 
     def documents(self, asker: Asker, after: str = "", most: int = 100) -> list[dict[str, Any]]:
-        """In order of doc_id, those after one."""
+        """Return documents in order of doc_id, those after one."""
         listed = self._index.documents.listed(asker.groups, after, most)
         return [{"doc_id": it.doc_id, "source": it.source, "uri": it.uri, "title": it.title} for it in listed]
 
     def document(self, doc_id: str, asker: Asker) -> dict[str, Any]:
-        """What a document is, and its text as Markdown; None where Parquet has another version than is served."""
+        """Return a document, and its text as Markdown, None if Parquet has another version of it than is served."""
         from pipelines.parsing.markdown_view import markdown_of
 
         found = self.found(doc_id, asker)
@@ -168,18 +169,21 @@ class Service:
         return self._index.documents.text(document)
 
     def file(self, document: FoundDocument) -> Generator[bytes, None, None]:
-        """The bytes of a document's file as it was indexed. Raises DocumentError `changed`, `gone`, `unreadable`."""
+        """Return the bytes of a document's file as it was indexed. Raises DocumentError `changed`, `gone`,
+        `unreadable`."""
         return self._index.files.content(document)
 
     # ------------------------------------------------------------ pages
 
     def page(self, document: FoundDocument, number: int, draw: bool = True) -> PageImage:
-        """A page as a viewer shows it. Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`; and
-        NotDrawn where it is not kept and not to be drawn."""
+        """Return a page as a viewer shows it.
+
+        Raises DocumentError `no_pages`, `no_page`, `gone`, `changed`, `corrupt`; and NotDrawn if it is not kept and may
+        not be drawn."""
         return self._picture(document, number, None, (), draw)
 
     def page_image(self, doc_id: str, number: int, passage: str | None, asker: Asker, draw: bool = True) -> bytes:
-        """A page as PNG, with the boxes of a passage drawn where one is named. Raises as `page`."""
+        """Return a page as PNG, with the boxes of a passage drawn if one is named. Raises as `page`."""
         document = self.found(doc_id, asker)
         boxes: tuple[Box, ...] = ()
         if passage is not None:
@@ -197,7 +201,7 @@ class Service:
         from resources.workers.page_pictures import highlighted
 
         key = document.doc_id, document.content_hash, number, passage, boxes
-        pages = self._index.files.pages(document)  # looked at before each picture that is kept, too
+        pages = self._index.files.pages(document)  # looked at before a kept picture is used, too
         if (kept := self._pictures.get(key)) is not None:
             return kept
         pages.require(number, document.pages)
@@ -232,7 +236,7 @@ class Service:
     # ------------------------------------------------------------ the state
 
     def status(self, asker: Asker) -> dict[str, Any]:
-        """What the state holds, as far as the asker may know it; read anew every few seconds."""
+        """Return what the state holds, as far as the asker may know it; read it again every STATUS_SECONDS."""
         at, told = self._told.get(asker, (0.0, {}))
         if not told or time.monotonic() - at > STATUS_SECONDS:
             told = self._index.asked_status(asker.groups, asker.operator)

@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- turns
-#
-# Turns of those who ask: how much is worked on at once, who waits, and who is told to come back.
-#
-# A turn is taken on the event loop, before a thread is used, and each kind of work has threads of its own: a slow kind
-# holds up no other. Whoever waits is served by turns between askers, not in the order of requests, so that many
-# questions of one asker make another wait for one of them at most. Where the queue is full, the asker with most waiting
-# gives up a place to somebody new.
 
 
 T = TypeVar("T")
@@ -51,13 +44,13 @@ FILES_AT_ONCE = 16
 
 
 class Busy(PinciteError):
-    """More work waits than the server takes, or it has waited too long."""
+    """The error that more work waits than the server takes, or that it has waited too long."""
 
     default_code = "busy"
 
 
 class NotDrawn(Exception):
-    """A picture is asked for that has to be drawn, which is not allowed in this turn."""
+    """The sign that a picture has to be drawn, which is not allowed in this turn."""
 
 
 async def _stays() -> None:
@@ -66,15 +59,15 @@ async def _stays() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks for a turn. `left` returns when they are gone, after which nobody waits for the answer. `since` is the
-    time of the loop when they asked, from which all turns of a request together are counted; None stands for now."""
+    """The one who asks for a turn. `left` returns when they are gone, after which nobody waits for the answer. `since`
+    is the time of the loop when they asked, from which all turns of a request together are counted; None means now."""
 
     name: str
     left: Callable[[], Awaitable[None]] = _stays
     since: float | None = None
 
     def until(self, seconds: float) -> float:
-        """Return the time of the loop when so many seconds are over."""
+        """Return the time of the loop at which these seconds are over."""
         return (asyncio.get_running_loop().time() if self.since is None else self.since) + seconds
 
 
@@ -125,7 +118,7 @@ class Turns:
     """The turns of one kind of work: `at_once` are worked on and `waiting` wait, of which one asker has at most `each`
     and half. Work begins within half of `seconds`, or never; if it is `timed`, its caller waits for the rest of them.
 
-    Everything happens on the event loop but the work."""
+    Everything except the work happens on the event loop."""
 
     def __init__(
         self, name: str, at_once: int, waiting: int, seconds: float, *, each: int | None = None, timed: bool = True
@@ -134,19 +127,19 @@ class Turns:
         self._each = at_once if each is None else each
         self._running: Counter[str] = Counter()
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
-        """By asker, who was given a turn last comes last."""
+        """The queues by asker; the asker who was given a turn last comes last."""
         self._threads = Workers(at_once, name)
 
     async def run(self, caller: Caller, work: Callable[[], T]) -> T:
         """Return what the work returns, done by a thread in the caller's turn.
 
-        Raises Busy, ClientDisconnect where the caller left before the turn came, PinciteError `timeout`, and what the
-        work raises."""
+        Raises Busy, ClientDisconnect if the caller left before the turn came, PinciteError `timeout`, and what the work
+        raises."""
         begun = await self.begin(caller, work)
         return await begun.result()
 
     async def begin(self, caller: Caller, work: Callable[[], T]) -> Begun[T]:
-        """Begin the work in the caller's turn, which lasts until it has ended, whoever still waits for it. Raises as
+        """Begin the work in the caller's turn, which lasts until it has ended, even if nobody waits for it. Raises as
         `run`."""
         until = caller.until(self.seconds) if self.timed else None
         await self.take(caller)
@@ -170,7 +163,7 @@ class Turns:
         """Cancel what waits for a thread and end the threads; what runs is left alone."""
         self._threads.stop(0)
 
-    # ------------------------------------------------------------ turns by themselves
+    # ------------------------------------------------------------ turns alone
 
     async def take(self, caller: Caller) -> None:
         """Wait for a turn, which is to be given back. Raises Busy, ClientDisconnect."""
@@ -198,7 +191,7 @@ class Turns:
                 leaving.exception()  # seen, whatever came first
 
     def give_back(self, name: str) -> None:
-        """End a turn of an asker; whoever is next has it."""
+        """End a turn of an asker; the next one in the queues gets it."""
         self._running[name] -= 1
         if not self._running[name]:
             del self._running[name]
@@ -207,7 +200,7 @@ class Turns:
     # ------------------------------------------------------------ who waits
 
     def _queued(self, name: str) -> asyncio.Future[None]:
-        """Return what is done when the turn comes. Raises Busy."""
+        """Return a future that is done when the turn comes. Raises Busy."""
         own = self._queues.get(name, ())
         if len(own) >= max(1, self.waiting // 2) or not self.waiting:
             raise self._full()
@@ -224,7 +217,7 @@ class Turns:
         return mine
 
     def _next(self) -> str | None:
-        """Return who is to have a turn that is free: of those with fewest running, who had the last one longest ago."""
+        """Return who gets a free turn: of those with fewest running, the one whose last turn is longest ago."""
         able = [name for name in self._queues if self._running[name] < self._each]
         return min(able, key=lambda name: self._running[name], default=None)
 
@@ -254,7 +247,7 @@ class Turns:
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    """Call a function on the loop, from any thread; here where the loop has ended, and with it all who wait."""
+    """Call a function on the loop, from any thread; or here if the loop has ended, and with it all who wait."""
     try:
         loop.call_soon_threadsafe(call)
     except RuntimeError:
@@ -265,23 +258,23 @@ _searched: ContextVar[Callable[[], None]] = ContextVar("searched", default=lambd
 
 
 def searched() -> None:
-    """Tell that this thread has searched, and from here on only waits for a language model."""
+    """Report that this thread has searched, and from here on only waits for a language model."""
     _searched.get()()
 
 
 class SearchFirst:
-    """Turns of work that searches and then waits for a language model. It has a turn of `questions`, too, until it
-    calls `searched`, so that no more searches run at once than there are turns of them."""
+    """The turns of work that searches and then waits for a language model. It holds a turn of `questions`, too, until
+    it calls `searched`, so that no more searches run at once than there are turns of them."""
 
     def __init__(self, answers: Turns, questions: Turns) -> None:
         self._answers, self._questions = answers, questions
 
     async def run(self, caller: Caller, work: Callable[[], T]) -> T:
-        """As `Turns.run`."""
+        """Return what the work returns, as `Turns.run`."""
         return await (await self.begin(caller, work)).result()
 
     async def begin(self, caller: Caller, work: Callable[[], T]) -> Begun[T]:
-        """As `Turns.begin`."""
+        """Begin the work, as `Turns.begin`."""
         await self._answers.take(caller)
         try:
             await self._questions.take(caller)
@@ -319,7 +312,7 @@ class Queues:
         self.answers = Turns(
             "answer", settings.answers, waiting, seconds, each=settings.answers - settings.answers // 4, timed=False
         )
-        """Of a language model. One asker leaves a quarter of them to others, since each may take minutes."""
+        """Turns for a language model. One asker leaves a quarter of them to others, since each may take minutes."""
         self.answers_after_search = SearchFirst(self.answers, self.questions)
         self.reading = Turns("reading", at_once, waiting, seconds)
         self.pictures = Turns("picture", 1, waiting, seconds)
@@ -329,8 +322,8 @@ class Queues:
         return [self.questions, self.answers, self.reading, self.pictures, self.files]
 
     async def drawn(self, caller: Caller, look: Callable[[bool], T]) -> T:
-        """Return look(False), in a turn of reading, where the pictures that it needs are kept; else look(True), in a
-        turn of drawing. Raises as `Turns.run`."""
+        """Return look(False), in a turn of reading, if the pictures that it needs are kept; else look(True), in a turn
+        of drawing. Raises as `Turns.run`."""
         try:
             return await self.reading.run(caller, partial(look, False))
         except NotDrawn:
@@ -342,8 +335,6 @@ class Queues:
 
 
 # ---------------------------------------------------------------- streaming
-#
-# What a thread tells while it works, for an answer that comes as server-sent events.
 
 
 HEARTBEAT_SECONDS = 10.0
@@ -354,10 +345,11 @@ STILL_AT_WORK = ": still at work\n\n"
 async def telling(
     turns: Turns | SearchFirst, caller: Caller, work: Callable[[Callable[[T], None]], T]
 ) -> AsyncIterator[T | None]:
-    """Begin work in the caller's turn; return what it tells by the function that it is given, then what it returns, and
-    None every HEARTBEAT_SECONDS while there is nothing. That raises what the work raises, and PinciteError `timeout`.
+    """Begin work in the caller's turn; return what it reports by the function that it is given, then what it returns,
+    and None every HEARTBEAT_SECONDS while there is nothing.
 
-    Raises as `Turns.begin`, so that nothing is sent before the turn has come."""
+    The iterator raises what the work raises, and PinciteError `timeout`. This function raises as `Turns.begin`, so that
+    nothing is sent before the turn has come."""
     loop, told = asyncio.get_running_loop(), asyncio.Queue[T]()
 
     def tell(item: T) -> None:
@@ -387,8 +379,7 @@ async def _told(begun: Begun[T], told: asyncio.Queue[T]) -> AsyncIterator[T | No
 
 
 class Download(StreamingResponse):
-    """The bytes of a file, sent in a turn that the caller has, which is given back when they are sent or nobody takes
-    them."""
+    """The bytes of a file, sent in the caller's turn, which is given back when they are sent or nobody takes them."""
 
     def __init__(
         self, content: Generator[bytes, None, None], headers: Mapping[str, str], give_back: Callable[[], None]

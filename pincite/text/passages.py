@@ -15,8 +15,6 @@ from pipelines.terms import terms_of
 from pipelines.visible import one_line
 
 # ---------------------------------------------------------------- paragraph
-#
-# A paragraph that the sentence route found, as people read it: its anchors set off, and how it was reached.
 
 
 OPENING, CLOSING = ">>", "<<"
@@ -24,7 +22,7 @@ _STEPS = {"next": "after the anchor", "previous": "before the anchor", "related"
 
 
 def marked(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
-    """The paragraph with each anchor between >> and <<; of a long one the stretch from the first anchor on."""
+    """Return the paragraph with each anchor between >> and <<; if it is long, the stretch from the first anchor on."""
     found = sorted((text.find(anchor["text"]), len(anchor["text"])) for anchor in anchors)
     shown, at = "", 0
     first = found[0][0] if found and len(text) > characters else 0
@@ -39,7 +37,7 @@ def marked(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
 
 
 def reached(paragraph: dict[str, Any]) -> list[str]:
-    """A line for each anchor with its page, or one that says by which edge an anchor elsewhere led here."""
+    """Return a line for each anchor with its page, or one that says by which edge an anchor elsewhere led here."""
     if paragraph["anchors"]:
         return [_anchor(anchor) for anchor in paragraph["anchors"]]
     alike = "" if paragraph["similarity"] is None else f", {paragraph['similarity']:.2f} alike"
@@ -52,16 +50,14 @@ def _anchor(anchor: dict[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- passages
-#
-# Passages as people read them: ranked, and one whole.
 
 
 MOST_CHARACTERS = 420
-"""Of a hit's text that are shown."""
+"""Characters of a hit's text that are shown."""
 
 
 def pin(hit: dict[str, Any]) -> str:
-    """A hit's document and page, as one would cite it."""
+    """Return a hit's document and page, as one would cite it."""
     first, last = hit["page_start"], hit["page_end"]
     if first is None:
         return str(hit["uri"])
@@ -69,7 +65,7 @@ def pin(hit: dict[str, Any]) -> str:
 
 
 def excerpt(text: str, question: str, characters: int = MOST_CHARACTERS) -> str:
-    """The text, or the stretch of whole lines from the one that says most of what was asked."""
+    """Return the text; if it is long, the stretch of whole lines from the one with most words of the question."""
     if len(text) <= characters or not text.strip():
         return text[:characters]
     wanted = set(terms_of(question))
@@ -109,7 +105,7 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
 
 
 def _way(result: dict[str, Any]) -> list[str]:
-    """How a query was answered: strategy, rerankers, what was searched for in place of the question."""
+    """Return how a query was answered: strategy, rerankers, and what was searched for in place of the question."""
     lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
     for name, text in result["searched"].items():
         lines.append(f"{name} searched for, {BY_MODEL.lower()}: {' '.join(text.split())}")
@@ -117,7 +113,7 @@ def _way(result: dict[str, Any]) -> list[str]:
 
 
 def stages_shown(hit: dict[str, Any]) -> list[str]:
-    """A table of every stage that scored a hit, in order, with its place in that stage; factors below theirs."""
+    """Return a table of every stage that scored a hit, in order, with its place in that stage; factors below it."""
     ranks = hit.get("ranks", {})
     table = [(name, _number(value), ranks.get(name, "")) for name, value in hit["scores"].items() if value is not None]
     return rows(table, ("stage", "score", "place")).splitlines()
@@ -128,8 +124,8 @@ def box_shown(box: dict[str, Any]) -> str:
 
 
 def passage_shown(result: dict[str, Any]) -> str:
-    """One passage whole: where it stands, its own text, and what was laid around it; a sentence that was asked for
-    is marked in its paragraph."""
+    """Return one passage whole: where it stands, its own text, and what was laid around it. A sentence that was asked
+    for is marked in its paragraph."""
     types, sentence = ", ".join(result["block_types"]), result.get("sentence")
     lines = [
         f"{pin(result)}  [{result['source']}]  {result['title']}",
@@ -152,7 +148,7 @@ def passage_shown(result: dict[str, Any]) -> str:
 
 
 def _marked(text: str, sentence: dict[str, Any]) -> str:
-    """The paragraph with the sentence between >> and <<."""
+    """Return the paragraph with the sentence between >> and <<."""
     start, end = sentence["start"], sentence["start"] + len(sentence["text"])
     return f"{text[:start]}>>{text[start:end]}<<{text[end:]}"
 
@@ -162,15 +158,13 @@ def _number(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- answer
-#
-# An answer with the places that bear it out.
 
 
 ORDERS = "Gives orders to a language model, so it is quoted and no evidence"
 
 
 def answer_shown(result: dict[str, Any]) -> str:
-    """The answer, who wrote it, and below it the quoted places."""
+    """Return the answer, who wrote it, and below it the quoted places."""
     if result["declined"]:
         lines = ["The documents do not answer this."]
     else:
@@ -190,9 +184,7 @@ def answer_shown(result: dict[str, Any]) -> str:
     return block([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
 
 
-# ---------------------------------------------------------------- explained
-#
-# An explanation as people read it: the chain of one chunk, a block of aligned lines for each stage.
+# ---------------------------------------------------------------- explanation
 
 
 WIDTH = 96
@@ -210,7 +202,7 @@ Lines = list[tuple[str, Any]]
 
 
 def explanation_shown(result: dict[str, Any]) -> str:
-    """The chain from document to vector; hashes are cut short, and whole in --json."""
+    """Return the chain from document to vector; hashes are cut short here, and whole in --json."""
     generation = result["generation"]
     document = result["document"]
     parts = [
@@ -225,7 +217,7 @@ def explanation_shown(result: dict[str, Any]) -> str:
 
 
 def _block(title: str, lines: Lines) -> Block:
-    """A heading and its lines, values aligned and wrapped. Only a text, which is a block, goes on below itself."""
+    """Return a heading and its lines, values aligned and wrapped. Only a Block may have several lines."""
     width = max(len(name) for name, _ in lines) + 4
     shown = ["", title]
     for name, value in lines:
@@ -240,7 +232,7 @@ def _block(title: str, lines: Lines) -> Block:
 
 
 def _short(value: Any) -> str:
-    """A value as one text: a hash by its beginning, lists by commas, nothing as a dash."""
+    """Return a value as one text: a hash by its beginning, lists with commas, an empty value as a dash."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_short(item)}" for name, item in value.items()) or "–"
     if isinstance(value, (list, tuple)):
@@ -423,4 +415,4 @@ _ABOUT: Mapping[str, Callable[[dict[str, Any]], Lines]] = {
     "embedded_text": _vector,
     "number": _row,
 }
-"""What stands at a stage, by a name that only it has."""
+"""Functions for the lines that only some stages have, by the key of a stage that they read."""

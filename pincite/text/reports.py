@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from resources.evaluation.plots import Panel
 
 
-# ---------------------------------------------------------------- indexed
-#
-# A run of `pincite index`, in lines.
+# ---------------------------------------------------------------- index run
 
 
 def index_summary(result: dict[str, Any]) -> str:
@@ -64,8 +62,9 @@ def _standing(result: dict[str, Any]) -> str:
 
 
 def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
-    """Where the time of a run went, the most first. The rest is imports, the starts of Postgres and Dagster, and golden
-    questions."""
+    """Return where the time of a run went, the most first.
+
+    The rest is imports, the starts of Postgres and Dagster, and golden questions."""
     stages = {name: took for name, took in seconds.items() if name != "total" and took >= least}
     stages["the rest"] = max(0.0, seconds["total"] - sum(stages.values()))
     told = sorted(stages.items(), key=lambda item: -item[1])
@@ -73,8 +72,6 @@ def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
 
 
 # ---------------------------------------------------------------- plan
-#
-# What the next run would do and buy.
 
 
 def plan_shown(result: dict[str, Any]) -> str:
@@ -104,9 +101,7 @@ def plan_shown(result: dict[str, Any]) -> str:
     return block([*lines, *(f"note: {note}" for note in result["notes"])])
 
 
-# ---------------------------------------------------------------- vectors
-#
-# Texts that were exported, and vectors that were imported, in lines.
+# ---------------------------------------------------------------- exported texts and imported vectors
 
 
 def exported(result: dict[str, Any]) -> str:
@@ -153,8 +148,6 @@ def imported(result: dict[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- scores
-#
-# Scores of golden questions: of one run, and of a matrix.
 
 
 def scores_shown(result: dict[str, Any]) -> str:
@@ -184,9 +177,7 @@ def matrix_shown(result: dict[str, Any]) -> str:
     return block([*lines, *(f"written: {file}" for file in result["files"])])
 
 
-# ---------------------------------------------------------------- links
-#
-# Links between related sentences: as they stand, and what other floors would make of them.
+# ---------------------------------------------------------------- links between related sentences
 
 
 LONGEST_TEXT = 100
@@ -229,7 +220,7 @@ def sweep_shown(result: dict[str, Any]) -> str:
 
 
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:
-    """Links and the share of sentences linked, and the scores where there are any, by floor."""
+    """Return panels of the links, of the share of sentences linked, and of scores if there are any, by floor."""
     from resources.evaluation.plots import Curves
 
     swept = [row for row in result["rows"] if row["threshold"] is not None]
@@ -268,9 +259,7 @@ def _end(end: dict[str, Any]) -> str:
     return f"{text}  [{end['source']}/{end['uri']}{page}; chunk {end['chunk_id'][:12]}]"
 
 
-# ---------------------------------------------------------------- outline
-#
-# What a parser found, as an outline for a terminal.
+# ---------------------------------------------------------------- outline of a parsed file
 
 
 WIDTH = 90
@@ -287,7 +276,7 @@ def _pages(element: Element) -> str:
 
 
 def _summary(element: Element) -> str:
-    """First words; of a table, its size and first row."""
+    """Return an element's text; for a table its size and first row, for a break a line."""
     if element.kind == "break":
         return "———"
     if element.kind != "table" or not element.cells:
@@ -300,7 +289,7 @@ def _summary(element: Element) -> str:
 
 
 def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
-    """Each element with its indentation: under its heading, list items under those they belong to."""
+    """Yield each element with its indentation: under its heading, list items under those they belong to."""
     depth = 0
     for element in elements:
         if element.kind == "heading":
@@ -314,7 +303,7 @@ def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
 
 
 def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequence[Element]) -> str:
-    """One line an element: number, page, kind, first words; then counts and warnings."""
+    """Return one line an element: number, page, kind, first words; then counts and warnings."""
     pages = f"{document.pages} page{'' if document.pages == 1 else 's'}, " if document.pages else ""
     title = document.title + (" (its file name)" if document.title_is_file_name else "")
     lines = [f"{title}: {pages}{len(document.body):,} characters, read by {parsed.origin or 'its parser'}", ""]
@@ -329,9 +318,7 @@ def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequen
     return block(lines)
 
 
-# ---------------------------------------------------------------- state
-#
-# A state and its generations: counts, costs, failures, and what is wrong with them.
+# ---------------------------------------------------------------- state and generations
 
 
 def status_shown(result: dict[str, Any]) -> str:
@@ -365,7 +352,7 @@ def status_shown(result: dict[str, Any]) -> str:
 
 
 def overlap_shown(generations: Sequence[dict[str, Any]]) -> list[str]:
-    """The frozen overlap floors of generations, as one table."""
+    """Return the frozen overlap floors of generations as one table."""
     table = [
         (generation["generation"], row["language"], f"{row['floor']:.3f}", row["calibrated"], row["pairs"],
          f"{100 * row['share']:.0f} %", row["random_pairs"], f"{100 * row['random_share']:.0f} %")
@@ -413,7 +400,7 @@ def _worker_shown(worker: dict[str, Any]) -> str:
 
 
 def generations_shown(found: list[dict[str, Any]]) -> str:
-    """A table, and below it why those that are not live are not."""
+    """Return a table of generations, and below it why those that are not live are not."""
     table = [
         (item["generation"], _state(item), item["embedder"], item["dimension"], item["documents"], item["chunks"],
          f"{item['megabytes']:.1f}", (item["published_at"] or item["created_at"])[:16],

@@ -1,1 +1,1 @@
-"""What `pincite ui` starts: Dagster's processes against one state, and the guard before its webserver."""
+"""The processes that `pincite ui` starts: Dagster's, against one state, and the guard before its webserver."""

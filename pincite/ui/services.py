@@ -29,7 +29,7 @@ from resources.state.private import private
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"
-"""JSON that the webserver gets from here: what pincite/ui/webserver.py and its listening socket need."""
+"""Variable with JSON that the webserver gets from here: what pincite/ui/webserver.py and its listening socket need."""
 _SHORTEST_TOKEN = 16
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _WORKSPACE = """\
@@ -42,15 +42,15 @@ load_from:
 _LOCK = "ui.lock"
 _LOOK_SECONDS = 0.2
 _SIGN_SECONDS = 60.0
-"""Twice as long as a daemon is silent between two signs of life."""
+"""Seconds after which a daemon counts as ended: twice as long as it is silent between two signs of life."""
 
 
 def environment(project: Project) -> dict[str, str]:
-    """What Dagster's processes need to find the same settings, state and instance."""
+    """Return the environment in which Dagster's processes find the same settings, state and instance."""
     made = {
         **os.environ,
         "PYTHONWARNINGS": "ignore",
-        # A folder `assets` or `resources` of the user's is not ours.
+        # A user's own folder `assets` or `resources` must not be imported for ours.
         "PYTHONSAFEPATH": "1",
         "PYTHONPATH": os.pathsep.join(module_path()),
         STATE_VARIABLE: str(project.state),
@@ -63,10 +63,10 @@ def environment(project: Project) -> dict[str, str]:
 
 
 def run_ui(project: Project, host: str, port: int, read_only: bool = False, names: Sequence[str] = ()) -> int:
-    """Serves until Ctrl-C or SIGTERM, then returns 0 with all processes ended; a second Ctrl-C kills them.
+    """Serve until Ctrl-C or SIGTERM, then return 0 with all processes ended; a second Ctrl-C kills them.
 
-    Port 0 means any free one. Raises UsageError where the address cannot be listened on, IndexStateError `state`,
-    or `in_use` where the state has a UI already, PinciteError when Dagster ends by itself."""
+    Port 0 means any free one. Raises UsageError if the address cannot be listened on, IndexStateError `state`, or
+    `in_use` if the state has a UI already, and PinciteError if Dagster ends by itself."""
     token, given = _token()
     listening = listener(host, port)
     port, url = listening.getsockname()[1], address_of(host, listening)
@@ -110,8 +110,9 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
 
 
 def _has_daemon(state: Path) -> bool:
-    """Whether the instance that an operator names has a daemon already: two would launch every run twice. The state's
-    own instance has that of its one UI."""
+    """Say whether the instance that an operator names has a daemon already: two would launch every run twice.
+
+    The state's own instance has only the daemon of its one UI."""
     if instance_home(state) == dagster_home(state):
         return False
     from resources.dagster_instance.backfills import last_signs
@@ -122,7 +123,7 @@ def _has_daemon(state: Path) -> bool:
 
 
 def _token() -> tuple[str, bool]:
-    """The token of this start, and whether the environment gives it: then it is not shown again."""
+    """Return the token of this start, and whether the environment gave it: then it is not shown again."""
     given = os.environ.get(TOKEN_VARIABLE, "")
     if given and len(given) < _SHORTEST_TOKEN:
         raise UsageError(f"{TOKEN_VARIABLE} is too short to be a secret: give at least {_SHORTEST_TOKEN} characters, "
@@ -132,9 +133,9 @@ def _token() -> tuple[str, bool]:
 
 @dataclass
 class _Services:
-    """Dagster's three processes, each in a session of its own, so that a terminal's Ctrl-C reaches them once,
-    through us. What they say goes to standard error. Where this process is killed, they are asked to end as `stop` asks
-    them; they hold the lock too, until they have."""
+    """Dagster's three processes, each in a session of its own, so that a terminal's Ctrl-C reaches them once, through
+    us. Their output goes to standard error. If this process is killed, they are asked to end as `stop` asks them, and
+    they hold the lock until they have ended."""
 
     workspace: Path
     environment: Mapping[str, str]
@@ -142,7 +143,7 @@ class _Services:
     running: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def start_code_server(self, at: Path) -> None:
-        """Returns when it listens. It runs what is launched, and ends after its last run."""
+        """Start the code server, and return when it listens. It runs what is launched, and ends after its last run."""
         named = ["-m", "pincite.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
         self._start(
             "dagster", "api", "grpc", "--lazy-load-user-code", "--socket", str(at), "--log-level", "warning", *named
@@ -177,18 +178,18 @@ class _Services:
         self.running.append(process)
 
     def wait(self) -> None:
-        """Until one of them ends, which is an error."""
+        """Wait until one of them ends, which is an error."""
         while True:
             self._look()
 
     def _look(self) -> None:
-        """Raises PinciteError where one has ended."""
+        """Raise PinciteError if one has ended."""
         if any(process.poll() is not None for process in self.running):
             raise PinciteError("Dagster's webserver or daemon ended by itself; the lines above say why", "ui_ended")
         time.sleep(_LOOK_SECONDS)
 
     def stop(self) -> None:
-        """The code server last: the daemon asks it, and its runs ask nobody."""
+        """End all processes, the code server last: the daemon asks it, and its runs ask nobody."""
         try:
             for group in (self.running[1:], self.running[:1]):
                 for process in group:
@@ -213,7 +214,7 @@ def _listens(at: Path) -> bool:
 
 
 def _require_guard(services: _Services, host: str, port: int) -> None:
-    """Returns when the webserver answers that it wants a token. Raises PinciteError where it lets anybody in."""
+    """Return when the webserver answers that it wants a token. Raises PinciteError if it lets anybody in."""
     while True:
         with suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection(host, port, timeout=5)
@@ -231,7 +232,7 @@ def _require_guard(services: _Services, host: str, port: int) -> None:
 
 
 def running_ui(state: Path) -> str | None:
-    """Address and process of the state's UI, whose schedules and sensors may start a run at any time."""
+    """Return address and process of the state's UI, whose schedules and sensors may start a run at any time."""
     file = state / "dagster" / _LOCK
     if not file.exists():
         return None
@@ -245,7 +246,7 @@ def running_ui(state: Path) -> str | None:
 
 @contextmanager
 def _only_ui(home: Path, url: str) -> Iterator[int]:
-    """Holds the home for one UI: two daemons on one instance would launch every run twice."""
+    """Hold the home for one UI: two daemons on one instance would launch every run twice."""
     with (home / _LOCK).open("a+", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

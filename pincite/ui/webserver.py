@@ -29,12 +29,6 @@ from pincite.same_site import SAFE, is_json, named, names_of, of_our_pages, with
 from pincite.ui.services import GUARD_VARIABLE
 
 # ---------------------------------------------------------------- guard
-#
-# Who may speak to the UI: an ASGI middleware before Dagster's webserver, which lets everybody in.
-#
-# A request must name a host of ours (another site's name may lead to this address), come from a page of ours or
-# from none, and carry the token that the printed address has, or the cookie that it was exchanged for. Nothing is
-# changed by GET, nor by any request but GraphQL's own.
 
 
 _HEADERS = {"X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "same-origin"}
@@ -54,15 +48,15 @@ ONLY_GRAPHQL = "Only pages and files are read by GET; all else is GraphQL, by PO
 
 
 class Guard:
-    """Lets requests through to `app`. `names` are the hosts that it is reached by, besides loopback; `any_address`
-    where it listens on all of the machine's, so that any number may be one of them."""
+    """The gate that lets requests through to `app`. `names` are the hosts that it is reached by, besides loopback;
+    `any_address` says that it listens on all addresses of the machine, so that any number may be one of them."""
 
     def __init__(
         self, app: ASGIApp, token: str, port: int, names: Collection[str] = (), any_address: bool = False
     ) -> None:
         self._app, self._token, self._any_address = app, token, any_address
         self._names = names_of(names)
-        # Cookies are told apart by host, not by port. This one ends with the process, and is not the token.
+        # Browsers keep cookies by host, not by port. This one ends with the process, and is not the token.
         self._cookie, self._session = f"pincite_ui_{port}", secrets.token_urlsafe(32)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,7 +73,7 @@ class Guard:
             await answer(scope, receive, with_headers(send, _HEADERS))
 
     def _answer(self, asked: HTTPConnection, method: str) -> Response | None:
-        """What is answered in the app's place; None where it may answer itself."""
+        """Return the answer in the app's place; None if the app may answer itself."""
         if not named(asked.headers.getlist("host"), self._names, self._any_address):
             return _refused(asked, OTHER_HOST)
         if method in SAFE and "token" in asked.query_params:
@@ -94,7 +88,7 @@ class Guard:
         return None
 
     def _welcomed(self, asked: HTTPConnection) -> Response:
-        """The token of the address for a cookie, and the same page without it."""
+        """Exchange the token of the address for a cookie, and lead to the same page without it."""
         query = parse_qsl(asked.scope["query_string"].decode("latin-1"), keep_blank_values=True)
         if not self._is(self._token, *(value for name, value in query if name == "token")):
             return _refused(asked, NO_TOKEN)
@@ -110,7 +104,7 @@ class Guard:
 
 
 def _harmless(asked: HTTPConnection, method: str) -> bool:
-    """GraphQL by POST of JSON, which no form of another site can send; everything else by GET."""
+    """Say whether a request is GraphQL by POST of JSON, which no form of another site can send, or else a GET."""
     if asked.scope["path"].rstrip("/").rpartition("/")[2] == "graphql":
         return method == "POST" and is_json(asked)
     return method in SAFE
@@ -124,15 +118,11 @@ def _refused(asked: HTTPConnection, told: str, status: int = 403) -> Response:
 
 
 # ---------------------------------------------------------------- webserver
-#
-# Dagster's webserver behind the guard: `python -m pincite.ui.webserver`, with the webserver's own arguments.
-#
-# It takes the listening socket, the token and the names from `pincite ui`, by the environment.
 
 
 _CONNECTIONS = 1_024
 _FAREWELL_SECONDS = 5
-"""Pages that are open keep a connection each, which would keep the webserver for ever."""
+"""Seconds to wait at the end for open pages, each of which keeps a connection and so the webserver for ever."""
 
 
 def main() -> None:
@@ -150,8 +140,8 @@ def main() -> None:
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
 
-    # The one place where Dagster hands its app over. What is served otherwise has no listener, and is not let be:
-    # `pincite ui` asks for a page without the token first.
+    # This is the one place where Dagster hands its app over. If it were served another way, it would have no listener,
+    # and `pincite ui` would notice: it asks for a page without the token first.
     uvicorn.run = serve  # type: ignore[assignment]
     webserver()  # type: ignore[no-untyped-call]
 

@@ -13,10 +13,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 # ---------------------------------------------------------------- quantities
-#
-# Amounts, dates and times in a sentence, in English and Ukrainian: found, and asked for.
-#
-# The groups of QUANTITY are the kinds; a `count` has its figure as `of` and what is counted as `unit`.
 
 
 _NUMBER = r"\d{1,3}(?:[, \u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?"
@@ -39,7 +35,7 @@ _GENITIVES = {
     "флакон": "флаконів", "саше": "саше", "доз": "доз", "осіб": "осіб", "документ": "документів", "справ": "справ",
     "примірник": "примірників", "грам": "грамів", "метр": "метрів",
 }  # fmt: skip
-"""The beginning of a Ukrainian noun to its form after `скільки`."""
+"""Beginnings of Ukrainian nouns, each with the noun's form after `скільки`."""
 _TIMES = ("раз", "рази", "разів")
 _NO_UNITS = (
     "a|an|the|of|and|or|to|in|on|at|by|for|from|with|is|are|was|were|be|been|has|have|will|may|must|can|as|per|than|"
@@ -74,7 +70,7 @@ def is_cyrillic(text: str) -> bool:
 
 
 def asked_for(match: re.Match[str], before: str) -> tuple[str, str]:
-    """(words that ask for a quantity in its place after `before`, the answer)."""
+    """Return (words that ask for a quantity in its place after `before`, the answer)."""
     found, kind = match.group(), kind_of(match)
     cyrillic = is_cyrillic(before)
     how_many = ("скількох" if _GOVERNS.search(before) else "скільки") if cyrillic else "how many"
@@ -101,18 +97,12 @@ def _after_how_many(unit: str) -> str:
 
 
 # ---------------------------------------------------------------- cloze
-#
-# A question out of a statement: its amount, date or time taken out, and asked for.
-#
-# English that has a plain subject and an auxiliary verb is turned round (`Claims must be made within 30 days` to
-# `Within how many days must claims be made?`); all else keeps its order (`Staff receive how many days of leave?`),
-# which is good Ukrainian and clear English. Nothing is said of a statement that cannot stand alone.
 
 
 WORDS = range(6, 33)
-"""Of a statement that is asked about."""
+"""Numbers of words of a statement that is asked about, and of its question."""
 LONGEST = 1_000
-"""Characters of a statement that is asked about."""
+"""Most characters of a statement that is asked about."""
 _NAMES_A_PART = re.compile(
     r"(?:section|article|table|figure|page|chapter|version|appendix|annex|item|clause|class|type|tier|phase|step|no\.?|№|"
     r"розділ\w*|статт\w*|ст\.|п\.|пункт\w*|табл\w*|рис\w*|стор\w*|наказ\w*|від)\s*$",
@@ -126,7 +116,7 @@ _LEANS = re.compile(
     r"однак|проте|при цьому|наприклад|див|отже|але|та|і|або|тоді|там|тут|обидва|рис|табл|зазначен\w*|останн\w*)\b",
     re.IGNORECASE,
 )
-"""What a statement begins with that leans on the one before."""
+"""Pattern of words at the start of a statement that lean on the statement before."""
 _FRAGMENT = re.compile(
     r"(?:at least|at most|up to|over|more than|less than|about|approximately|minimum|maximum)\b", re.IGNORECASE
 )
@@ -150,7 +140,7 @@ _ENOUGH = re.compile(
     rf"| (?:and|і|та) {CURRENCY}?(?:{AMOUNT}|{IN_WORDS}\b)"
     r"| and (?:can|may|must|will|should|is|are|has|have|costs?)\b"
 )
-"""Where another clause begins."""
+"""Pattern of places where another clause begins."""
 _GOES_ON = re.compile(
     r" \(| (?!(?:a|an|per|for|of|to|in|on|at|and|or|when|if|after|before|with|from|by|each|every|more|less|above|below|"
     r"until|towards?|as|under|over|within|during|where|unless|through|once|plus|because|than|без|в|у|на|за|до|від|з|"
@@ -175,12 +165,12 @@ _LEFT_OVER = re.compile(r"\b(?:for|of|above|below|without|with|over|under|from|a
 _AMOUNT_IS = re.compile(r"(?P<subject>[^,;:()]{5,100}?) (?P<verb>становить|складає|дорівнює) \x00(?P<rest>[^,;:]*)")
 _OF_WHAT = re.compile(r" (?:of|after|before|from|per|above|below|a)\b")
 _LONGEST_OF = 9
-"""Words after an amount that stay with it when it comes first."""
+"""Most words after an amount that stay with it when it comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cloze:
-    """`turned` where the question has the order of one."""
+    """A question made from a statement, with its answer; `turned` if it has the word order of a question."""
 
     question: str
     answer: str
@@ -188,8 +178,9 @@ class Cloze:
 
 
 def cloze(text: str, known: Collection[str]) -> Cloze | None:
-    """The question of a statement's first amount, and the amount; None where there is none to ask for.
-    `known` are words that also stand in the middle of sentences, in small letters."""
+    """Return the question of the first amount of a statement that can be asked for; None if there is no such amount.
+
+    `known` are words, in small letters, that also stand in the middle of sentences."""
     whole = " ".join(text.split())
     if len(whole) > LONGEST:
         return None
@@ -210,7 +201,7 @@ def cloze(text: str, known: Collection[str]) -> Cloze | None:
 
 
 def _first_clause(after: str, match: re.Match[str]) -> str:
-    """What follows an amount, up to the next clause, or the comma before another amount of its kind."""
+    """Return the text after an amount, up to the next clause, or the comma before another amount of its kind."""
     other = next((other for other in QUANTITY.finditer(after) if kind_of(other) == kind_of(match)), None)
     if other and "," in after[: other.start()]:
         after = after[: after.rindex(",", 0, other.start())]
@@ -219,7 +210,7 @@ def _first_clause(after: str, match: re.Match[str]) -> str:
 
 
 def _closed(text: str) -> str:
-    """The text without a bracket that is opened and not closed."""
+    """Return the text up to a bracket that is opened and not closed."""
     return text[: text.rindex("(")].rstrip() if text.count("(") > text.count(")") else text
 
 
@@ -239,7 +230,8 @@ def _stands_alone(statement: str) -> bool:
 
 
 def _can_be_asked(match: re.Match[str], before: str, after: str) -> bool:
-    """Neither the name of a part (`section 4`), nor one of two amounts, nor what a noun or bracket goes on from."""
+    """Say whether an amount is neither the name of a part (`section 4`), nor one of two amounts, nor inside a bracket
+    or at the start of a longer noun."""
     return not (
         not before
         or _NAMES_A_PART.search(before)
@@ -255,7 +247,7 @@ def _can_be_asked(match: re.Match[str], before: str, after: str) -> bool:
 
 
 def _question(before: str, asked: str, after: str, known: Collection[str]) -> tuple[str, bool]:
-    """(question, whether it was turned round)."""
+    """Return (question, whether it was turned round)."""
     lead = _LEAD.fullmatch(f"{before}\x00{after}")
     main = lead["main"] if lead and "\x00" in lead["main"] else f"{before}\x00{after}"
     ending = f" {_small(lead['lead'], known, lead=True)}" if lead and "\x00" in lead["main"] else ""
@@ -275,7 +267,7 @@ def _question(before: str, asked: str, after: str, known: Collection[str]) -> tu
 
 
 def _turns(parts: re.Match[str]) -> bool:
-    """Whether verb and subject may change places: one clause, the amount not deep inside it."""
+    """Say whether verb and subject may change places: one clause, the amount not deep inside it."""
     middle, rest = parts["middle"].strip(), parts["rest"]
     if _JOINS.search(parts["subject"]) or _JOINS.search(middle) or _LEFT_OVER.search(middle):
         return False
@@ -285,7 +277,7 @@ def _turns(parts: re.Match[str]) -> bool:
 
 
 def _small(text: str, known: Collection[str], lead: bool = False) -> str:
-    """The text as it stands in the middle of a sentence."""
+    """Return the text as it is written in the middle of a sentence."""
     first = text.split(" ", 1)[0]
     return text[0].lower() + text[1:] if lead or first.lower() in known else text
 

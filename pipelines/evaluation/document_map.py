@@ -1,8 +1,7 @@
-"""A document's body laid over its source: which page a stretch lies on, where a quote or a range
-of the decoded source stands in the body.
+"""A document's body laid over its source: the page of a stretch, and the place of a quote or of a range of the source.
 
-Built from the parse alone (ParsedDocument.body and the places of the elements), so that gold and
-hits are judged by the same map whatever the chunks are.
+The map is built from the parse alone (ParsedDocument.body and the places of the elements), so that gold and hits are
+judged by the same map whatever the chunks are.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from pipelines.records import Element, ParsedDocument, Place, Span
 _DASHES = frozenset("-\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
 _QUOTES = {**dict.fromkeys("’‘‚‛ʼ`´′", "'"), **dict.fromkeys("“”„‟«»″", '"')}
 _LEAST_LETTERS = 12
-"""Letters and digits a quote needs to be looked for without its signs, and each part of a parted one."""
+"""Letters and digits that a quote, or each of its two parts, needs to be looked for without its signs."""
 _PARTED_LETTERS = 2_000
 """Most letters and digits between the two parts of a quote: the footnotes of a page, a figure's words."""
 Occurrence = tuple[tuple[int, int], ...]
-"""Where a quote stands once: one span of the body, or two where something stands in the middle of it."""
+"""One place of a quote: one span of the body, or two if something stands in the middle of it."""
 _NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,]?\d\Z"), re.compile(r"\A\d[.,]?\d")
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 
 def page_of(place: Place) -> int | None:
-    """Page of a place: of its box, or of a locator such as `slide 3`."""
+    """Return the page of a place: of its box, or of a locator such as `slide 3`."""
     if place.box is not None:
         return place.box.page
     numbered = _NUMBERED_PLACE.match(place.locator or "")
@@ -36,7 +35,7 @@ def page_of(place: Place) -> int | None:
 
 
 def _squeezed(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
-    """Text without spaces and hyphens, its signs made alike, and the offset of every character."""
+    """Return the text without spaces and hyphens, its signs made alike, and the offset of every character."""
     characters: list[str] = []
     offsets: list[int] = []
     for offset, raw in enumerate(text):
@@ -51,7 +50,7 @@ def _squeezed(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
 
 
 def _in_two(wanted: str, text: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Places of a text that begin with as much of what is wanted as may be, the rest of it following."""
+    """Return the places of a text that begin with as much of `wanted` as possible, the rest of it following."""
     found = []
     for match in re.finditer(re.escape(wanted[:_LEAST_LETTERS]), text):
         start, length = match.start(), _LEAST_LETTERS
@@ -66,7 +65,7 @@ def _in_two(wanted: str, text: str) -> list[tuple[tuple[int, int], tuple[int, in
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sorted disjoint spans that cover the same characters; empty spans go."""
+    """Return sorted disjoint spans that cover the same characters, without empty ones."""
     result: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if start >= end:
@@ -117,7 +116,7 @@ class DocumentMap:
         return [place for place in self._places[first:last] if place.end > start]
 
     def characters_by_page(self, spans: Iterable[tuple[int, int]]) -> dict[int, int]:
-        """{page: characters of the spans that lie on it}; empty where the format has no pages."""
+        """Return {page: characters of the spans that lie on it}; empty if the format has no pages."""
         counts: dict[int, int] = {}
         for start, end in spans:
             for place in self._places_in(start, end):
@@ -141,12 +140,12 @@ class DocumentMap:
         return _squeezed(self.body, letters_only=True)
 
     def occurrences(self, quote: str) -> list[Occurrence]:
-        """Every place of the body where a verbatim quote stands, in order.
+        """Return every place of the body where a verbatim quote stands, in order.
 
-        Spaces and hyphens do not count; where it stands by itself, places that cut a number in two (`5 days` of
-        `25 days`) are none. Only where that finds nothing, and the quote is long
-        enough, are all signs left out, since a quote may carry the source's markup; and only then may
-        something stand in the middle of it, such as the footnotes of a page that it begins on."""
+        Spaces and hyphens do not count. Places that cut a number in two (`5 days` of `25 days`) are left out if there
+        are others. Only if that finds nothing, and the quote is long enough, are all signs left out, since a quote may
+        carry the source's markup; and only then may something stand in the middle of it, such as the footnotes of a
+        page that it begins on."""
         for letters_only in (False, True):
             wanted, _ = _squeezed(quote, letters_only)
             if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
@@ -167,10 +166,10 @@ class DocumentMap:
         )
 
     def source_spans(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Spans of the body for characters [start, end) of the decoded source.
+        """Return the spans of the body for characters [start, end) of the decoded source.
 
-        Exact where a place keeps its length from source to body, in proportion where cleaning
-        shortened it; spans with nothing but space between them are joined."""
+        They are exact if a place keeps its length from source to body, and in proportion if cleaning shortened it.
+        Spans with nothing but space between them are joined."""
         found: list[tuple[int, int]] = []
         for place in self._places:
             if place.source_start is None or place.source_end is None:

@@ -23,17 +23,17 @@ SEED = 20_260_101
 RESAMPLES = 1_000
 
 Search = Callable[[Question, int], Sequence[Hit]]
-"""(question, k) to ranked hits."""
+"""A search: (question, k) to ranked hits."""
 
 Answering = Callable[[str, Mapping[str, str]], Mapping[str, Any]]
-"""(question, options by letter) to the JSON of `ask`."""
+"""An answerer: (question, options by letter) to the JSON of `ask`."""
 
 Clock = Callable[[], float]
 OptionsUse = Literal["none", "lexical", "all"]
 
 
 def asked(mapped: MappedQuestion, options: OptionsUse) -> Question:
-    """The question as each route gets it."""
+    """Return the question as each route gets it."""
     text = mapped.question.question
     longer = " ".join([text, *mapped.question.options.values()])
     if options == "all":
@@ -42,7 +42,7 @@ def asked(mapped: MappedQuestion, options: OptionsUse) -> Question:
 
 
 def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed: int = SEED) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean, by resampling questions."""
+    """Return the 95 % percentile interval of the mean, by resampling questions."""
     sample = np.asarray(values, dtype=np.float64)
     picks = np.random.default_rng(seed).integers(0, len(sample), size=(resamples, len(sample)))
     low, high = np.percentile(sample[picks].mean(axis=1), [2.5, 97.5])
@@ -50,7 +50,7 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed
 
 
 def summary(outcomes: Sequence[Outcome]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
-    """Mean and interval of every metric; of those of answers where one was asked for."""
+    """Return mean and interval of every metric; answer metrics only if answers were asked for."""
     means: dict[str, float | None] = {}
     intervals: dict[str, list[float] | None] = {}
     answered = any(ANSWER_METRICS[0] in outcome.scores for outcome in outcomes)
@@ -71,8 +71,8 @@ def ask_all(
     options: OptionsUse = "none",
     answering: Answering | None = None,
 ) -> list[Outcome]:
-    """Every question asked, at least 20 hits ranked whatever k, and judged; with its answer where there is
-    `answering`, whose time does not count."""
+    """Ask every question, rank at least 20 hits whatever k, and judge them; with `answering` judge an answer too, whose
+    time does not count."""
     outcomes = []
     for mapped in questions:
         begun = clock()
@@ -94,7 +94,7 @@ def run_json(
     strategy: str,
     rerank: Sequence[str],
 ) -> dict[str, Any]:
-    """One element of `runs` in the JSON of `eval`. `n` counts the questions that have gold."""
+    """Return one element of `runs` in the JSON of `eval`. `n` counts the questions that have gold."""
     means, intervals = summary(outcomes)
     kinds = [outcome.diagnosis for outcome in outcomes if outcome.diagnosis]
     return {

@@ -1,9 +1,8 @@
 """Golden questions: read, checked, and their gold mapped to places of the index.
 
-Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or
-offsets of the decoded source; a document alone when none is given. What cannot be mapped stays
-in the question, so that it counts as missed, and is listed. A question without gold is one that the
-documents do not answer.
+Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or offsets of the decoded
+source; a document alone when no place is given. Gold that cannot be mapped stays in the question, so that it counts as
+missed, and is listed. A question without gold is one that the documents do not answer.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pipelines.evaluation.document_map import DocumentMap, Occurrence
 from pipelines.query.retrieve import LONGEST_QUESTION
 
 Pages = tuple[int, int]
-"""First and last."""
+"""First and last page."""
 
 _GOLD_KEYS = {"uri": str, "source": str, "page": int, "page_end": int, "start": int, "end": int, "quote": str}
 
@@ -48,10 +47,9 @@ class GoldenQuestion:
 
 @dataclass(frozen=True, slots=True)
 class GoldPlace:
-    """One gold place in the index; `spans` are of the body. `named_page` is true where the file itself names
-    the page, which then decides what matches. `elsewhere` is where the same quote stands again, and the file
-    does not say which is meant. `lost` counts characters of gold text that could not be found; `problem` says
-    why."""
+    """One gold place in the index; `spans` are of the body. `named_page` is true if the file itself names the page,
+    which then decides what matches. `elsewhere` holds the other places of the same quote, if the file does not say
+    which is meant. `lost` counts characters of gold text that could not be found; `problem` says why."""
 
     doc_id: str | None
     pages: Pages | None = None
@@ -147,10 +145,10 @@ def _question(line: _Line, value: Any) -> GoldenQuestion:
 
 
 def golden_questions(objects: Iterable[tuple[int, Any]], origin: str = "golden questions") -> list[GoldenQuestion]:
-    """Questions from (line number, parsed JSON value).
+    """Return questions from (line number, parsed JSON value).
 
-    Other keys of a question are left alone. Raises UsageError (code `golden`) naming `origin`,
-    line and key: a wrong type, a missing or repeated id, an unknown key of a gold place."""
+    Other keys of a question are left alone. Raises UsageError (code `golden`) naming `origin`, line and key: a wrong
+    type, a missing or repeated id, an unknown key of a gold place."""
     questions: list[GoldenQuestion] = []
     lines: dict[str, int] = {}
     for number, value in objects:
@@ -173,7 +171,7 @@ def _key(uri: str) -> str:
 
 
 def _text_places(gold: Gold, document: DocumentMap) -> list[Occurrence]:
-    """Where the gold's text may stand in the body: the quote nearest to where its offsets point, or on the pages
+    """Return where the gold's text may stand in the body: the quote nearest to where its offsets point, or on the pages
     that it names, else everywhere."""
     by_offset: Occurrence = ()
     if gold.start is not None and gold.end is not None:
@@ -216,9 +214,10 @@ def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
 def map_questions(
     questions: Sequence[GoldenQuestion], documents: Iterable[DocumentMap]
 ) -> tuple[list[MappedQuestion], list[dict[str, Any]]]:
-    """Questions with their gold in the index, and what could not be mapped: {id, gold (number of
-    the place), uri, problem}. Where two sources hold one uri and gold names none, the first that
-    can be mapped is taken."""
+    """Return questions with their gold in the index, and the gold that could not be mapped: {id, gold (number of the
+    place), uri, problem}.
+
+    If two sources hold one uri and gold names no source, the first that can be mapped is taken."""
     by_uri: dict[str, list[DocumentMap]] = {}
     for document in documents:
         by_uri.setdefault(_key(document.uri), []).append(document)

@@ -7,11 +7,11 @@ A hit matches gold by one rule, whatever the gold states:
 - Gold that is text alone matches a hit that shares a character with it, wherever in the document it stands.
 - Gold that is a document alone matches any of its hits; text that could not be found matches none.
 
-A hit's own text is its spans of the body: the paragraph's where the sentence route found one, without overlap.
+A hit's own text is its spans of the body: the paragraph's if the sentence route found one, without overlap.
 
-Each metric is a pure function of the ranking as gold sees it, `found`: for each hit, best first, the numbers of the
-gold places it matches. One question may have several gold places, and several hits may match one place; the discounted
-gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of torchmetrics, which
+Each metric is a fraction, and a pure function of the ranking as gold sees it, `found`: for each hit, best first, the
+numbers of the gold places it matches. One question may have several gold places, and several hits may match one place.
+The discounted gain is scikit-learn's. If a hit matches at most one place, all standard metrics are torchmetrics', which
 a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and Troynikov, Evaluating chunking
 strategies for retrieval, 2024), in characters. tests/unit/pipelines/evaluation/test_metrics.py works each by hand;
 docs/reference/metrics.md defines them for readers.
@@ -32,15 +32,6 @@ from pipelines.query.support import content_terms
 from pipelines.terms import terms_of
 
 # ---------------------------------------------------------------- metrics
-#
-# Retrieval metrics, each a pure function of one question's judged ranking. Fractions.
-#
-# `found` is the ranking as gold sees it: for each hit, best first, the numbers of the gold places it
-# matches. One question may have several gold places, and several hits may match one place; the discounted
-# gain is scikit-learn's, and where a hit matches at most one place all standard metrics are those of
-# torchmetrics, which a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and
-# Troynikov, Evaluating chunking strategies for retrieval, 2024), in characters.
-# tests/unit/pipelines/evaluation/test_metrics.py works each by hand; docs/reference/metrics.md defines them.
 
 
 Found = Sequence[AbstractSet[int]]
@@ -48,15 +39,15 @@ Spans = Sequence[tuple[int, int]]
 
 
 def accuracy_doc(predicted: str | None, gold: AbstractSet[str]) -> float:
-    """1 when the first hit's document is a gold document."""
+    """Return 1 if the first hit's document is a gold document, else 0."""
     return float(predicted in gold)
 
 
 def accuracy_page(predicted: int | None, gold: Sequence[tuple[int, int]], pages: int) -> float:
-    """1 - |predicted page - gold page| / number of pages, against the nearest gold page.
+    """Return 1 - |predicted page - gold page| / number of pages, against the nearest gold page.
 
-    `gold` holds the first and last pages within the predicted document, and is empty where the
-    document is wrong, which scores 0."""
+    `gold` holds the first and last pages within the predicted document, and is empty if the document is wrong, which
+    scores 0."""
     if predicted is None or not gold or pages < 1:
         return 0.0
     distance = min(max(first - predicted, predicted - last, 0) for first, last in gold)
@@ -64,17 +55,17 @@ def accuracy_page(predicted: int | None, gold: Sequence[tuple[int, int]], pages:
 
 
 def recall_at(found: Found, k: int) -> float:
-    """1 when any gold place is among the first k hits."""
+    """Return 1 if any gold place is among the first k hits, else 0."""
     return float(any(found[:k]))
 
 
 def gold_recall_at(found: Found, gold: int, k: int) -> float:
-    """Share of the gold places among the first k hits."""
+    """Return the share of the gold places among the first k hits."""
     return len(set().union(*found[:k])) / gold
 
 
 def precision_at(found: Found, k: int) -> float:
-    """Share of the first k places held by hits that match; a place left empty does not match."""
+    """Return the share of the first k places held by hits that match; a place left empty does not match."""
     return sum(bool(matches) for matches in found[:k]) / k
 
 
@@ -83,10 +74,10 @@ def reciprocal_rank(found: Found) -> float:
 
 
 def ndcg_at(found: Found, gold: int, k: int) -> float:
-    """Discounted gain over the ideal of one gold place a rank.
+    """Return the discounted gain over the ideal of one gold place a rank.
 
-    A hit gains the gold places that no better hit matched, so finding one place twice gains
-    nothing; capped at 1 where one hit holds several places."""
+    A hit gains the gold places that no better hit matched, so finding one place twice gains nothing. The result is
+    capped at 1, since one hit may hold several places."""
     seen: set[int] = set()
     gains = []
     for matches in found[:k]:
@@ -98,18 +89,19 @@ def ndcg_at(found: Found, gold: int, k: int) -> float:
 def _discounted_gain(gains: Sequence[int], k: int) -> float:
     from sklearn.metrics import dcg_score  # slow to import
 
-    padded = [*gains, *[0] * (k + 1 - len(gains))]  # of one rank alone it makes nothing
+    padded = [*gains, *[0] * (k + 1 - len(gains))]  # dcg_score refuses a single rank
     return float(dcg_score([padded], [range(k + 1, 0, -1)], k=k, ignore_ties=True))
 
 
 def header_only(asked: AbstractSet[str], own: AbstractSet[str], headers: AbstractSet[str]) -> float | None:
-    """1 where a hit has terms of the question in its header chain and none in its own text; None where the
-    question has no terms."""
+    """Return 1 if a hit has terms of the question in its header chain and none in its own text; None if the question
+    has no terms."""
     return float(not asked & own and bool(asked & headers)) if asked else None
 
 
 def task_score(right: float, accuracy_doc: float, accuracy_page: float) -> float:
-    """Of the UNLP 2026 shared task: half for the right option, a quarter each for document and page."""
+    """Return the score of the UNLP 2026 shared task: half for the right option, a quarter each for document and
+    page."""
     return 0.5 * right + 0.25 * accuracy_doc + 0.25 * accuracy_page
 
 
@@ -121,7 +113,7 @@ def length_of(spans: Spans) -> int:
 
 
 def intersection(left: Spans, right: Spans) -> int:
-    """Characters in both of two sorted disjoint span lists."""
+    """Return the number of characters in both of two sorted disjoint span lists."""
     total, first, second = 0, 0, 0
     while first < len(left) and second < len(right):
         total += max(0, min(left[first][1], right[second][1]) - max(left[first][0], right[second][0]))
@@ -133,7 +125,7 @@ def intersection(left: Spans, right: Spans) -> int:
 
 
 def touches(chunk: Spans, gold: Spans) -> bool:
-    """True when any character of the chunk is gold; `gold` is sorted and disjoint."""
+    """Say whether any character of the chunk is gold; `gold` is sorted and disjoint."""
     return any(start < right and left < end for start, end in chunk for left, right in gold)
 
 
@@ -145,11 +137,11 @@ class SpanScores:
 
 
 def span_scores(gold: Mapping[str, Spans], retrieved: Sequence[tuple[str, Spans]], lost: int = 0) -> SpanScores:
-    """Of gold {document: spans} and retrieved chunks (document, spans); all 0 when nothing is.
+    """Return the scores of retrieved chunks (document, spans) by gold {document: spans}; all 0 if either is empty.
 
-    recall = gold covered / gold; precision = gold covered / summed length of the chunks, what two
-    share counted twice; IoU = gold covered / (that sum + gold missed). `lost` characters of gold
-    that could not be mapped count as missed."""
+    recall = gold covered / gold; precision = gold covered / summed length of the chunks, where characters that two
+    share count twice; IoU = gold covered / (that sum + gold missed). `lost` characters of gold that could not be mapped
+    count as missed."""
     wanted = {document: merged(spans) for document, spans in gold.items()}
     by_document: dict[str, list[tuple[int, int]]] = {}
     for document, spans in retrieved:
@@ -166,9 +158,9 @@ def span_scores(gold: Mapping[str, Spans], retrieved: Sequence[tuple[str, Spans]
 
 
 def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spans]]) -> float:
-    """Gold covered by any chunk / union of all chunks that touch gold, without retrieval.
+    """Return gold covered by any chunk / union of all chunks that touch gold, without retrieval.
 
-    `chunks` maps a document to the span lists of all its chunks. 0 where no chunk touches gold."""
+    `chunks` maps a document to the span lists of all its chunks. The result is 0 if no chunk touches gold."""
     covered = union = 0
     for document, spans in gold.items():
         wanted = merged(spans)
@@ -179,20 +171,11 @@ def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spa
 
 
 # ---------------------------------------------------------------- matching
-#
-# Whether a hit is a gold place: one rule, whatever the gold states and whoever asks.
-#
-# - Gold that names pages matches a hit with any of its own text on them. A label that may be off by one, or a
-# passage that goes on to the next page, says so by `page_end`.
-# - Gold that is text alone matches a hit that shares a character with it, wherever in the document it stands.
-# - Gold that is a document alone matches any of its hits; text that could not be found matches none.
-#
-# A hit's own text is its spans of the body: the paragraph's where the sentence route found one, without overlap.
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a hit or a citation shows: spans of a document's body, and {page: characters on it}."""
+    """The part of a document that a hit or a citation shows: spans of its body, and {page: characters on it}."""
 
     doc_id: str
     spans: Spans
@@ -200,8 +183,9 @@ class Shown:
 
 
 def shown_by(passage: Passage, document: DocumentMap | None) -> Shown:
-    """A passage with its pages; where the map tells none, each page of its boxes, or else of its range,
-    counts 1. `document` is the map of its document."""
+    """Return a passage with its pages. If the map has no pages, each page of its boxes, or else of its range, counts 1.
+
+    `document` is the map of its document."""
     counts = document.characters_by_page(passage.spans) if document else {}
     if not counts:
         pages = {box.page for box in passage.boxes}
@@ -212,8 +196,9 @@ def shown_by(passage: Passage, document: DocumentMap | None) -> Shown:
 
 
 def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, document: DocumentMap) -> Shown:
-    """A citation of the JSON of `ask`: where its quote stands, on its page where it names one; where the body
-    has it in other words, as it has a row of a table, the whole passage that it is from."""
+    """Return what a citation of the JSON of `ask` shows: where its quote stands, on its page if it names one.
+
+    If the body has it in other words, as it has a row of a table, that is the whole passage that it is from."""
     page = citation["page"]
     found = document.occurrences(citation["quote"])
     here = [spans for spans in found if page is None or page in document.characters_by_page(spans)] or found
@@ -222,12 +207,12 @@ def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, docu
 
 
 def predicted_page(shown: Shown) -> int | None:
-    """The page that holds most of what is shown; the first of equals."""
+    """Return the page that holds most of the text that is shown; the first of equals."""
     return min(shown.pages, key=lambda page: (-shown.pages[page], page)) if shown.pages else None
 
 
 def by_page(place: GoldPlace) -> bool:
-    """Whether pages decide: those that the file names, or those of gold without text."""
+    """Say whether pages decide: they do if the file names them, or if the gold has no text."""
     return bool(place.pages) and (place.named_page or not place.spans)
 
 
@@ -242,7 +227,7 @@ def matches(shown: Shown, place: GoldPlace) -> bool:
 
 
 def in_chunks(place: GoldPlace, chunks: Iterable[Spans], document: DocumentMap) -> bool:
-    """Whether a document's chunks hold the gold at all; its text where both page and text are known."""
+    """Say whether a document's chunks hold the gold at all; its text decides if both page and text are known."""
     if place.spans:
         return any(touches(chunk, spans) for chunk in chunks for spans in place.occurrences)
     if place.pages:
@@ -255,7 +240,7 @@ def within(pages: Iterable[int], wanted: Pages | None) -> bool:
 
 
 def gold_pages(place: GoldPlace, document: DocumentMap) -> list[Pages]:
-    """First and last page of everywhere the gold may be meant to stand."""
+    """Return first and last page of every place where the gold may be meant to stand."""
     if place.named_page or not place.elsewhere:
         return [place.pages] if place.pages else []
     counts = [document.characters_by_page(spans) for spans in place.occurrences]
@@ -263,7 +248,7 @@ def gold_pages(place: GoldPlace, document: DocumentMap) -> list[Pages]:
 
 
 def answered_in_table(places: Sequence[GoldPlace], documents: Mapping[str, DocumentMap]) -> bool | None:
-    """Whether the gold text stands in tables: more than half of its characters. None where no text is known."""
+    """Say whether more than half of the gold text's characters stand in tables. None if no text is known."""
     inside = total = 0
     for place in places:
         document = documents.get(place.doc_id or "")
@@ -274,8 +259,6 @@ def answered_in_table(places: Sequence[GoldPlace], documents: Mapping[str, Docum
 
 
 # ---------------------------------------------------------------- judging
-#
-# One question's hits, and its answer where one was asked for, judged by its gold.
 
 
 RECALL_AT = (1, 3, 5, 10, 20)
@@ -297,14 +280,14 @@ METRICS = (
     "header_only@1",
 )
 ANSWER_METRICS = ("answer_accuracy", "task_score", "kept_answerable", "declined_unanswerable", "answer_pinned")
-"""Where answers were asked for."""
+"""Metrics of a question only if an answer was asked for."""
 
 ChunkSpans = Mapping[str, Sequence[Spans]]
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What judging needs of the index, by doc_id: maps of the documents, spans of all chunks."""
+    """The part of the index that judging needs, by doc_id: maps of the documents, spans of all chunks."""
 
     documents: Mapping[str, DocumentMap]
     chunk_spans: ChunkSpans
@@ -312,8 +295,8 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One question's scores; None where its gold cannot give one. `diagnosis`: `found` (in the
-    first five), `ranking` (in the first 20), `retrieval` (in some chunk), `parsing` (in none)."""
+    """One question's scores, None for those that its gold cannot give. `diagnosis`: `found` (in the first five),
+    `ranking` (in the first 20), `retrieval` (in some chunk), `parsing` (in none)."""
 
     id: str
     scores: dict[str, float | None]
@@ -346,7 +329,7 @@ def _page_score(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Cor
 
 
 def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
-    """Of everywhere the gold may be meant to stand, where most of it is shown; of equals the first."""
+    """Return the place of most shown text among those where the gold may be meant to stand; of equals the first."""
     if not place.elsewhere:
         return place.spans
     spans = merged(span for each in shown if each.doc_id == place.doc_id for span in each.spans)
@@ -371,15 +354,15 @@ def _span_scores(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Co
 
 
 def matches_by_header_alone(question: str, hit: Hit) -> float | None:
-    """1 where the hit has content terms of the question in its header chain, and none in its own text; a line
-    of the text that repeats a heading of the chain is not its own."""
+    """Return 1 if the hit has content terms of the question in its header chain, and none in its own text. A line of
+    the text that repeats a heading of the chain is not its own."""
     chain = hit.passage.header_chain
     own = " ".join(line for line in hit.passage.text.splitlines() if line.strip() not in chain)
     return header_only(content_terms(question), set(terms_of(own)), set(terms_of(" ".join(chain))))
 
 
 def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, seconds: float = 0.0) -> Outcome:
-    """Scores of one question's hits; span metrics over the first k."""
+    """Return the scores of one question's hits; span metrics are over the first k."""
     places = mapped.places
     if not places:
         return Outcome(mapped.question.id, dict.fromkeys(METRICS), None, seconds)
@@ -412,7 +395,7 @@ def judge_answer(
     corpus: Corpus,
     scores: Mapping[str, float | None],
 ) -> dict[str, float | None]:
-    """Scores of the JSON of `ask`; `scores` are those of the question's hits. A question without gold is one
+    """Return the scores of the JSON of `ask`; `scores` are those of the question's hits. A question without gold is one
     that the documents do not answer."""
     judged: dict[str, float | None] = dict.fromkeys(ANSWER_METRICS)
     declined = float(answer["declined"])

@@ -10,8 +10,8 @@
     exclude: [{splitter: page, strategy: dense}]
 
 A row of a table names a value, some values, or all ("*") of an axis, the first named outermost; an axis that it does
-not name stands at its first value. A run is one value of every axis, and is named by those that are not the first;
-one that several tables show is made once. A printed table has a row a run, the best of each column in bold.
+not name stands at its first value. A run is one value of every axis, and is named by the values that are not the first.
+A run that several tables show is made once. A printed table has a row a run, the best of each column in bold.
 """
 
 from __future__ import annotations
@@ -28,40 +28,25 @@ from pipelines.evaluation.judging import ANSWER_METRICS, METRICS
 from pipelines.settings.base import Settings, settings_from
 
 # ---------------------------------------------------------------- matrix
-#
-# A matrix of settings: axes of named overrides, and the tables that put their combinations side by side.
-#
-# settings: {embedder.preset: english-small, eval.k: 5}
-# axes:
-# splitter: {structure: {}, page: {chunking.strategy: page}}
-# strategy: {hybrid: {}, dense: {query.strategy: dense}}
-# tables:
-# Splitters: {rows: [{splitter: "*"}]}
-# Strategies by splitter: {rows: [{strategy: "*", splitter: "*"}], metrics: [recall@5, mrr]}
-# exclude: [{splitter: page, strategy: dense}]
-#
-# A row of a table names a value, some values, or all ("*") of an axis, the first named outermost; an axis that it does
-# not name stands at its first value. A run is one value of every axis, and is named by those that are not the first;
-# one that several tables show is made once.
 
 
 ALL = "*"
 BASE = "base"
-"""Name of the run of all first values."""
+"""Name of the run that has the first value of every axis."""
 SHOWN = ("accuracy_doc", "accuracy_page", "recall@1", "recall@5", "recall@20", "mrr", "ndcg@10")
-"""Metrics of a table that names none."""
+"""Metrics of a table that names no metrics."""
 EVAL = "eval"
 VARIED = ("parsing", "chunking", "sentences", "enrichment", "embedder", "llm", "query", EVAL)
 """Sections that a matrix may set: those of the settings that shape an index or a query, and `eval`."""
 
 Choice = Mapping[str, str]
-"""Axis to the name of one of its values."""
+"""Names of values, by axis."""
 Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How the questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
+    """The way in which questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
 
     k: int = 5
     with_options: OptionsUse = "none"
@@ -97,28 +82,28 @@ class Matrix:
 
 
 def matrix_from(values: Any, origin: str, name: str) -> Matrix:
-    """A matrix from plain values; its one table is called `name` where the values name none.
+    """Return a matrix from plain values; its one table is called `name` if the values name no table.
 
     Raises UsageError naming `origin`, what is wrong and the nearest valid name."""
     return _Reader(origin).matrix(values, name)
 
 
 def settings_of(run: Run, base: Settings, origin: str) -> Settings:
-    """The settings of a run. Raises SettingsError naming the run and the key."""
+    """Return the settings of a run. Raises SettingsError naming the run and the key."""
     overrides = {name: value for name, value in run.overrides.items() if name != EVAL}
     values = base.model_dump()
     if {"preset", "model"} & overrides.get("embedder", {}).keys():
-        values["embedder"] = {}  # what is set of one embedder does not hold for another
+        values["embedder"] = {}  # settings of one embedder do not hold for another
     llm = overrides.get("llm", {})
     if isinstance(llm, dict) and "base_url" in llm:
         for role in values["llm"]["roles"].values():
             if role and not role["base_url"]:
-                role["api_key_env"] = None  # it was given for the endpoint that the run leaves
+                role["api_key_env"] = None  # it belongs to the endpoint that the run leaves
     return settings_from(_merged(values, overrides), f"{origin}, run {run.name!r}")
 
 
 def asking_of(run: Run, base: Asking, origin: str) -> Asking:
-    """How the questions are asked in a run. Raises UsageError naming the run and the key."""
+    """Return how the questions are asked in a run. Raises UsageError naming the run and the key."""
     asked, where = {**asdict(base), **run.overrides.get(EVAL, {})}, f"{origin}, run {run.name!r}: eval"
     k, options, groups, answers = (asked.pop(name) for name in ("k", "with_options", "groups", "answers"))
     if asked:
@@ -160,7 +145,7 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Checks, with errors that name the file."""
+    """A reader of a matrix, with errors that name its file."""
 
     origin: str
     axes: dict[str, dict[str, Values]] = field(default_factory=dict)
@@ -198,7 +183,7 @@ class _Reader:
         return Run(self._run_name(choice), choice, overrides)
 
     def _run_name(self, choice: Choice) -> str:
-        """By the axes that do not stand at their first value."""
+        """Return the name of a run: the axes that do not stand at their first value, with their values."""
         return ", ".join(f"{axis}={choice[axis]}" for axis in self.axes if choice[axis] != self._first(axis)) or BASE
 
     def _first(self, axis: str) -> str:
@@ -211,7 +196,7 @@ class _Reader:
         return Table(name, tuple(map(self._run_name, choices)), varied, fixed, metrics)
 
     def _choices(self, table: Any, where: str, excluded: Sequence[Mapping[str, Sequence[str]]]) -> list[Choice]:
-        """The rows of a table, each once, in order, without those that are excluded."""
+        """Return the rows of a table, each once, in order, without those that are excluded."""
         self._known(table, ("rows", "metrics"), where)
         found: dict[tuple[str, ...], Choice] = {}
         for at, row in enumerate(self._list(table, "rows", f"{where}.rows")):
@@ -226,7 +211,7 @@ class _Reader:
         return list(found.values())
 
     def _pattern(self, value: Any, where: str) -> dict[str, list[str]]:
-        """Axis to the names of values that are meant."""
+        """Return the names of the values that are meant, by axis."""
         self._known(value, self.axes, where)
         pattern = {}
         for axis, named in value.items():
@@ -237,7 +222,7 @@ class _Reader:
         return pattern
 
     def _overrides(self, values: Any, where: str) -> Values:
-        """Nested settings from nested or dotted ones, of the sections that a matrix may set."""
+        """Return nested settings from nested or dotted ones, of the sections that a matrix may set."""
         nested = self._nested(values, where)
         for section in nested:
             self._nearest(section, VARIED, where)
@@ -256,7 +241,7 @@ class _Reader:
         return result
 
     def _require_apart(self) -> None:
-        """No two axes set one key, or the order of the axes would decide."""
+        """Raise UsageError if two axes set one key, since the order of the axes would decide."""
         keys = {
             axis: {leaf for over in values.values() for leaf in _leaves(over)} for axis, values in self.axes.items()
         }
@@ -302,20 +287,20 @@ class _Reader:
         return names
 
 
-# ---------------------------------------------------------------- matrix tables
-#
-# The tables of a matrix in Markdown, as ablations are published: a row a run, the best of each column in bold.
+# ---------------------------------------------------------------- tables in Markdown
 
 
 NONE = "–"
 
 Scored = Mapping[str, Mapping[str, Any]]
-"""Name of a run to its element of `runs` in the JSON of `eval`; one that failed is not in it."""
+"""Elements of `runs` in the JSON of `eval`, by name of the run; one that failed is not in it."""
 
 
 def table_shown(table: Table, runs: Mapping[str, Run], scored: Scored, failed: Mapping[str, str]) -> str:
-    """One table with a line about what all its rows share. Metrics are in percent, each with its 95 % interval; one
-    that no run has is left out. `failed` says by name of a run why it has no scores."""
+    """Return one table with a line about what all its rows share.
+
+    Metrics are in percent, each with its 95 % interval; a metric that no run has is left out. `failed` says by name of
+    a run why it has no scores."""
     have = [scored[name] for name in table.runs if name in scored]
     metrics = [name for name in table.metrics if any(run["metrics"].get(name) is not None for run in have)]
     counts = sorted({run["n"] for run in have})
@@ -342,7 +327,7 @@ def _caption(counts: Sequence[int], fixed: Choice) -> str:
 
 
 def _best(runs: Sequence[Mapping[str, Any]], metric: str) -> float | None:
-    """The best value as shown, so that what looks alike is marked alike; none where there is one row only."""
+    """Return the best value as shown, so that equal numbers are marked alike; None if there is one row only."""
     values = [round(100 * value, 1) for run in runs if (value := run["metrics"].get(metric)) is not None]
     return max(values) if len(runs) > 1 else None
 

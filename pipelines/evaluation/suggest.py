@@ -5,9 +5,9 @@ word for word, or the row. They come in an order spread over documents and their
 seed. A statement that another document makes too is asked with the title of its own, or not at all; one without a word
 that is rare among the documents is asked with the title if there is one.
 
-A model writes one question of each paragraph, with its answer in the words of the paragraph. It is kept where the
-question can be answered from there and stands alone: most of its words and all of its numbers are there, and it speaks
-of no "passage".
+A model writes one question of each paragraph, with its answer in the words of the paragraph. It is kept if the question
+can be answered from there and stands alone: most of its words and all of its numbers are there, and it speaks of no
+"passage".
 """
 
 from __future__ import annotations
@@ -30,21 +30,14 @@ from pipelines.query.tools import ask, language_of
 from pipelines.records import Cell
 from pipelines.terms import terms_of
 
-# ---------------------------------------------------------------- suggest
-#
-# Candidate golden questions for a person to correct: what to ask of an index that has none yet.
-#
-# A candidate is a statement or a cell of a table, its question and its answer; its gold is the statement word for
-# word, or the row. They come in an order that is spread over documents and their sections, the same for the same
-# seed. What another document says too is asked with the title of its own, or not at all; what has no word that is rare
-# among the documents is asked with the title where there is one.
+# ---------------------------------------------------------------- candidates
 
 
 SEED = 20_260_101
 RARE = 0.1
-"""Share of the documents that a word may stand in, to tell which is meant."""
+"""Most documents, as a share of all, that may have a word for it to count as rare."""
 ALIKE = 0.75
-"""Share of a question's terms that make a statement of another document an answer too."""
+"""Share of a question's terms with which a statement of another document counts as an answer too."""
 LEAST_CONFIDENCE = 0.8
 LONGEST_TITLE, LONGEST_LABEL, LONGEST_VALUE = 8, 8, 6
 _WORD_INSIDE = re.compile(r"(?<=\s)[^\W\d_A-ZА-ЯІЇЄҐ][\w'’-]*")
@@ -57,12 +50,12 @@ _CELL_QUESTIONS = {
     ("uk", True): "Яке значення «{column}» для «{row}»?",
     ("uk", False): "Яке значення «{column}» для «{row}»?",
 }
-"""By language, and whether the column's name is a plain one of few words."""
+"""Questions about a cell, by language, and by whether the column's name is a plain one of few words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`title` is empty where it is only a file name."""
+    """A document that may be asked about. `title` is empty if it is only a file name."""
 
     doc_id: str
     source: str
@@ -103,11 +96,12 @@ class Suggestion:
     quote: str
     page: int | None
     rank: int = 0
-    """Of a section's candidates those of a lower one are asked first."""
+    """The place within a section: candidates of a lower rank are asked first."""
 
 
 def column_names(cells: Sequence[Cell]) -> tuple[dict[int, str], list[int]]:
-    """({column: its header}, data rows) of a table whose first rows are headers; no names where there are none."""
+    """Return ({column: its header}, data rows) of a table whose first rows are headers; no names if it has no
+    headers."""
     rows = sorted({cell.row for cell in cells})
     heads: list[int] = []
     for row in rows:
@@ -123,7 +117,7 @@ def column_names(cells: Sequence[Cell]) -> tuple[dict[int, str], list[int]]:
 
 
 def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestion]:
-    """All candidates, so ordered that any first few are of as many documents and sections as can be."""
+    """Return all candidates, ordered so that any first few are of as many documents and sections as can be."""
     chance = random.Random(seed)
     documents: defaultdict[str, defaultdict[tuple[str, ...], list[Suggestion]]] = defaultdict(lambda: defaultdict(list))
     for candidate in candidates:
@@ -144,7 +138,7 @@ def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestio
 
 
 class Asker:
-    """Makes candidates of statements and rows, by what stands in all of them."""
+    """A maker of candidates from statements and rows, which compares each with all of them."""
 
     def __init__(self, documents: Iterable[Document], statements: Sequence[Statement]) -> None:
         self._documents = {document.doc_id: document for document in documents}
@@ -186,7 +180,8 @@ class Asker:
                 yield titled
 
     def with_title(self, each: Suggestion) -> Suggestion | None:
-        """The same, asked of its document by a title that no other has."""
+        """Return the same, asked of its document by its title; None if it has no title, or another document has it
+        too."""
         title = short_title(self._documents[each.doc_id])
         if not title or self._titles[title.casefold()] > 1:
             return None
@@ -207,13 +202,13 @@ class Asker:
 
 
 def short_title(document: Document) -> str:
-    """The title up to its first comma, without signs; empty where it is no name of few words."""
+    """Return the title up to its first comma, without signs; empty if it is no name of few words."""
     title = " ".join(_SIGNS.sub("", document.title).split(",")[0].split())
     return title if 0 < len(title.split()) <= LONGEST_TITLE else ""
 
 
 def _of_row(row: Row, known: frozenset[str]) -> Iterator[Suggestion]:
-    """The row's label is its first cell with a letter that holds for this row alone."""
+    """Yield questions about a row's cells. Its label is its first cell with a letter that holds for this row alone."""
     single = sorted((cell for cell in row.cells if cell.row_span == 1 and cell.column_span == 1), key=_column)
     label = next((cell for cell in single if any(map(str.isalpha, cell.text))), None)
     if label is None or len(label.text.split()) > LONGEST_LABEL or gives_orders(row.quote):
@@ -252,11 +247,11 @@ def _masked(text: str) -> str:
     return _DIGITS.sub("0", _plain(text).casefold())
 
 
-# ---------------------------------------------------------------- as the golden file has them
+# ---------------------------------------------------------------- lines of the golden file
 
 
 def golden_line(each: Suggestion, document: Document, by: str) -> dict[str, Any]:
-    """A golden question; its `note` says that a person has to correct it, and who made it."""
+    """Return a golden question; its `note` says that a person has to correct it, and who made it."""
     gold = {"uri": document.uri, "source": document.source, "page": each.page, "quote": each.quote}
     return {
         "id": f"suggested-{fingerprint('suggestion', document.doc_id, each.question)[:8]}",
@@ -267,21 +262,16 @@ def golden_line(each: Suggestion, document: Document, by: str) -> dict[str, Any]
     }
 
 
-# ---------------------------------------------------------------- suggested
-#
-# Candidate golden questions that a language model writes, one of each paragraph, and what is kept of them.
-#
-# A reply names a question and its answer in the words of the paragraph. It is kept where the question can be answered
-# from there and stands alone: most of its words and all of its numbers are there, and it speaks of no "passage".
+# ---------------------------------------------------------------- with a language model
 
 
 NOTHING = "NOTHING"
 REPLY_TOKENS = 200
 LEAST_WORDS = 20
-"""Of a paragraph that a question is asked of."""
+"""Fewest words of a paragraph that a question is asked of."""
 QUESTION_WORDS, LONGEST_ANSWER = range(4, 41), 30
 SHARED = 0.5
-"""Of the question's content words that stand in the paragraph or above it."""
+"""Least share of the question's content words that stand in the paragraph or above it."""
 _PARTS = re.compile(r"\bQUESTION[^\w:]*+:++([^\n]++)\n\W*+ANSWER[^\w:]*+:++([^\n]++)")
 _LONGEST_LINE, _LONGEST_REPLY = 500, 4_000
 _OF_THE_TEXT = re.compile(
@@ -304,7 +294,7 @@ class Paragraph:
 
 
 def paragraphs(documents: Iterable[Document], statements: Iterable[Statement]) -> Iterator[Paragraph]:
-    """Those long enough, each text once, without what speaks to a language model."""
+    """Yield the paragraphs that are long enough, each text once, without those that speak to a language model."""
     known = {document.doc_id: document for document in documents}
     found: dict[tuple[str, str], list[Statement]] = {}
     for each in statements:
@@ -317,7 +307,7 @@ def paragraphs(documents: Iterable[Document], statements: Iterable[Statement]) -
 
 
 def as_candidate(paragraph: Paragraph) -> Suggestion:
-    """A paragraph in the place of the question it will have, to be put in order."""
+    """Return a paragraph in the place of the question it will have, to be put in order."""
     first = paragraph.statements[0]
     return Suggestion(paragraph.document.doc_id, paragraph.section, "", "", paragraph.text, first.page)
 
@@ -325,8 +315,9 @@ def as_candidate(paragraph: Paragraph) -> Suggestion:
 def asked(
     chosen: Sequence[Paragraph], model: LanguageModel, template: Callable[[str], PromptTemplate]
 ) -> Iterator[Suggestion | str]:
-    """Of each paragraph its question, or why there is none; `template` gives the prompt in a language. Raises
-    ModelError where the model does not serve."""
+    """Yield for each paragraph its question, or why it has no question; `template` gives the prompt in a language.
+
+    Raises ModelError if the model does not serve."""
     prompts = [_prompt(paragraph, template(language_of(paragraph.text))) for paragraph in chosen]
     for paragraph, reply in zip(chosen, ask(model, prompts, _unusable), strict=True):
         yield reply.message if isinstance(reply, NoReply) else kept(paragraph, reply.text)
@@ -349,7 +340,7 @@ def _unusable(reply: Reply) -> str | None:
 
 
 def kept(paragraph: Paragraph, reply: str) -> Suggestion | str:
-    """The question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
+    """Return the question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
         return "there was nothing to ask"

@@ -1,8 +1,8 @@
 """Places where a text may be cut: sentence ends by rule, then mild punctuation, then spaces.
 
 The rules serve the division of long paragraphs and sentences, in every language. A stop ends a sentence unless its
-neighbours say otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it. Where
-the rules cannot decide (`in the U.S. Treasury`), a model decides if there is one; otherwise the stop ends no sentence.
+neighbours say otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it. If the
+rules cannot decide (`in the U.S. Treasury`), a model decides if there is one; otherwise the stop ends no sentence.
 
 The lists of abbreviations are folded, without the last stop. Acronyms with stops (`U.S.C`), initials and short words
 of consonants alone (`Pvt`, `вул`) are known by their form, and are listed only where they belong to a kind.
@@ -15,11 +15,6 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 
 # ---------------------------------------------------------------- abbreviations
-#
-# Words before a full stop, and after one, that tell whether it ends a sentence; folded, without the last stop.
-#
-# Data only: pipelines/indexing/boundaries.py says what each kind means. Acronyms with stops (`U.S.C`), initials and
-# short words of consonants alone (`Pvt`, `вул`) are known by their form and stand here only where they are of a kind.
 
 
 def _words(text: str) -> frozenset[str]:
@@ -34,7 +29,7 @@ INTRODUCING = _words(
     z.b d.h u.a bzw vgl ggf evtl insb inkl geb m mme mlle p.ex np tzn tj ul św inż mgr hab
     """
 )
-"""Something always follows: a name, an example."""
+"""Abbreviations that something always follows: a name, an example."""
 
 BEFORE_NUMBERS = _words(
     """
@@ -44,7 +39,7 @@ BEFORE_NUMBERS = _words(
     abs abb bd kap ziff jg s str nr rozdz poz ust
     """
 )
-"""They go on where a number, or a single letter that stands for one, follows."""
+"""Abbreviations that go on if a number follows, or a single letter that stands for one."""
 
 UNITS = _words(
     """
@@ -53,10 +48,10 @@ UNITS = _words(
     std sek stk mio eur zł
     """
 )
-"""After a number they end a sentence where a capital letter follows."""
+"""Units, which after a number end a sentence if a capital letter follows."""
 
 CLOSING = _words("etc ін т.д т.п т.і н.е шт грн коп usw itd itp")
-"""They end a list, and the sentence where a capital letter follows."""
+"""Abbreviations that end a list, and the sentence if a capital letter follows."""
 
 NAMING = _words(
     """
@@ -66,7 +61,7 @@ NAMING = _words(
     ca zzgl resp tzn min
     """
 )
-"""They end a sentence only where the next word mostly begins one."""
+"""Abbreviations that end a sentence only if the next word mostly begins one."""
 
 STARTERS = _words(
     """
@@ -86,13 +81,7 @@ STARTERS = _words(
 """Words that, with a capital letter, are far more often the first of a sentence than a name."""
 
 
-# ---------------------------------------------------------------- boundaries
-#
-# Where a text may be cut: sentence ends by rule, then mild punctuation, then spaces.
-#
-# The rules serve the division of long paragraphs and sentences, in every language. A stop ends a sentence unless what
-# stands around it says otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it.
-# What they cannot tell (`in the U.S. Treasury`) is a model's to say where there is one; it ends no sentence else.
+# ---------------------------------------------------------------- patterns
 
 
 _CLOSERS = "\"'”’“«»‹›)\\]}」』）】"
@@ -131,19 +120,19 @@ _JOINERS = frozenset("\u200d\u2060")
 
 
 def sentence_spans(text: str, model: Collection[int] = frozenset()) -> list[tuple[int, int]]:
-    """Spans of the sentences of a text, trimmed, in order; they cover all that is not space.
+    """Return the spans of the sentences of a text, trimmed, in order; they cover all that is not space.
 
-    `model` are the ends of a model's sentences: it is heard where the rules cannot tell."""
+    `model` are the ends of a model's sentences, which decide if the rules cannot."""
     return trimmed(text, [end for end, verdict in _judged(text, frozenset(model)) if verdict])
 
 
 def doubtful(text: str) -> bool:
-    """Whether there is a stop of which the rules cannot tell whether it ends a sentence."""
+    """Say whether the text has a stop about which the rules cannot decide."""
     return any(verdict is None for _, verdict in _judged(text, frozenset()))
 
 
 def _judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
-    """Every place where a sentence may end, and whether one does; None where nobody can tell."""
+    """Yield every place where a sentence may end, and whether one does; None if nobody can tell."""
     start = end = quotes = 0
     lowered = text.islower()
     for match in _END.finditer(text):
@@ -163,8 +152,9 @@ def _judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None
 
 
 def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: bool = False) -> bool | None:
-    """Whether the stop at `mark` ends the sentence that begins at `start`; what follows begins at `after`, and
-    means nothing by its lower case where the whole text is `lowered`. None where the rules cannot tell."""
+    """Say whether the stop at `mark` ends the sentence that begins at `start`; None if the rules cannot tell.
+
+    The text after it begins at `after`, and its lower case means nothing if the whole text is `lowered`."""
     first = text[after : after + 1]
     if not first:
         return True
@@ -179,7 +169,7 @@ def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: boo
 
 
 def _goes_on(text: str, at: int) -> bool:
-    """Whether what begins here goes on in a sentence, by its first letter; `(a)` and `iPhone` do not."""
+    """Say whether the text at `at` goes on in a sentence, by its first letter; `(a)` and `iPhone` do not."""
     if _ENUMERATOR.match(text, at):
         return False
     at = _OPENERS.match(text, at).end()  # type: ignore[union-attr]
@@ -187,7 +177,7 @@ def _goes_on(text: str, at: int) -> bool:
 
 
 def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: bool) -> bool | None:
-    """Whether a sentence ends with the word at `at`, by what kind of abbreviation or number it is, if any."""
+    """Say whether a sentence ends with the word at `at`, by the kind of abbreviation or number that it is, if any."""
     word = text[at:mark].replace(" ", "").replace("\u00a0", "")
     low = word.casefold()
     begins = at - start < 3 and not text[start:at].strip(" (\t")
@@ -213,17 +203,18 @@ def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: b
 
 
 def _abbreviated(word: str) -> bool:
-    """Initials and acronyms with stops, a single letter, and short words of consonants alone (`Pvt`, `вул`)."""
+    """Say whether a word has the form of an abbreviation: initials and acronyms with stops, a single letter, and short
+    words of consonants alone (`Pvt`, `вул`)."""
     return bool(_INITIALS.fullmatch(word)) or (bool(_CONSONANTS.fullmatch(word.lower())) and not word.isupper())
 
 
 def _numbers(word: str) -> bool:
-    """Whether what follows is a number, or a letter or Roman number in the place of one."""
+    """Say whether a word is a number, or a letter or Roman number in the place of one."""
     return any(map(str.isdigit, word)) or bool(_NUMBER.fullmatch(word))
 
 
 def _measures(text: str, at: int) -> bool:
-    """Whether a number stands before a unit, or another unit (`5 мг/кг`). Before `м. Київ` stands a postal code."""
+    """Say whether a number or a unit (`5 мг/кг`) precedes a unit. A postal code (`01001 м. Київ`) does not count."""
     before = text[max(0, at - 8) : at].rstrip()
     if before[-1:] in ("/", "°", "%"):
         return True
@@ -243,13 +234,13 @@ def _german_ordinal(text: str, at: int, mark: int, after: int) -> bool:
 
 
 def continues(before: str, after: str) -> bool:
-    """Whether a block goes on in the middle of the sentence that the block before it left open."""
+    """Say whether a block goes on in the middle of the sentence that the block before it left open."""
     return after[:1].islower() and bool(_OPEN_END.search(before))
 
 
 def joins(text: str, at: int) -> bool:
-    """Whether the characters on both sides of a place are one to a reader: a letter and its marks, an emoji
-    and its modifiers."""
+    """Say whether the characters on both sides of a place are one to a reader: a letter and its marks, an emoji and its
+    modifiers."""
     before, after = text[at - 1], text[at]
     if before.isascii() and after.isascii():
         return False
@@ -258,7 +249,7 @@ def joins(text: str, at: int) -> bool:
 
 
 def trimmed(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
-    """The spans between cuts, without the spaces around them; empty ones are left out."""
+    """Return the spans between cuts, without the spaces around them; empty ones are left out."""
     spans = []
     start = 0
     for end in [*cuts, len(text)]:
@@ -274,7 +265,7 @@ def trimmed(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def cut_points(text: str) -> list[list[int]]:
-    """Places where a text may be cut, the best kind first: sentence ends, mild punctuation, spaces."""
+    """Return the places where a text may be cut, the best kind first: sentence ends, mild punctuation, spaces."""
     return [
         [end for _, end in sentence_spans(text)],
         [match.end() for match in _MILD.finditer(text)],

@@ -1,9 +1,8 @@
-"""RELATED_TO after some sentences changed: the links that sentence_links.links_over makes, with the vectors of the
-changed sentences in memory and those of all others a piece at a time.
+"""The links RELATED_TO after some sentences changed, equal to those that sentence_links.links_over makes.
 
-A sentence is `asked` for its neighbours where it is new, or where it lost one and may have another that was not among
-its strongest. All others keep what they had, but for new sentences that are nearer. Ids are bytes, so that millions of
-them are one array.
+The vectors of the changed sentences are in memory, those of all others a piece at a time. A sentence is `asked` for its
+neighbours if it is new, or if it lost one and may have another that was not among its strongest. All others keep their
+links, except where new sentences are nearer. Ids are bytes, so that millions of them are one array.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pipelines.ports import Vectors
 Ids = NDArray[np.bytes_]
 _Cosines = NDArray[np.float64]
 _LAST = b"\x7f"
-"""Sorts after all ids."""
+"""A value that sorts after all ids."""
 
 
 class LinkColumns(NamedTuple):
@@ -35,7 +34,7 @@ class LinkColumns(NamedTuple):
 
 
 def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where each of the wanted stands among ids in ascending order, and whether it does."""
+    """Return where each of the wanted stands among ids in ascending order, and whether it does."""
     if not len(ids):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
@@ -43,8 +42,8 @@ def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64
 
 
 class Standing:
-    """Which of the links that were made last, at most `most` from a sentence, still hold: `see` is called with the ids
-    of all sentences that are as they were then."""
+    """The links of the last time, at most `most` from a sentence, and which of them still hold: `see` is called with
+    the ids of all sentences that have not changed since."""
 
     def __init__(self, before: LinkColumns, most: int) -> None:
         self._before, self._most = before, most
@@ -56,7 +55,7 @@ class Standing:
         self._there[at[found]] = True
 
     def held(self) -> tuple[LinkColumns, Ids]:
-        """The links that hold, and the sentences that had as many as they may and lost one; of these there are none."""
+        """Return the links that hold, and the sentences that had `most` and lost one, whose links are all left out."""
         if not len(self._ends):
             return self._before, self._before.sources
         from_known, to_known = (
@@ -70,8 +69,8 @@ class Standing:
 
 
 class Neighbours:
-    """The strongest links of the asked sentences, of which the first `fresh` are new, and what these change in the
-    links that `held`. `compare` is called with all sentences, the asked among them, some at a time.
+    """The strongest links of the asked sentences, of which the first `fresh` are new, and the changes that these make
+    in the links `held`. `compare` is called with all sentences, the asked among them, some at a time.
 
     vectors: shape (len(ids), d), unit length; rounded in place."""
 
@@ -96,7 +95,7 @@ class Neighbours:
         self._offers: list[LinkColumns] = []
 
     def compare(self, ids: Ids, chunk_ids: Ids, vectors: Vectors) -> None:
-        """vectors: shape (len(ids), d), unit length."""
+        """Compare the asked sentences with these. vectors: shape (len(ids), d), unit length."""
         if not (len(ids) and len(self._ids) and self._most):
             return
         weakest, last = self._weakest(ids)
@@ -124,7 +123,8 @@ class Neighbours:
         return np.asarray(np.maximum(cosines, self._floor) - self._margin, dtype=np.float32)
 
     def _weakest(self, ids: Ids) -> tuple[_Cosines, Ids]:
-        """Cosine and target of the weakest link of each that has as many as it may; of others the floor."""
+        """Return cosine and target of the weakest link of each sentence that has `most` of them; of others the
+        floor."""
         at, found = places_in(self._sources, ids)
         cosines = np.full(len(ids), self._floor)
         targets = np.full(len(ids), _LAST, dtype=np.result_type(ids, self._held.targets))
@@ -137,7 +137,7 @@ class Neighbours:
         return cosines, targets
 
     def _take(self, lines: NDArray[np.int64], targets: Ids, cosines: _Cosines) -> None:
-        """Cosines of shape (lines, targets); targets ascend."""
+        """Keep the strongest targets of the asked sentences. cosines: shape (lines, targets); targets ascend."""
         found, chosen = strongest(cosines, self._most)
         all_cosines = np.concatenate([self._cosines[lines], found], axis=1)
         all_targets = np.concatenate([self._targets[lines], targets[chosen]], axis=1)
@@ -146,7 +146,7 @@ class Neighbours:
         self._targets[lines] = np.take_along_axis(all_targets, best, axis=1)
 
     def _offer(self, sources: Ids, targets: Ids, cosines: _Cosines, weakest: _Cosines, last: Ids) -> None:
-        """New sentences to those that are not asked. Cosines of shape (sources, targets); targets ascend."""
+        """Offer new sentences to those that are not asked. cosines: shape (sources, targets); targets ascend."""
         if not len(targets):
             return
         found, chosen = strongest(cosines, self._most)
@@ -174,7 +174,7 @@ class Neighbours:
 
 
 def strongest(cosines: _Cosines, most: int) -> tuple[_Cosines, NDArray[np.int64]]:
-    """The most largest of each line and their columns, the first of equals first; shape (lines, most)."""
+    """Return the `most` largest of each line and their columns, the first of equals first; shape (lines, most)."""
     left, lines = cosines.copy(), np.arange(len(cosines))
     found = np.full((len(cosines), most), NONE)
     chosen = np.zeros((len(cosines), most), dtype=np.int64)
@@ -190,7 +190,7 @@ def _joined(parts: Sequence[LinkColumns]) -> LinkColumns:
 
 
 def _strongest_of(links: LinkColumns, most: int) -> LinkColumns:
-    """In order, at most so many of a source."""
+    """Return the links in order, at most `most` of a source."""
     links = links.taken(np.lexsort((links.targets, -links.cosines, links.sources)))
     _, ends = _groups(links.sources)
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
@@ -199,7 +199,7 @@ def _strongest_of(links: LinkColumns, most: int) -> LinkColumns:
 
 
 def _groups(sources: Ids) -> tuple[Ids, NDArray[np.int64]]:
-    """Of equal values that stand together: each once, and where it ends."""
+    """Return each run of equal values once, with the index where it ends."""
     if not len(sources):
         return sources, np.zeros(0, dtype=np.int64)
     ends = np.append(np.flatnonzero(sources[1:] != sources[:-1]) + 1, len(sources))

@@ -17,23 +17,21 @@ from pipelines.ports import Vectors
 from pipelines.records import Chunk
 
 # ---------------------------------------------------------------- embeddings
-#
-# What is embedded, and vectors of texts longer than a model's window.
 
 
 VERSION = 1
 LEAST_MEAN = 1e-3
 UNIT = 0.01
-"""How far from 1 the length of a vector may be."""
+"""Most by which the length of a vector may differ from 1."""
 
 
 def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
-    """Header chain, document summary, overlap, own text and chunk context, each where present."""
+    """Return header chain, document summary, overlap, own text and chunk context, each if present."""
     return "".join(_before(chunk, summary)) + "\n".join(part for part in (chunk.text, context) if part)
 
 
 def own_text_at(chunk: Chunk, summary: str) -> int:
-    """Where the chunk's own text begins in what is embedded of it."""
+    """Return where the chunk's own text begins in its embedded text."""
     return sum(map(len, _before(chunk, summary)))
 
 
@@ -43,30 +41,30 @@ def _before(chunk: Chunk, summary: str) -> list[str]:
 
 
 def headings_outside(header_chain: Sequence[str], text: str, offsets: Sequence[int]) -> Sequence[str]:
-    """The header chain of a chunk's own text without a heading that stands inline at its head, so that it is not
-    said twice; the first unit of the text begins at the first offset."""
+    """Return the header chain of a chunk's own text without a heading that stands inline at its head, so that it is not
+    said twice. The first unit of the text begins at the first offset."""
     inline = text[: offsets[0]].split("\n") if offsets else []
     return header_chain[:-1] if header_chain and header_chain[-1] in inline else header_chain
 
 
 def headed(header_chain: Sequence[str], text: str) -> str:
-    """A text after the headings of its chunk."""
+    """Return a text after the headings of its chunk."""
     return "\n".join(part for part in (" › ".join(header_chain), text) if part)
 
 
 def vector_key(text: str, span: tuple[int, int] | None = None) -> str:
-    """Of all that a model's vector is made of: a text, or the tokens of a span of its characters."""
+    """Return the key of all that a model's vector is made from: a text, or the tokens of a span of its characters."""
     return text_hash(text) if span is None else fingerprint("span", text, *span)
 
 
 def blended_key(sentence: str, chunk: str) -> str:
-    """Of a blended vector, from the keys of those it is made of."""
+    """Return the key of a blended vector, from the keys of the vectors it is made from."""
     return fingerprint("blended", sentence, chunk)
 
 
 def blended(sentences: Vectors, chunks: Vectors) -> Vectors:
-    """Unit means of each sentence's vector and its chunk's, both of shape (n, d); where they are opposite and leave
-    nothing, the sentence's alone."""
+    """Return the unit means of each sentence's vector and its chunk's, both of shape (n, d); the sentence's alone if
+    they are opposite and leave nothing."""
     mixed = sentences + chunks
     nothing = np.linalg.norm(mixed, axis=1) < LEAST_MEAN
     mixed[nothing] = sentences[nothing]
@@ -74,25 +72,25 @@ def blended(sentences: Vectors, chunks: Vectors) -> Vectors:
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """The rows at unit length; a zero row stays zero."""
+    """Return the rows at unit length; a zero row stays zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
 def uneven(vectors: Vectors) -> list[int]:
-    """Rows that are not of unit length, or not finite."""
+    """Return the rows that are not of unit length, or not finite."""
     lengths = np.linalg.norm(vectors, axis=1)
     return [int(row) for row in np.flatnonzero(~(np.abs(lengths - 1.0) < UNIT))]
 
 
 def windows(length: int, size: int) -> list[tuple[int, int]]:
-    """Even windows of at most `size` tokens that cover `length` tokens."""
+    """Return even windows of at most `size` tokens that cover `length` tokens."""
     count = max(1, -(-length // size))
     return [(length * item // count, length * (item + 1) // count) for item in range(count)]
 
 
 def averaged(vectors: Vectors, owners: Sequence[int], weights: Sequence[int], texts: int) -> Vectors:
-    """Unit vectors of texts from those of their windows, weighted by the windows' tokens.
+    """Return the unit vectors of texts from those of their windows, weighted by the windows' tokens.
 
     vectors: shape (windows, d); owners: the text of each window. Returns shape (texts, d)."""
     total = np.zeros((texts, vectors.shape[1]), dtype=np.float32)
@@ -100,31 +98,28 @@ def averaged(vectors: Vectors, owners: Sequence[int], weights: Sequence[int], te
     return unit(total)
 
 
-# ---------------------------------------------------------------- exchanged
-#
-# Vectors that other programs make: what a row of their files is of, and when it can be believed.
+# ---------------------------------------------------------------- vectors that other programs make
 
 
 CONTRACT = 1
-"""The version of what docs/reference/vectors.md says of files of texts and of vectors."""
+"""The version of the contract in docs/reference/vectors.md for files of texts and of vectors."""
 FOOTER = "pincite.vectors"
-"""Under which the metadata of a file says for which model it was made."""
+"""Key of a file's metadata under which it says for which model it was made."""
 LEAST_COSINE = 0.98
-"""Between a vector that was made elsewhere and the one that the embedder makes of the same text. Numeric types and
-batches move it by less than a hundredth; another prompt, pooling or model moves it by more."""
+"""Least cosine between a vector that was made elsewhere and the one that the embedder makes of the same text. Numeric
+types and batches move it by less than a hundredth; another prompt, pooling or model moves it by more."""
 SAMPLE, MOST_SAMPLE = 16, 256
-"""Texts of a file that are embedded again to compare: at least so many, and of one file at most so many. Where
-1 % of the rows are forged, 256 have one of them with a probability of .92, and 16 of .15; where 10 % are, 1.00 and
-.81."""
+"""Least and most texts of one file that are embedded again to compare. If 1 % of the rows are forged, 256 texts have
+one of them with a probability of .92, and 16 with .15; if 10 % are forged, with 1.00 and .81."""
 LEAST_LENGTH = 1e-6
-"""Of a vector; a shorter one has no direction."""
+"""Least length of a vector; a shorter one has no direction."""
 _KEY = re.compile(r"([0-9a-f]{32})(?:-([1-9][0-9]{0,3})-([1-9][0-9]{0,3})-([1-9][0-9]{0,5}))?")
 
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """What a row is of: a whole text, or one of the `windows` of a text that is longer than the model's, counted from
-    1, which counts as `weight` tokens in their mean. `key` is that of the text."""
+    """The key of a row, which is of a whole text, or of one of the `windows` of a text that is longer than the model's,
+    counted from 1, which counts as `weight` tokens in their mean. `key` is the text's."""
 
     key: str
     window: int = 1
@@ -136,7 +131,7 @@ class RowKey:
 
     @classmethod
     def parsed(cls, text: str) -> RowKey | None:
-        """None where the text is no such key."""
+        """Return the key that the text is; None if it is no such key."""
         found = _KEY.fullmatch(text)
         if found is None:
             return None
@@ -147,13 +142,13 @@ class RowKey:
 
 
 def without_direction(vectors: Vectors) -> list[int]:
-    """Rows that are not finite, or so short that they point nowhere."""
+    """Return the rows that are not finite, or so short that they point nowhere."""
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = np.linalg.norm(vectors, axis=1)
     return [int(row) for row in np.flatnonzero(~(np.isfinite(lengths) & (lengths >= LEAST_LENGTH)))]
 
 
 def cosines(first: Vectors, second: Vectors) -> Vectors:
-    """Of the rows of both, shape (n,); neither need be of unit length."""
+    """Return the cosines of the rows of both, shape (n,); neither need be of unit length."""
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return np.asarray((first * second).sum(axis=1) / np.maximum(lengths, 1e-12), dtype=np.float32)

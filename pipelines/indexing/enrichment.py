@@ -34,33 +34,27 @@ from pipelines.records import (
 )
 
 # ---------------------------------------------------------------- summaries
-#
-# Document summaries: what a model reads to write one, and central sentences, spread over the document,
-# where there is no model.
-#
-# Centrality is the mean probability of a sentence's content words in the document (SumBasic,
-# Nenkova and Vanderwende 2005), with the words of a chosen sentence damped before the next choice.
 
 
 SUMMARY_VERSION = 2
 LONGEST = 8000
-"""Characters of one chunk that a prompt shows."""
+"""Most characters of one chunk that a prompt shows."""
 MARKS = {
     "en": ("[page {}]", "[pages {}–{}]", "[chunks left out here: {}; the middle of the document is missing]"),
     "uk": ("[сторінка {}]", "[сторінки {}–{}]", "[тут пропущено фрагментів: {}; середини документа немає]"),
 }
-"""By the prompt's language: one page, several pages, what is left out between the halves of the window."""
+"""Marks by the prompt's language: one page, several pages, the chunks left out between the halves of the window."""
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _FEWEST_WORDS, _MOST_WORDS = 4, 40
 
 
 def words_of(text: str) -> list[str]:
-    """Content words, folded and cut to six letters so that forms of one word count as one."""
+    """Return content words, folded and cut to six letters so that forms of one word count as one."""
     return [word[:6] for word in _WORD.findall(text.casefold())]
 
 
 def window(chunks: int, width: int) -> list[int]:
-    """Which of a document's chunks a summary reads: all, or the first floor(w/2) and last ceil(w/2)."""
+    """Return which of a document's chunks a summary reads: all, or the first floor(w/2) and last ceil(w/2)."""
     if chunks <= width:
         return list(range(chunks))
     return [*range(width // 2), *range(chunks - (width - width // 2), chunks)]
@@ -69,9 +63,11 @@ def window(chunks: int, width: int) -> list[int]:
 def summary_prompt(
     template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
 ) -> Prompt:
-    """What a model is asked for a document's summary; `chunks` in reading order, `title` empty where it is
-    only a file name. Own text only, so that nothing is read twice; each chunk under its page and under those
-    of its headings that the chunk before it does not have."""
+    """Return the prompt for a document's summary; `chunks` are in reading order, `title` is empty if it is only a file
+    name.
+
+    It shows own text only, so that nothing is read twice; each chunk under its page and under those of its headings
+    that the chunk before it does not have."""
     chunks = written(chunks)
     *_, left_out = _marks(template)
     gap = width // 2 if len(chunks) > width else None
@@ -89,17 +85,17 @@ def summary_prompt(
 
 
 def is_description(chunk: Chunk) -> bool:
-    """Whether a model wrote the chunk's text, of a figure."""
+    """Say whether a model wrote the chunk's text, of a figure."""
     return DESCRIPTION in chunk.block_types
 
 
 def written(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks of the document's own text; all where it has none."""
+    """Return the chunks of the document's own text; all if it has no such text."""
     return [chunk for chunk in chunks if not is_description(chunk)] or list(chunks)
 
 
 def read_text(chunk: Chunk) -> str:
-    """What a prompt shows of a chunk: its own text, of which only an endless table row is cut."""
+    """Return the text of a chunk that a prompt shows: its own, of which only an endless table row is cut."""
     return clipped(chunk.text, LONGEST)
 
 
@@ -116,7 +112,7 @@ def _page_mark(template: PromptTemplate, chunk: Chunk) -> str:
 
 
 def _new_headings(chunk: Chunk, above: Sequence[str]) -> list[str]:
-    """Headings of the chunk that stand neither above the chunk before it nor inline in its own text."""
+    """Return the headings of the chunk that stand neither above the chunk before it nor inline in its own text."""
     inline = chunk.text[: chunk.offsets[0]].split("\n") if chunk.offsets else []
     return [heading for heading in chunk.header_chain if heading not in above and heading not in inline]
 
@@ -124,9 +120,9 @@ def _new_headings(chunk: Chunk, above: Sequence[str]) -> list[str]:
 def document_summary(
     doc_id: str, sentences: Sequence[Sentence], chunk_ids: Sequence[str], characters: int, width: int
 ) -> DocumentSummary:
-    """At most `characters` of the document's own sentences, in reading order.
+    """Return at most `characters` of the document's own sentences, in reading order.
 
-    `chunk_ids` in reading order; the sentences of the window are the candidates."""
+    `chunk_ids` are in reading order; the sentences of the window are the candidates."""
     read = {chunk_ids[item] for item in window(len(chunk_ids), width)}
     candidates = [sentence for sentence in sentences if sentence.chunk_id in read and _is_prose(sentence)]
     chosen = _choose(candidates or [item for item in sentences if item.chunk_id in read], characters)
@@ -159,17 +155,14 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
 
 
 # ---------------------------------------------------------------- contexts
-#
-# Chunk contexts: what a model reads to write one, and title, header chain and the key sentence before
-# where there is no model.
 
 
 CONTEXT_VERSION = 3
 
 
 def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
-    """Neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
-    the document's ends so that there are w of them wherever the document has as many."""
+    """Return the neighbours (before, after) of chunk `at` that its prompt shows: floor(w/2) and ceil(w/2), shifted at
+    the document's ends so that there are w of them if the document has as many."""
     shown = min(width, chunks - 1)
     start = min(max(at - width // 2, 0), chunks - 1 - shown)
     return range(start, at), range(at + 1, start + shown + 1)
@@ -178,11 +171,11 @@ def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
 def context_prompts(
     template: PromptTemplate, title: str, chunks: Sequence[Chunk], characters: int, width: int
 ) -> Iterator[Prompt]:
-    """What a model is asked for the context of each chunk of a document, in one pass; `title` empty where it is only
-    a file name.
+    """Yield the prompt for the context of each chunk of a document, in one pass; `title` is empty if it is only a file
+    name.
 
-    Own texts and headings only: no number, page or count that an edit elsewhere in the document would change;
-    and of its neighbours none that a model wrote."""
+    The prompts show own texts and headings only: no number, page or count that an edit elsewhere in the document would
+    change, and no neighbour that a model wrote."""
     own = [chunk for chunk in chunks if not is_description(chunk)]
     shown_title, at = as_data(title), 0
     for chunk in chunks:
@@ -208,10 +201,10 @@ def _own_texts(chunks: Iterable[Chunk]) -> str:
 def chunk_contexts(
     document: ParsedDocument, chunks: Sequence[Chunk], sentences: Sequence[Sentence], characters: int
 ) -> list[ChunkContext]:
-    """One context for each chunk of one document, in the order of the chunks.
+    """Return one context for each chunk of one document, in the order of the chunks.
 
-    The key sentence is the one of the chunk before that shares most content words with the
-    chunk, and is not code; a title that is only a file name is left out."""
+    The key sentence is the one of the chunk before that shares most content words with the chunk, and is not code; a
+    title that is only a file name is left out."""
     by_chunk: Mapping[str, list[Sentence]] = _by_chunk(sentences)
     made = []
     before: list[Sentence] = []
@@ -243,23 +236,20 @@ def _key_sentence(chunk: Chunk, before: Sequence[Sentence]) -> str:
 
 # ---------------------------------------------------------------- figures
 #
-# Descriptions of figures by a model that sees: what it is asked, and the rows of what it said.
-#
-# The prompt is the picture and its language, nothing else: one picture has one description, wherever
-# it stands, and is bought once. What is around a figure is said by its header chain and its caption.
+# The header chain and the caption of a figure say what is around it, so its prompt need not.
 
 
 FIGURE_VERSION = 1
 CHARACTERS = 600
 UNSEEN = "unseen"
-"""The method of a figure whose picture cannot be shown to a model, as the note says."""
+"""Method of a figure whose picture cannot be shown to a model; the note says why."""
 
 Said = Reply | NoReply | str
-"""What a model said of a picture, or why it was not shown to one."""
+"""The reply of a model about a picture, or why it was not shown to one."""
 
 
 def figures_of(elements: Iterable[Element]) -> list[Element]:
-    """The figures to describe, in reading order: pictures that have no text of their own."""
+    """Return the figures to describe, in reading order: pictures that have no text of their own."""
     return [
         element
         for element in elements
@@ -272,13 +262,13 @@ def _has_box(element: Element) -> bool:
 
 
 def image_hash_of(figure: Element) -> str:
-    """What tells its picture from others: the hash of its bytes, or of the pages that it is cut out of
-    and its box; its place where a structural map beside another file than a PDF tells none."""
+    """Return an id of a figure's picture: the hash of its bytes, or of the pages that it is cut out of and its box; its
+    place if a structural map beside another file than a PDF has no hash."""
     return figure.metadata.get(IMAGE_HASH) or f"{figure.doc_id}:{figure.index}"
 
 
 def distinct(figures: Iterable[Element]) -> dict[str, Element]:
-    """One figure for each picture, by its hash."""
+    """Return one figure for each picture, by its hash."""
     found: dict[str, Element] = {}
     for figure in figures:
         found.setdefault(image_hash_of(figure), figure)
@@ -286,7 +276,7 @@ def distinct(figures: Iterable[Element]) -> dict[str, Element]:
 
 
 def figure_prompt(template: PromptTemplate, image: bytes, name: str, characters: int = CHARACTERS) -> Prompt:
-    """`image` as PNG or JPEG, and the hash that tells it from others."""
+    """Return the prompt for a picture: `image` as PNG or JPEG, `name` the hash that tells it from others."""
     system, user = template.render(characters=characters)
     return Prompt(system, user, most_tokens(characters), (image,), (name,))
 
@@ -298,7 +288,7 @@ def figure_descriptions(
     characters: int = CHARACTERS,
     before: Iterable[FigureDescription] = (),
 ) -> list[FigureDescription]:
-    """A row for each figure of one document. `said` by `image_hash_of`; `before` are the document's last
+    """Return a row for each figure of one document. `said` is by `image_hash_of`; `before` are the document's last
     rows, whose text stands in until a reply is there."""
     last = {row.image_hash: row for row in before if row.text and row.model == model}
     return [
