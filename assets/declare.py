@@ -18,7 +18,7 @@ import dagster as dg
 from assets.metadata import described
 from pipelines.errors import DatabaseError, ModelError, SettingsError
 from pipelines.stages import MAKER, STAGES
-from resources.dagster_instance.runs import coded
+from resources.dagster_instance.run_errors import coded
 
 # ---------------------------------------------------------------- retries
 #

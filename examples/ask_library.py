@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from pincite import open_index
+from pincite.commands.demo import asked, asked_shown
 from pincite.console import tell
-from pincite.demo import asked, asked_shown
 
 
 def main(config: str) -> None:

@@ -4,7 +4,7 @@ from pincite.environment import require_own
 
 require_own()
 
-from resources.processes import one_heap
+from resources.memory import one_heap
 
 one_heap()
 

@@ -15,11 +15,12 @@ from pincite.run import Interrupted, failed_check
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError, Waiting
 from pipelines.stages import STAGES
 from resources.dagster_instance.home import usable
-from resources.dagster_instance.runs import error_of
+from resources.dagster_instance.run_errors import error_of
 from resources.generations.due import Served, find_due, served_now
 from resources.generations.upkeep import restricted_whatever
-from resources.postgres.catalog import LaunchedRuns
+from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.row_security import secure
+from resources.private_files import private
 from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.book import Listed
@@ -28,7 +29,6 @@ from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
 from resources.state.generation import find_generation
 from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, ranges, shape_of, with_records
-from resources.state.private import private
 from resources.state.run import Built, Run
 from resources.state.state import State
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dagster import DagsterInstance
 
     from resources.dagster_instance.backfills import Backfill, BackfillRun
-    from resources.postgres.catalog import LaunchedRun
+    from resources.postgres.launched_runs import LaunchedRun
 
 
 # ---------------------------------------------------------------- following

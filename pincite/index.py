@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from resources.processes import unshared
+from resources.private_files import unshared
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Project, locate
 from resources.state.run import Run, silent

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.parsers.registry import map_beside
-from resources.processes import for_the_user
+from resources.private_files import for_the_user
 from resources.workers.document_requests import listed_alone, reader
 
 if TYPE_CHECKING:

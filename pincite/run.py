@@ -22,11 +22,11 @@ from resources.exchange.texts import export_texts, sources_of
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
+from resources.private_files import private
 from resources.reports import run_result as outcome
 from resources.settings_file import Project
 from resources.sources.folder import source_from
 from resources.stages.make import guard, mended, require_replies
-from resources.state.private import private
 from resources.state.run import Run
 from resources.state.state import LAST_OF_TEXT, State, settle
 

@@ -7,12 +7,12 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import close_dead_runs, present
-from resources.dagster_instance.runs import buckets_alone, coded, is_for
+from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
+from resources.private_files import private
 from resources.settings_file import locate
-from resources.state.launched import asked_of, require_same, telling
-from resources.state.private import private
+from resources.state.launched import asked_of, buckets_alone, is_for, require_same, telling
 from resources.state.run import Run
 from resources.state.state import State
 

@@ -1,45 +1,15 @@
-"""Threads that work beside their caller: reading ahead, and calls that may hang without holding up the exit."""
+"""Threads for calls that may hang, which do not hold up the exit of the process.
+
+An executor's threads are joined when the interpreter ends, so a call that hangs would hold up the exit.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
-
-# ---------------------------------------------------------------- read ahead
-
-
-T = TypeVar("T")
-K = TypeVar("K")
-
-READERS = 2
-
-
-def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[T]:
-    """Yield what `read` yields for each key, which must not be None.
-
-    READERS threads take turns: each reads every READERS-th key, and one item ahead. If `read` yields one item for a
-    key, the items come in the order of the keys."""
-
-    def of_turn(first: int) -> Iterator[T]:
-        for key in keys[first::READERS]:
-            yield from read(key)
-
-    with ThreadPoolExecutor(READERS) as readers:
-        turns = deque((turn, readers.submit(next, turn, None)) for turn in map(of_turn, range(READERS)))
-        while turns:
-            turn, ahead = turns.popleft()
-            if (found := ahead.result()) is not None:
-                turns.append((turn, readers.submit(next, turn, None)))
-                yield found
-
-
-# ---------------------------------------------------------------- workers
-#
-# An executor's threads are joined when the interpreter ends, so a call that hangs would hold up the exit.
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from typing import Any
 
 
 class Workers:

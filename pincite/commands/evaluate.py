@@ -11,7 +11,7 @@ from pincite.commands.options import Place, group_option, placed, rerank_option,
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
-from resources.processes import one_heap
+from resources.memory import one_heap
 
 
 @click.command("eval")

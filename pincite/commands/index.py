@@ -9,7 +9,7 @@ import click
 
 from pincite.commands.options import Place, of_sources, placed
 from pincite.progress import Progress
-from resources.processes import one_heap
+from resources.memory import one_heap
 
 # ---------------------------------------------------------------- index
 #

@@ -9,7 +9,7 @@ import click
 
 from pincite.console import emit, guarded, tell
 from pipelines.settings.query import RerankerName, StrategyName
-from resources.processes import unshared
+from resources.private_files import unshared
 
 if TYPE_CHECKING:
     from resources.settings_file import Project

@@ -11,7 +11,7 @@ import click
 from pincite.commands.options import Place, placed
 from pincite.console import Block, block
 from pincite.progress import Progress
-from resources.processes import one_heap
+from resources.memory import one_heap
 
 # ---------------------------------------------------------------- examined
 #

@@ -28,8 +28,8 @@ from pipelines.errors import IndexStateError, SettingsError, UsageError
 from pipelines.groups import group_names
 from pipelines.settings.serve import ServeSettings
 from pipelines.visible import one_line
+from resources.private_files import private
 from resources.settings_file import Project
-from resources.state.private import private
 
 # ---------------------------------------------------------------- tokens
 

@@ -29,8 +29,8 @@ from pincite.serve.client import FILE, identity, offered
 from pincite.serve.mcp_tools import INSTALL, Tools, sdk_is_installed
 from pipelines.errors import PinciteError, UsageError
 from resources.child_process import tied_command
+from resources.private_files import private
 from resources.settings_file import Project, locate
-from resources.state.private import private
 
 if TYPE_CHECKING:
     from pincite.serve.mcp_server import OverHttp

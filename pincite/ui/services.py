@@ -24,8 +24,8 @@ from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, 
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import ROOT, module_path, tied_command
 from resources.dagster_instance.home import dagster_home, instance_home
+from resources.private_files import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
-from resources.state.private import private
 
 TOKEN_VARIABLE = "PINCITE_UI_TOKEN"
 GUARD_VARIABLE = "PINCITE_UI_GUARD"

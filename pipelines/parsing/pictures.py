@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from pipelines.fingerprint import combined
 from pipelines.parsing.elements import page_of
 from pipelines.parsing.page_marks import union
-from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from pipelines.records import Block, Box, Place, Run
 
 FIGURE = "figure"
@@ -20,13 +18,8 @@ IMAGE, IMAGE_HASH, ALT = "image", "image_hash", "alt"
 """Metadata of a figure: the part of the package that holds it, the hash of its bytes, and the author's description."""
 LEAST_SIDE = 60.0
 """Points; a picture that is shown smaller is an icon or a rule."""
-MOST_SHARE = 0.8
-"""Share of the area of its page; a larger picture is its background, or the page is a scan."""
-MOST_LETTERS = 300
-"""Characters of text over a picture; with more, the picture is the background of that text."""
 REPEATED = 0.5
 """Share of the pages; a picture on more of them is a logo."""
-_TOUCHING = 1.5
 
 
 def figure(
@@ -40,46 +33,6 @@ def figure(
 def shown_large(*sides: float | None) -> bool:
     """Say whether a picture of these sides in points may be a figure; an unknown side may be long."""
     return all(side is None or side >= LEAST_SIDE for side in sides)
-
-
-# ---------------------------------------------------------------- pages of a PDF
-
-
-def figures_of(page: PdfPage) -> list[Block]:
-    """Return the pictures of a page that are figures. A picture drawn in strips or tiles is one figure."""
-    regions: list[tuple[Box, list[str]]] = []
-    for picture in page.pictures:
-        box = picture.box
-        if _area(box) > MOST_SHARE * page.width * page.height:
-            continue
-        if regions and _touch(regions[-1][0], box):
-            regions[-1] = (union((regions[-1][0], box)), [*regions[-1][1], picture.image_hash])
-        else:
-            regions.append((box, [picture.image_hash]))
-    return [
-        figure(hashes[0] if len(hashes) == 1 else combined(hashes), box=box)
-        for box, hashes in regions
-        if shown_large(box.x1 - box.x0, box.y1 - box.y0)
-        and _area(box) <= MOST_SHARE * page.width * page.height
-        and _letters(page.items, box) <= MOST_LETTERS
-    ]
-
-
-def _area(box: Box) -> float:
-    return (box.x1 - box.x0) * (box.y1 - box.y0)
-
-
-def _touch(a: Box, b: Box) -> bool:
-    apart = max(b.x0 - a.x1, a.x0 - b.x1, b.y0 - a.y1, a.y0 - b.y1)
-    return apart <= _TOUCHING
-
-
-def _letters(items: Iterable[PdfItem], box: Box) -> int:
-    return sum(
-        len(item.text)
-        for item in items
-        if box.x0 <= (item.x0 + item.x1) / 2 <= box.x1 and box.y0 <= (item.y0 + item.y1) / 2 <= box.y1
-    )
 
 
 def with_figures(blocks: Sequence[Block], figures: Iterable[Block], page: int) -> list[Block]:

@@ -23,7 +23,7 @@ from resources.connectors.source import Address, Entry, options_of
 from resources.parsers.registry import media_type_of
 from resources.postgres.statements import as_given
 from resources.postgres.statements import query as statement
-from resources.sources.side_cars import RESTRICTING, SIDE_CAR
+from resources.side_cars import RESTRICTING, SIDE_CAR
 
 if TYPE_CHECKING:
     from psycopg import Connection

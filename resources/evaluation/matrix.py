@@ -392,8 +392,8 @@ _ANSWERING = (
     "pipelines/evaluation/**/*.py",
     "resources/evaluation/golden.py",
     "resources/models/embedders/*.py",
-    "resources/models/rerankers/*.py",
-    "resources/postgres/search_*.py",
+    "resources/models/rerankers.py",
+    "resources/postgres/postings.py",
     "resources/postgres/search_index.py",
     "resources/search/*.py",
 )

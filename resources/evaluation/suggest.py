@@ -31,7 +31,7 @@ from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
 from resources.postgres.statements import query
-from resources.processes import for_the_user
+from resources.private_files import for_the_user
 from resources.search.passages import QueryModels, Searcher
 from resources.search.search_options import asked_groups
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pipelines.errors import IndexStateError, UsageError, VectorFileError
 from resources.exchange.vector_file import refusal
-from resources.processes import unshared
+from resources.private_files import unshared
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
 from pipelines.settings.models import key_variable
-from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
-from resources.models.endpoint_faults import not_read, refused, silent
+from resources.llm.endpoint import NotRead, at_most, endpoint_client, not_read, posted, refused, silent
+from resources.memory import uncollected
 from resources.models.safe_weights import model_place
-from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from pipelines.ports import CrossEncoder

@@ -163,7 +163,7 @@ class MapPage(_Part):
 
 
 class MapDocument(_Part):
-    """What the file says of itself."""
+    """The properties of the document, as the file states them."""
 
     title: Text | None = Field(None, description="Else the first heading, else the file's name.")
     language: Text | None = Field(None, description="ISO 639-1 code; else it is told from the text.")

@@ -23,7 +23,7 @@ from pipelines.parsing.pictures import figure
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.hashes import bytes_hash
 from resources.parsers.labels import header_rows, is_figure, key_value
-from resources.parsers.text.source_text import Finder, decode
+from resources.parsers.source_text import Finder, decode
 from resources.parsers.untrusted import signed, whole
 
 # ---------------------------------------------------------------- source

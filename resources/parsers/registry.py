@@ -36,7 +36,7 @@ from pipelines.parsing.formats import (
     type_and_reader,
 )
 from pipelines.records import ParsedFile
-from resources.parsers.office.package import parts_of
+from resources.parsers.package import parts_of
 
 Parse = Callable[..., ParsedFile]
 """A parser's `parse(path)`, with the further options that the parser names."""

@@ -28,9 +28,9 @@ from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html import properties_of as page_properties
 from resources.parsers.html import shown_of, source_of, table_blocks, tree_of
 from resources.parsers.installed import give_pandoc
-from resources.parsers.office.package import core_properties, opened_package, xml_part
+from resources.parsers.package import core_properties, opened_package, xml_part
+from resources.parsers.source_text import Finder, decode, without_offsets
 from resources.parsers.text.email import said_of, unread
-from resources.parsers.text.source_text import Finder, decode, without_offsets
 
 # ---------------------------------------------------------------- RTF properties
 #

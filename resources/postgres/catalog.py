@@ -1,4 +1,4 @@
-"""The tables in Postgres that outlive a generation: sources, manifest, generations, costs, runs and memberships.
+"""The tables in Postgres that outlive a generation: sources, manifest, generations, costs, and memberships.
 
 Every method is one transaction. `Database.migrate` comes first. Files that pincite wrote into an object store are
 recorded here because others may write in the store, but not in Postgres.
@@ -6,15 +6,10 @@ recorded here because others may write in the store, but not in Postgres.
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError
@@ -519,97 +514,3 @@ class WrittenFiles:
         """Forget files that are deleted."""
         with self._database().connect() as connection:
             connection.execute(query("written_files", "forget"), {"names": list(names)})
-
-
-# ---------------------------------------------------------------- launched runs
-#
-# Dagster may launch runs on any machine; each reports its progress and its record in Postgres.
-
-
-TOLD_EVERY = 2.0
-"""Least seconds between two reports of progress within one stage, so that reporting costs little."""
-_KEPT_DAYS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchedRun:
-    """A run that Dagster launched. `buckets` are the ones that it was launched for; none if its work has no buckets.
-    `done` of `total` is its progress in its `stage`."""
-
-    run_id: str
-    host: str
-    process: int
-    buckets: tuple[int, ...]
-    began: datetime
-    stage: str
-    done: int
-    total: int
-    alone: bool | None = None
-    """True if the run holds the lock alone, False if shared; None if it holds no lock, or nobody asked."""
-
-
-class OwnRun:
-    """The row of the run in this process. Any thread may report progress."""
-
-    def __init__(self, database: Database, run_id: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._database, self._run_id, self._clock = database, run_id, clock
-        self._lock, self._stage, self._told = Lock(), "", 0.0
-
-    def begin(self, backfill: str, buckets: Sequence[int] | None) -> None:
-        """Insert the row, and delete those of runs that began over 30 days ago."""
-        here = {"backfill": backfill, "buckets": None if buckets is None else list(buckets),
-                "host": socket.gethostname(), "process": os.getpid()}  # fmt: skip
-        with self._database.connect() as connection:
-            connection.execute(query("launched_runs", "forget_old"), {"days": _KEPT_DAYS})
-            connection.execute(query("launched_runs", "begin"), {"run_id": self._run_id, **here})
-
-    def tell(self, stage: str, done: int, total: int) -> None:
-        """Report progress, like StageProgress. If the server does not answer, the work will find that out; the
-        report is dropped."""
-        with self._lock:
-            ended = 0 < total == done
-            if stage == self._stage and not ended and self._clock() - self._told < TOLD_EVERY:
-                return
-            self._stage, self._told = stage, self._clock()
-            with suppress(DatabaseError):
-                self._write("tell", {"stage": stage, "done": done, "total": total})
-
-    def keep(self, record: Any) -> None:
-        """Store the record of the run so far, in place of the last one stored."""
-        self._write("keep", {"record": json.dumps(record, default=str)})
-
-    def end(self) -> None:
-        self._write("end", {})
-
-    def _write(self, name: str, values: dict[str, Any]) -> None:
-        with self._database.connect() as connection:
-            connection.execute(query("launched_runs", name), {"run_id": self._run_id, **values})
-
-
-class LaunchedRuns:
-    """The rows of all launched runs. Every method is one transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def of_backfill(self, backfill: str) -> list[LaunchedRun]:
-        """Return a backfill's runs that have begun, in the order in which they began."""
-        return self._rows("of_backfill", {"backfill": backfill})
-
-    def at_work(self, session: str) -> list[LaunchedRun]:
-        """Return the runs that have a session now; it is named `session` and the run's id."""
-        return self._rows("at_work", {"session": session})
-
-    def records(self, run_ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the records that these runs stored, in the order in which they began."""
-        with self._database.connect() as connection:
-            found = connection.execute(query("launched_runs", "records"), {"run_ids": list(run_ids)}).fetchall()
-        return [json.loads(record) for (record,) in found]
-
-    def _rows(self, name: str, values: dict[str, Any]) -> list[LaunchedRun]:
-        with self._database.connect() as connection:
-            found = connection.execute(query("launched_runs", name), values).fetchall()
-        return [
-            LaunchedRun(run_id, host, process, tuple(buckets or ()), *more)
-            for run_id, host, process, buckets, *more in found
-        ]

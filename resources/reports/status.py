@@ -15,7 +15,8 @@ from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
 from resources.dagster_instance.home import SESSION, home_of, last_runs
 from resources.parsers.registry import ELEMENTS
-from resources.postgres.catalog import LaunchedRuns, MembershipTable, Told, schema_name
+from resources.postgres.catalog import MembershipTable, Told, schema_name
+from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
 from resources.sources.scratch import TextSet

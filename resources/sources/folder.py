@@ -26,6 +26,7 @@ from resources.connectors.source import named_by_strangers
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
 from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
+from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
 from resources.sources.files import Skipped, SourceFolder, hidden, opened_source, pieces, read_as, taken, walk
 from resources.sources.landing import Brought
 from resources.sources.listed_documents import ListedDocuments
@@ -33,7 +34,6 @@ from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, 
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.scratch import TextSet
 from resources.sources.siblings import Before, Meant, Names, Orphans, Siblings, keys_of, orphan_maps
-from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
 
 NOTHING = Before()
 _RENAME = "rename it with its file, or remove it"

@@ -27,11 +27,11 @@ from resources.connectors.source import Entry, Source, named_by_strangers
 from resources.hashes import piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
+from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
 from resources.sources.files import LONGEST_NAME, UNCLEAN, Skipped, hidden, taken
 from resources.sources.memberships import FILE, is_file
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Siblings
-from resources.sources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
 
 # ---------------------------------------------------------------- fetched files
 #

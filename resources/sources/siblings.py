@@ -21,10 +21,10 @@ from pipelines.fingerprint import document_id
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import named_by_strangers
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MEDIA_TYPES, media_type_of
+from resources.side_cars import SIDE_CAR
 from resources.sources.files import hidden, taken
 from resources.sources.memberships import is_file
 from resources.sources.scratch import Scratch, TextSet
-from resources.sources.side_cars import SIDE_CAR
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.stages import MAKER, STAGES, WHOLE
-from resources.processes import give_back
+from resources.memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import enrichment as describing
 from resources.stages import enrichment as enriching

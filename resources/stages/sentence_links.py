@@ -6,11 +6,13 @@ If there are many sentences, or few of them changed, vectors are read a piece at
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,7 +31,6 @@ from resources.parquet.vectors import matrix
 from resources.postgres.catalog import ManifestRow
 from resources.state.committed_files import committed
 from resources.state.stage_work import StageReport
-from resources.threads import read_ahead
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -469,3 +470,31 @@ class LinkedSentences:
             rows, own = np.array(named, dtype=np.int64).T
             self.vectors[own] = vectors[rows]
         return len(named)
+
+
+# ---------------------------------------------------------------- read ahead
+
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+READERS = 2
+
+
+def read_ahead(keys: Sequence[K], read: Callable[[K], Iterator[T]]) -> Iterator[T]:
+    """Yield what `read` yields for each key, which must not be None.
+
+    READERS threads take turns: each reads every READERS-th key, and one item ahead. If `read` yields one item for a
+    key, the items come in the order of the keys."""
+
+    def of_turn(first: int) -> Iterator[T]:
+        for key in keys[first::READERS]:
+            yield from read(key)
+
+    with ThreadPoolExecutor(READERS) as readers:
+        turns = deque((turn, readers.submit(next, turn, None)) for turn in map(of_turn, range(READERS)))
+        while turns:
+            turn, ahead = turns.popleft()
+            if (found := ahead.result()) is not None:
+                turns.append((turn, readers.submit(next, turn, None)))
+                yield found

@@ -7,9 +7,9 @@ midway, the next one continues.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import bucket_of, first_id, overlapping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipelines.records import Failure
     from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import ManifestRow
-    from resources.state.stage_runner import StageRunner
 
 
 # ---------------------------------------------------------------- previous files
@@ -155,45 +154,6 @@ def previous(
         parts = {shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)}
         standing.update({shard: part for shard, part in parts.items() if part})
     return Previous(found, [failure for failure in failures if bucket_of(failure.doc_id, count) in lacking])
-
-
-# ---------------------------------------------------------------- table
-
-
-class Table:
-    """The committed shards of one table under the present settings. Each method reads the manifest again."""
-
-    def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
-        """Read only `shards`; None means all that were made."""
-        self._name, self._runner, self._shards = name, runner, shards
-
-    def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Return the commits by shard, of these shards if any are given. A shard whose file is gone was never made."""
-        return self._runner.manifest(self._name, shards)
-
-    def commit(self, shard: int) -> ManifestRow:
-        """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
-        return committed(self._name, shard, self.commits([shard]))
-
-    def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a shard's rows. Raise IndexStateError if it was never made or its file is damaged."""
-        return self._runner.tables.read(self.commit(shard).file, columns)
-
-    def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
-        """Yield columns of these shards, one shard after the other; by default of all shards of this table that were
-        made."""
-        wanted = self._shards if shards is None else shards
-        for row in self.commits(wanted).values():
-            yield self._runner.tables.read(row.file, columns)
-
-    def values(self, shard: int, column: str) -> list[Any]:
-        """Return one column of a shard."""
-        found: list[Any] = self.read(shard, [column])[column].to_pylist()
-        return found
-
-    def column(self, name: str) -> list[Any]:
-        """Return one column of all shards that were made."""
-        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]
 
 
 def committed(table: str, shard: int, commits: dict[int, ManifestRow]) -> ManifestRow:

@@ -1,4 +1,4 @@
-"""A run that Dagster launched in another process: its request, as tags, and its progress and results, as JSON.
+"""A run that Dagster launched in another process: its request and buckets, as tags, and its results, as JSON.
 
 The requesting process reads the JSON from Postgres and adds up the results of several runs.
 """
@@ -6,6 +6,7 @@ The requesting process reads the JSON from Postgres and adds up the results of s
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -13,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, SettingsError, UsageError
 from pipelines.fingerprint import fingerprint
-from pipelines.stages import generation_key
-from resources.dagster_instance.runs import buckets_in
+from pipelines.stages import STAGES, WHOLE_CORPUS, generation_key
 from resources.llm.model import Spent
-from resources.postgres.catalog import OwnRun
+from resources.postgres.launched_runs import OwnRun
 from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.state.generation import installed
 from resources.state.run import Built, Missing, Run
 from resources.state.stage_work import StageReport
+
+if TYPE_CHECKING:
+    from dagster import DagsterRun
+
+    from pipelines.settings.base import Settings
 
 if TYPE_CHECKING:
     from pipelines.settings.base import Settings
@@ -190,3 +195,56 @@ def ranges(buckets: Sequence[int]) -> str:
     if not buckets:
         return ""
     return f"{buckets[0]:02d}" if len(buckets) == 1 else f"{buckets[0]:02d} to {buckets[-1]:02d}"
+
+
+# ---------------------------------------------------------------- run buckets
+#
+# The buckets of a launched run, and whether other runs may work on other buckets meanwhile.
+
+
+_FIRST, _LAST, _ONE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end", "dagster/partition"
+_NUMBER = re.compile(r"[0-9]{1,4}")
+BY_BUCKET = frozenset({*STAGES, "indexed_documents"} - WHOLE_CORPUS)
+"""Assets whose buckets can be made by several runs at once."""
+
+
+def is_for(run: DagsterRun, asset: str) -> bool:
+    """Say whether a run makes this asset and no other."""
+    return {key.to_user_string() for key in run.asset_selection or ()} == {asset}
+
+
+def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
+    """Return the buckets that a run works on beside other runs; None if it must be the only run. It must if the
+    settings do not divide buckets among runs (`buckets_per_run`), and if it makes an asset of the whole corpus.
+
+    Raise UsageError if its tags name buckets that the index does not have."""
+    if settings.buckets_per_run is None or not run.asset_selection:
+        return None
+    if {key.to_user_string() for key in run.asset_selection} - BY_BUCKET:
+        return None
+    buckets = buckets_in(run.tags)
+    if buckets is None:
+        return None
+    if not 0 <= buckets.start < buckets.stop <= settings.buckets:
+        raise _no_buckets(settings.buckets)
+    return frozenset(buckets) if len(buckets) < settings.buckets else None
+
+
+def buckets_in(tags: Mapping[str, str]) -> range | None:
+    """Return the buckets that the tags of a run name; None if they name none.
+
+    The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
+    if not tags.keys() & {_FIRST, _LAST, _ONE}:
+        return None
+    first = tags.get(_FIRST, tags.get(_ONE, ""))
+    last = tags.get(_LAST, first)
+    if not all(_NUMBER.fullmatch(key) for key in (first, last)):
+        return range(0)
+    return range(int(first), int(last) + 1)
+
+
+def _no_buckets(count: int) -> UsageError:
+    return UsageError(
+        f"the partitions that the tags of this run name are no buckets of this index, which are 00 to {count - 1:02d}; "
+        "launch it again for partitions that Dagster's UI shows"
+    )

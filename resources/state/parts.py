@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
 from resources.child_process import protect_children
-from resources.processes import uncollected
+from resources.memory import uncollected
+from resources.private_files import shut
 from resources.settings_file import Project
 from resources.sources.book import SourceBook
-from resources.state.private import shut
 
 if TYPE_CHECKING:
     from resources.llm.model import BoughtModel

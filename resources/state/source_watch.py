@@ -16,12 +16,12 @@ from resources.connectors.source import connect
 from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project
+from resources.side_cars import SIDE_CAR
 from resources.sources.files import hidden, opened_source, taken, walk
 from resources.sources.landing import Landing
 from resources.sources.memberships import FILE
 from resources.sources.scratch import TextSet
 from resources.sources.siblings import Siblings
-from resources.sources.side_cars import SIDE_CAR
 from resources.state.state import State
 
 EVERYTHING: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
 from pipelines.fingerprint import bucket_of, combined, fingerprint
@@ -25,7 +25,7 @@ from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
 from resources.parsers.installed import installed
-from resources.state.committed_files import Layout, Previous, Standing, StandingElsewhere, previous
+from resources.state.committed_files import Layout, Previous, Standing, StandingElsewhere, committed, previous
 from resources.state.stage_work import (
     Compute,
     Makeshift,
@@ -38,6 +38,14 @@ from resources.state.stage_work import (
     with_rows,
 )
 from resources.workers.task import Made
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.increments import DocumentState
+    from pipelines.records import Failure
+    from resources.parquet.tables import ParquetTables
+    from resources.postgres.catalog import ManifestRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -441,3 +449,42 @@ def withheld(failure: Failure) -> bool:
 
 def time_shown() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# ---------------------------------------------------------------- table
+
+
+class Table:
+    """The committed shards of one table under the present settings. Each method reads the manifest again."""
+
+    def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
+        """Read only `shards`; None means all that were made."""
+        self._name, self._runner, self._shards = name, runner, shards
+
+    def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
+        """Return the commits by shard, of these shards if any are given. A shard whose file is gone was never made."""
+        return self._runner.manifest(self._name, shards)
+
+    def commit(self, shard: int) -> ManifestRow:
+        """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
+        return committed(self._name, shard, self.commits([shard]))
+
+    def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read a shard's rows. Raise IndexStateError if it was never made or its file is damaged."""
+        return self._runner.tables.read(self.commit(shard).file, columns)
+
+    def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
+        """Yield columns of these shards, one shard after the other; by default of all shards of this table that were
+        made."""
+        wanted = self._shards if shards is None else shards
+        for row in self.commits(wanted).values():
+            yield self._runner.tables.read(row.file, columns)
+
+    def values(self, shard: int, column: str) -> list[Any]:
+        """Return one column of a shard."""
+        found: list[Any] = self.read(shard, [column])[column].to_pylist()
+        return found
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column of all shards that were made."""
+        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]

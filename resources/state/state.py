@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 from pipelines.fingerprint import shards_wanted
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen
-from resources.processes import give_back
+from resources.memory import give_back
 from resources.settings_file import Project
 from resources.state import generation as generations
-from resources.state.committed_files import Table
 from resources.state.generation import static_vectors
 from resources.state.listing import SourceListing
 from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
-from resources.state.stage_runner import StageRunner
+from resources.state.stage_runner import StageRunner, Table
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder

@@ -93,7 +93,7 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
 
 def _part(path: Path, name: str) -> tuple[bytes, ...]:
     """Return the bytes of a part of a package in a tuple, which is empty if there is no such part."""
-    from resources.parsers.office.package import opened_package
+    from resources.parsers.package import opened_package
 
     with opened_package(path) as package:
         if name not in package.NameToInfo:
@@ -106,8 +106,8 @@ def _part(path: Path, name: str) -> tuple[bytes, ...]:
 def _written(path: Path, media_type: str) -> Iterator[bytes]:
     """Yield the pictures that a text contains as `data:` URLs."""
     from resources.parsers.html import pictures_in, source_of
+    from resources.parsers.source_text import read_text
     from resources.parsers.text.email import html_of
-    from resources.parsers.text.source_text import read_text
 
     if media_type == "message/rfc822":
         yield from pictures_in(html_of(path))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError, PinciteError
 from pipelines.parsing.page_marks import Mark
 from pipelines.records import Box
-from resources.processes import for_the_user
+from resources.private_files import for_the_user
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -35,9 +35,9 @@ from resources.dagster_instance.backfills import (
     start,
     under_way,
 )
-from resources.dagster_instance.runs import coded, error_of
+from resources.dagster_instance.run_errors import coded, error_of
 from resources.generations.due import Served
-from resources.postgres.catalog import LaunchedRun
+from resources.postgres.launched_runs import LaunchedRun
 from resources.state.run import Run
 from tests.support.daemon import make_home
 

@@ -19,7 +19,7 @@ from pipelines.schemas import schema_of
 from pipelines.settings.base import ScheduleSettings, Settings
 from pipelines.stages import MAKER, STAGES
 from resources.dagster_instance.home import WITHOUT_STAGE
-from resources.dagster_instance.runs import BY_BUCKET
+from resources.state.launched import BY_BUCKET
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.waiting import HANG_SECONDS

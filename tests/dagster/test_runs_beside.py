@@ -20,9 +20,9 @@ from assets.definitions import build_defs
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.settings.base import Settings
 from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs
-from resources.dagster_instance.runs import buckets_alone
 from resources.postgres.database import Database
 from resources.settings_file import locate
+from resources.state.launched import buckets_alone
 from resources.state.run import Run
 from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED

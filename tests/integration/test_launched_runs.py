@@ -12,8 +12,8 @@ import pytest
 
 from pincite.text.reports import _worker_shown
 from resources.dagster_instance.home import SESSION
-from resources.postgres.catalog import TOLD_EVERY, LaunchedRuns, OwnRun
 from resources.postgres.database import Database
+from resources.postgres.launched_runs import TOLD_EVERY, LaunchedRuns, OwnRun
 from resources.reports.status import workers
 from tests.support.waiting import until
 

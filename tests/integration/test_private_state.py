@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pincite.index import open_index
-from resources.state.private import private, shut
+from resources.private_files import private, shut
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
 

@@ -24,8 +24,8 @@ from pipelines.errors import DocumentError
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import RerankerName, StrategyName
 from resources.dagster_instance.home import SESSION
-from resources.postgres.catalog import OwnRun
 from resources.postgres.database import Database
+from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
 from resources.workers.document_requests import DrawnPages
 from resources.workers.page_pictures import Picture

@@ -23,7 +23,7 @@ from resources.postgres import server_process as postgres_setup
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
 from resources.postgres.server_process import name_of
-from resources.processes import unshared
+from resources.private_files import unshared
 
 pytestmark = pytest.mark.integration
 

@@ -18,10 +18,10 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors import git, sql_rows
 from resources.connectors.mail_documents import mail_name
 from resources.connectors.source import Address, connect
+from resources.side_cars import read_side_car
 from resources.sources import landing
 from resources.sources.landing import Landing
 from resources.sources.memberships import asked
-from resources.sources.side_cars import read_side_car
 from tests.support.imap_server import ImapServer, imap_server
 from tests.support.lying_server import lying_server
 from tests.support.projects import new_database

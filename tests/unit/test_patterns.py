@@ -15,7 +15,7 @@ from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import MOST_STEPS
 from pipelines.settings.query import most_steps as foretold
 from pipelines.terms import _any_script
-from resources.parsers.text.source_text import _as_written
+from resources.parsers.source_text import _as_written
 from resources.sources.files import _pattern
 from tests.support.matching_steps import Matcher
 from tests.support.pattern_attacks import most_steps, slow
@@ -35,7 +35,7 @@ BUILT = {
     "pipelines/settings/query.py:_compile": ["nothing is searched for here"],
     "pipelines/terms.py:_any_script": [_any_script().pattern],
     "resources/parsers/text/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
-    "resources/parsers/text/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
+    "resources/parsers/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],
     "resources/sources/files.py:_pattern": [_pattern(glob).pattern for glob in GLOBS],
 }
 """What the patterns are that functions put together of what they are given."""

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pipelines.fingerprint import combined
+from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
     Table,
     cells_of,
@@ -26,7 +28,7 @@ from pipelines.parsing.pdf.cells import (
 from pipelines.parsing.pdf.furniture import furniture_of
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
-from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfPage, turned_back, with_monospace
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage, turned_back, with_monospace
 from pipelines.parsing.pdf.paragraphs import (
     BULLET,
     Draft,
@@ -40,8 +42,8 @@ from pipelines.parsing.pdf.paragraphs import (
     style_of,
 )
 from pipelines.parsing.pdf.tables import aligned_table
-from pipelines.parsing.pictures import figures_of, with_figures, without_repeated
-from pipelines.records import Block, BlockCell, Run
+from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
+from pipelines.records import Block, BlockCell, Box, Run
 
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
@@ -290,3 +292,50 @@ _WORDS = re.compile(r"[^\W_]")
 
 def _weight(text: str) -> int:
     return len(_WORDS.findall(text))
+
+
+MOST_SHARE = 0.8
+"""Share of the area of its page; a larger picture is its background, or the page is a scan."""
+MOST_LETTERS = 300
+"""Characters of text over a picture; with more, the picture is the background of that text."""
+_TOUCHING = 1.5
+
+
+# ---------------------------------------------------------------- pages of a PDF
+
+
+def figures_of(page: PdfPage) -> list[Block]:
+    """Return the pictures of a page that are figures. A picture drawn in strips or tiles is one figure."""
+    regions: list[tuple[Box, list[str]]] = []
+    for picture in page.pictures:
+        box = picture.box
+        if _area(box) > MOST_SHARE * page.width * page.height:
+            continue
+        if regions and _touch(regions[-1][0], box):
+            regions[-1] = (union((regions[-1][0], box)), [*regions[-1][1], picture.image_hash])
+        else:
+            regions.append((box, [picture.image_hash]))
+    return [
+        figure(hashes[0] if len(hashes) == 1 else combined(hashes), box=box)
+        for box, hashes in regions
+        if shown_large(box.x1 - box.x0, box.y1 - box.y0)
+        and _area(box) <= MOST_SHARE * page.width * page.height
+        and _letters(page.items, box) <= MOST_LETTERS
+    ]
+
+
+def _area(box: Box) -> float:
+    return (box.x1 - box.x0) * (box.y1 - box.y0)
+
+
+def _touch(a: Box, b: Box) -> bool:
+    apart = max(b.x0 - a.x1, a.x0 - b.x1, b.y0 - a.y1, a.y0 - b.y1)
+    return apart <= _TOUCHING
+
+
+def _letters(items: Iterable[PdfItem], box: Box) -> int:
+    return sum(
+        len(item.text)
+        for item in items
+        if box.x0 <= (item.x0 + item.x1) / 2 <= box.x1 and box.y0 <= (item.y0 + item.y1) / 2 <= box.y1
+    )

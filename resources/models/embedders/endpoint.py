@@ -16,9 +16,8 @@ from pipelines.indexing.embeddings import averaged, windows
 from pipelines.ports import Piece
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
-from resources.llm.endpoint import NotRead, at_most, endpoint_client, posted
+from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, posted, refused, silent
 from resources.models.embedders.specs import EmbedderSpec, WholeTexts
-from resources.models.endpoint_faults import LeaveAlone, not_read, refused, silent
 
 if TYPE_CHECKING:
     import numpy as np

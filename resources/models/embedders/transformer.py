@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
 from pipelines.ports import Piece
+from resources.memory import uncollected
 from resources.models.embedders.e5_weights import cache_folder, unpacked_model
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, no_parts, package_folder
 from resources.models.safe_weights import model_place
-from resources.processes import uncollected
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans, Vectors

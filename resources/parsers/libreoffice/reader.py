@@ -19,7 +19,7 @@ from pipelines.parsing.formats import DOC, OF_ENDING, PPT
 from pipelines.records import ParsedFile
 from resources.parsers.installed import LibreOffice, libreoffice
 from resources.parsers.libreoffice import convert
-from resources.parsers.office.package import parts_of
+from resources.parsers.package import parts_of
 from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8

@@ -41,7 +41,7 @@ from resources.parsers.office.docx_paragraphs import (
     value_of,
 )
 from resources.parsers.office.graphics import chart_blocks, diagram_blocks, picture_block
-from resources.parsers.office.package import (
+from resources.parsers.package import (
     content_types,
     core_properties,
     guard,
@@ -52,9 +52,9 @@ from resources.parsers.office.package import (
     xml_part,
 )
 from resources.parsers.registry import parser_of
+from resources.parsers.source_text import decode, without_offsets
 from resources.parsers.text.email import written
 from resources.parsers.text.plain import blocks_of_text
-from resources.parsers.text.source_text import decode, without_offsets
 from resources.parsers.untrusted import listed, shortened, whole
 
 # ---------------------------------------------------------------- included documents (altChunk)

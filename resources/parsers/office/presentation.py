@@ -19,7 +19,7 @@ from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.hashes import bytes_hash
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, A, chart_blocks, diagram_blocks
-from resources.parsers.office.package import core_properties, opened_package, unread, xml_root
+from resources.parsers.package import core_properties, opened_package, unread, xml_root
 
 # ---------------------------------------------------------------- layers
 #

@@ -18,8 +18,8 @@ from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.parsers.labels import key_value
 from resources.parsers.office.graphics import CHARTS, DGM, chart_blocks, diagram_blocks, picture_block
-from resources.parsers.office.package import core_properties, opened_package, relations, unread, xml_part
 from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, Workbook, letters
+from resources.parsers.package import core_properties, opened_package, relations, unread, xml_part
 from resources.parsers.untrusted import whole
 
 # ---------------------------------------------------------------- regions of cells

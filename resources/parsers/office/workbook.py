@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
-from resources.parsers.office.package import relations, streamed, xml_part
+from resources.parsers.package import relations, streamed, xml_part
 from resources.parsers.untrusted import whole
 
 # ---------------------------------------------------------------- number formats

@@ -24,7 +24,7 @@ from pipelines.parsing.pdf.page import LEAST_COVERAGE
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers import ocr as scans
 from resources.parsers.labels import key_value
-from resources.parsers.office.package import xml_parser
+from resources.parsers.package import xml_parser
 from resources.parsers.pdf.annotations import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
 from resources.parsers.registry import Care

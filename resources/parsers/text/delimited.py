@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.parsers.labels import has_header
-from resources.parsers.text.source_text import read_text
+from resources.parsers.source_text import read_text
 
 ORIGIN = "delimited"
 MOST_CELLS = 2_000_000

@@ -19,8 +19,8 @@ from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile, Run
 from resources.parsers.html import parse_source
 from resources.parsers.labels import key_value
+from resources.parsers.source_text import without_offsets
 from resources.parsers.text.plain import blocks_of_text
-from resources.parsers.text.source_text import without_offsets
 
 ORIGIN = "email"
 _HEADERS = ("From", "To", "Cc", "Date")

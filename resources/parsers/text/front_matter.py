@@ -18,7 +18,7 @@ from pipelines.errors import DocumentError
 from pipelines.groups import GROUPS, PRINCIPALS, group_names, means_groups, meant, misnamed, remedy, require_few
 from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 from resources import yaml_text
-from resources.parsers.text.source_text import BINARY_SHARE, decode, decode_plainly
+from resources.parsers.source_text import BINARY_SHARE, decode, decode_plainly
 
 # ---------------------------------------------------------------- groups in other forms than front matter
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
 from resources.parsers.html import data_figure
+from resources.parsers.source_text import Finder, read_text
 from resources.parsers.text.front_matter import front_matter
-from resources.parsers.text.source_text import Finder, read_text
 
 ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, Run
-from resources.parsers.text.source_text import read_text, run_at
+from resources.parsers.source_text import read_text, run_at
 
 ORIGIN = "text"
 LONGEST_PARAGRAPH = 4000

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pipelines.errors import ModelError
 from pipelines.settings.base import Settings
 from resources.models.embedders.specs import AUTO, CHOSEN_FROM, ENGLISH, MULTILINGUAL, package_folder, preset_spec
-from resources.processes import OTHERS
+from resources.private_files import OTHERS
 from resources.reports.doctor.finding import Finding, broken, doubtful, failed, ok
 from resources.workers.sandbox import holds, shown
 

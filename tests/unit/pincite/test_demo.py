@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pincite.demo import write_library
+from pincite.commands.demo import write_library
 from pipelines.errors import UsageError
 from resources.settings_file import locate
 from tests.support.places import LIBRARY

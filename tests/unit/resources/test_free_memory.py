@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import re
 from pathlib import Path
-from resources.processes import give_back
+from resources.memory import give_back
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
@@ -37,7 +37,7 @@ THREADS = """
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from resources.processes import give_back, one_heap
+from resources.memory import give_back, one_heap
 
 {begin}
 import pyarrow as pa

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resources.threads import READERS, read_ahead
+from resources.stages.sentence_links import READERS, read_ahead
 
 
 @pytest.mark.parametrize("count", range(6))

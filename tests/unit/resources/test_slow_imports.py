@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from resources.processes import uncollected
+from resources.memory import uncollected
 
 
 def test_collecting_goes_on_afterwards() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.parsing.pdf.layout import figures_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfPicture
-from pipelines.parsing.pictures import IMAGE_HASH, figure, figures_of, with_figures, without_repeated
+from pipelines.parsing.pictures import IMAGE_HASH, figure, with_figures, without_repeated
 from pipelines.records import Block, Box, Run
 
 Sides = tuple[float, float, float, float]

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
-from resources.models.embedders import specs as factory
+from resources.models.embedders import loaded
 from resources.models.embedders.loaded import MOST_KEPT, Embedders
 from resources.models.embedders.specs import EmbedderSpec
 
@@ -18,7 +18,7 @@ class Made:
 
 
 def test_those_that_were_used_last_are_kept_and_others_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factory, "make_embedder", lambda spec, settings: Made())
+    monkeypatch.setattr(loaded, "make_embedder", lambda spec, settings: Made())
     found, settings = Embedders(), EmbedderSettings()
     specs = [EmbedderSpec("model", "name", f"weights-{at}", None, None, 512, "all") for at in range(MOST_KEPT + 1)]
     first = found.of(specs[0], settings)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.parsers.text.source_text import read_text
+from resources.parsers.source_text import read_text
 from tests.support.documents import elements_of
 
 Found = list[tuple[str, str, dict[str, str]]]

@@ -13,7 +13,7 @@ from pipelines.parsing.elements import build_elements
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.parsers.installed import libreoffice
-from resources.parsers.office.package import parts_of
+from resources.parsers.package import parts_of
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.document_requests import Reader, listed_alone
 from resources.workers.document_requests import reader as open_reader

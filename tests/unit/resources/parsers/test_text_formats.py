@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import Element
-from resources.parsers.text.source_text import Finder, decode, read_text
+from resources.parsers.source_text import Finder, decode, read_text
 from tests.support.documents import elements_of, outline
 from tests.support.places import LIBRARY
 

@@ -10,12 +10,12 @@ import pytest
 
 from pipelines.settings.sources import SourceSettings
 from resources.parsers.registry import media_type_of
+from resources.parsers.source_text import decode_plainly
 from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top
-from resources.parsers.text.source_text import decode_plainly
+from resources.side_cars import LARGEST_SIDE_CAR, may_restrict
 from resources.sources import folder as listing_module
 from resources.sources.folder import list_source
 from resources.sources.siblings import Before, Siblings
-from resources.sources.side_cars import LARGEST_SIDE_CAR, may_restrict
 from tests.support.places import DATA, needs_data
 
 SOURCE = SourceSettings(name="s", path="/s")

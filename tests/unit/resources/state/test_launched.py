@@ -6,8 +6,7 @@ import pytest
 
 from pipelines.errors import SettingsError, UsageError
 from pipelines.settings.base import settings_from
-from resources.dagster_instance.runs import buckets_in
-from resources.state.launched import ASKED, Asked, asked_of, ranges, require_same
+from resources.state.launched import ASKED, Asked, asked_of, buckets_in, ranges, require_same
 
 SETTINGS = settings_from({"buckets": 4})
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipelines.errors import IndexStateError
 from pipelines.stages import WHOLE
-from resources.state.committed_files import Table
+from resources.state.stage_runner import Table
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_nothing_is_left_when_the_process_is_killed_that_workers_are_forked_from
 STARTER = """
 import json, sys
 from pathlib import Path
-from resources.workers import template as templates
+from resources.workers import process as templates
 
 templates.MODULE = "taken_over"
 forked = templates.Template(Path(sys.argv[1])).fork(json.loads(sys.argv[2]))

@@ -1,5 +1,4 @@
-"""The permissions of a state folder: only its owner may read it, since it holds the text of all documents and who may
-read each."""
+"""The permissions of files: only its owner may read a state, which holds the text of all documents."""
 
 from __future__ import annotations
 
@@ -8,8 +7,6 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-
-from resources.processes import OTHERS, unshared
 
 _SERVER = "postgres"
 
@@ -57,3 +54,36 @@ def _inside(state: Path) -> Iterator[Path]:
     for folder, folders, files in os.walk(state):
         folders[:] = [name for name in folders if name != _SERVER]
         yield from (Path(folder, name) for name in (*folders, *files))
+
+
+# ---------------------------------------------------------------- umask
+
+
+OTHERS = 0o077
+"""The permissions that nobody but the owner of a state gets."""
+_wanted: list[int] = []
+"""The user's own umask as first element, while another one holds."""
+
+
+@contextmanager
+def unshared() -> Iterator[None]:
+    """Keep all files made within the block from other users. Every command runs so, since most may write into a
+    state."""
+    before = os.umask(OTHERS)
+    _wanted.append(before)
+    try:
+        yield
+    finally:
+        _wanted.pop()
+        os.umask(before)
+
+
+@contextmanager
+def for_the_user() -> Iterator[None]:
+    """Give files made within the block, outside of a state and where the user said, the modes that the user wants."""
+    held = os.umask(_wanted[0]) if _wanted else None
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.umask(held)

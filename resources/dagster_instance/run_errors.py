@@ -1,78 +1,16 @@
-"""Dagster's record of one run, as pincite reads it: the buckets in its tags, and errors with their codes."""
+"""The project's errors in Dagster's record of a run: with their codes, so that another process can tell them apart."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from pipelines.errors import PinciteError, UsageError
-from pipelines.stages import STAGES, WHOLE_CORPUS
+from pipelines.errors import PinciteError
 
 if TYPE_CHECKING:
-    from dagster import DagsterInstance, DagsterRun
-
-    from pipelines.settings.base import Settings
-
-
-# ---------------------------------------------------------------- run buckets
-#
-# The buckets of a launched run, and whether other runs may work on other buckets meanwhile.
-
-
-_FIRST, _LAST, _ONE = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end", "dagster/partition"
-_NUMBER = re.compile(r"[0-9]{1,4}")
-BY_BUCKET = frozenset({*STAGES, "indexed_documents"} - WHOLE_CORPUS)
-"""Assets whose buckets can be made by several runs at once."""
-
-
-def is_for(run: DagsterRun, asset: str) -> bool:
-    """Say whether a run makes this asset and no other."""
-    return {key.to_user_string() for key in run.asset_selection or ()} == {asset}
-
-
-def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
-    """Return the buckets that a run works on beside other runs; None if it must be the only run. It must if the
-    settings do not divide buckets among runs (`buckets_per_run`), and if it makes an asset of the whole corpus.
-
-    Raise UsageError if its tags name buckets that the index does not have."""
-    if settings.buckets_per_run is None or not run.asset_selection:
-        return None
-    if {key.to_user_string() for key in run.asset_selection} - BY_BUCKET:
-        return None
-    buckets = buckets_in(run.tags)
-    if buckets is None:
-        return None
-    if not 0 <= buckets.start < buckets.stop <= settings.buckets:
-        raise _no_buckets(settings.buckets)
-    return frozenset(buckets) if len(buckets) < settings.buckets else None
-
-
-def buckets_in(tags: Mapping[str, str]) -> range | None:
-    """Return the buckets that the tags of a run name; None if they name none.
-
-    The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
-    if not tags.keys() & {_FIRST, _LAST, _ONE}:
-        return None
-    first = tags.get(_FIRST, tags.get(_ONE, ""))
-    last = tags.get(_LAST, first)
-    if not all(_NUMBER.fullmatch(key) for key in (first, last)):
-        return range(0)
-    return range(int(first), int(last) + 1)
-
-
-def _no_buckets(count: int) -> UsageError:
-    return UsageError(
-        f"the partitions that the tags of this run name are no buckets of this index, which are 00 to {count - 1:02d}; "
-        "launch it again for partitions that Dagster's UI shows"
-    )
-
-
-# ---------------------------------------------------------------- run errors
-#
-# Errors of this project in Dagster's record of a run: they carry their codes, so that another process can tell them
-# apart.
+    from dagster import DagsterInstance
 
 
 _WORD = re.compile(r"\w{1,100}")

@@ -1,5 +1,6 @@
 """The meaning of `NAME.meta.yaml` for the file NAME beside it, and the test whether another file is meant to restrict
-NAME."""
+NAME.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from pipelines.groups import (
 from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.parsing.dates import iso_date
 from resources import yaml_text
+from resources.parsers.source_text import decode_plainly
 from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top, groups_in_lines
-from resources.parsers.text.source_text import decode_plainly
 
 SIDE_CAR = ".meta.yaml"
 LARGEST_SIDE_CAR = 1 << 16
