@@ -36,7 +36,8 @@ from pipelines.settings.base import VectorIndexSettings  # noqa: E402
 from resources.postgres import index_rows  # noqa: E402
 from resources.postgres.catalog import Catalog  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
-from resources.postgres.generation_tables import GenerationTables, IndexedDocument  # noqa: E402
+from resources.postgres.generation_tables import GenerationTables  # noqa: E402
+from resources.postgres.index_rows import IndexedDocument  # noqa: E402
 from resources.postgres.search_index import LEAST_EF_SEARCH  # noqa: E402
 from resources.postgres.statements import query  # noqa: E402
 from resources.postgres.vector_indexes import VectorIndexes  # noqa: E402

@@ -42,7 +42,8 @@ from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.checks import hnsw_recall as walks  # noqa: E402
 from resources.postgres.catalog import Catalog, GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
-from resources.postgres.generation_tables import GenerationTables, IndexedDocument  # noqa: E402
+from resources.postgres.generation_tables import GenerationTables  # noqa: E402
+from resources.postgres.index_rows import IndexedDocument  # noqa: E402
 from resources.postgres.postings import joined, unpacked  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
 

@@ -24,7 +24,8 @@ from pipelines.terms import terms_of
 from resources.checks import hnsw_recall as walks
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
-from resources.postgres.generation_tables import GenerationTables, IndexedDocument
+from resources.postgres.generation_tables import GenerationTables
+from resources.postgres.index_rows import IndexedDocument
 
 DIMENSION, LATENT, BUCKETS, CLUSTERS = 384, 32, 16, 500
 CHUNKS_A_DOCUMENT, WORDS_A_CHUNK = 100, 250

@@ -30,20 +30,33 @@ if TYPE_CHECKING:
     from resources.postgres.index_rows import Columns
 
 
-# ---------------------------------------------------------------- generation statements
-#
-# These run the statements of sql/queries/generation.sql, and COPY.
-
-
 STAGED_TABLES = ("staged_postings", "staged_links")
 """Tables of the session, whose rows are merged into the generation's."""
 
 
-class GenerationStatements:
-    def __init__(self, database: Database, generation: GenerationRow) -> None:
+END = "g"
+"""An upper bound of all document ids, which are hexadecimal."""
+EMPTY = ""
+"""The state of an empty bucket."""
+FEW = 4
+"""Most buckets that are queried one by one; for more, one query for all buckets is cheaper."""
+
+Commit = Callable[["Connection[Any]", str, int], None]
+"""A callback at the end of a transaction, with its connection, the bucket's state and its number of chunks."""
+
+
+class GenerationTables:
+    """The tables of one generation. `vector_index` holds the settings for building its vector indexes."""
+
+    def __init__(
+        self, database: Database, generation: GenerationRow, vector_index: VectorIndexSettings | None = None
+    ) -> None:
         self.database = database
         self.generation = generation
         self.schema = generation.schema
+        self._vector_index = vector_index or VectorIndexSettings()
+
+    # ------------------------------------------------------------ statements of sql/queries/generation.sql, and COPY
 
     def _query(self, name: str) -> Composed:
         has_schema = "{schema}" in statements("generation")[name]
@@ -76,13 +89,8 @@ class GenerationStatements:
             connection.execute(query("generation", "move_staged_rows", **names))
             connection.execute(query("generation", "drop_staged_rows", table=table))
 
+    # ------------------------------------------------------------ postings, in the transaction of the connection
 
-# ---------------------------------------------------------------- posting table
-#
-# Each method takes part in the transaction that is open on its connection.
-
-
-class PostingTable(GenerationStatements):
     def _standing(self, connection: Connection[Any], bucket: int) -> StandingPostings:
         try:
             return StandingPostings(bucket, self._run(connection, "postings_in", binary=True, bucket=bucket))
@@ -116,32 +124,6 @@ class PostingTable(GenerationStatements):
         self._run(connection, "drop_staged_postings")
         self._run(connection, "stage_postings")
         self._copy(connection, "staged_postings", POSTINGS, rows)
-
-
-# ---------------------------------------------------------------- generation tables
-
-
-__all__ = ["GenerationTables", "IndexedDocument"]
-
-END = "g"
-"""An upper bound of all document ids, which are hexadecimal."""
-EMPTY = ""
-"""The state of an empty bucket."""
-FEW = 4
-"""Most buckets that are queried one by one; for more, one query for all buckets is cheaper."""
-
-Commit = Callable[["Connection[Any]", str, int], None]
-"""A callback at the end of a transaction, with its connection, the bucket's state and its number of chunks."""
-
-
-class GenerationTables(PostingTable):
-    """The tables of one generation. `vector_index` holds the settings for building its vector indexes."""
-
-    def __init__(
-        self, database: Database, generation: GenerationRow, vector_index: VectorIndexSettings | None = None
-    ) -> None:
-        super().__init__(database, generation)
-        self._vector_index = vector_index or VectorIndexSettings()
 
     # ------------------------------------------------------------ reading
 

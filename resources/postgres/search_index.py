@@ -152,10 +152,100 @@ class Generation:
         return is_half(self.dimension, self.statistics)
 
 
-class GenerationSearch:
-    """One generation within the transaction that is open on `connection`, as the query role. `restricted` says
-    whether any document is hidden from anybody. With `exact` no vector index is walked. Memberships hold for
-    `hours`."""
+def _passage(row: tuple[Any, ...]) -> Passage:
+    """Return the passage in a row of the statement `passages`, whose columns are in the order of the record's
+    fields."""
+    values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
+    spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
+    for name in ("header_chain", "block_types"):
+        values[name] = tuple(values[name])
+    values["boxes"] = tuple(Box(**box) for box in values["boxes"])
+    return Passage(**values, spans=spans)
+
+
+# ---------------------------------------------------------------- sentence index
+
+
+EXACT_SENTENCES = 5_000
+"""Most matching sentences that are compared one by one."""
+BLOCK_TYPES = {
+    "table_row": ("table-row",),
+    "list_item": ("list-item",),
+    "figure_caption": ("caption",),
+    "figure_description": ("figure-description",),
+    "equation": ("formula",),
+    "paragraph": ("paragraph", "clause"),
+    "code": ("code",),
+}
+"""Block types of a chunk that a sentence may come from, by the sentence's source."""
+
+
+def _found(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
+    return [FoundSentence(*row) for row in rows]
+
+
+def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Paragraph:
+    """Return the part of a chunk that its sentences describe; the whole chunk if they name no paragraph."""
+    boxes = {sentence_id: tuple(Box(**box) for box in found) for sentence_id, _, _, found, *_ in members}
+    if not key[1]:
+        return Paragraph(chunk, boxes)
+    _, _, _, _, start, length, first, last, lead = members[0]
+    of_types = {name for _, source, *_ in members for name in BLOCK_TYPES.get(source, ())}
+    pages = [page for _, _, page, *_ in members if page is not None]
+    pages += [box.page for found in boxes.values() for box in found]
+    passage = replace(
+        chunk,
+        text=chunk.text[start : start + length],
+        overlap=lead,
+        block_types=tuple(name for name in chunk.block_types if name in of_types) or chunk.block_types,
+        page_start=min(pages, default=None),
+        page_end=max(pages, default=None),
+        boxes=tuple(dict.fromkeys(box for found in boxes.values() for box in found)),
+        spans=((first, last),) if first is not None else (),
+    )
+    return Paragraph(passage, boxes)
+
+
+# ---------------------------------------------------------------- search index
+
+
+__all__ = [
+    "COMPARED",
+    "LEAST_EF_SEARCH",
+    "MOST_EF_SEARCH",
+    "Generation",
+    "PostgresSearchIndex",
+    "ef_search",
+    "filter_parameters",
+    "resolve",
+    "search_index",
+]
+
+EXACT_CHUNKS = 5_000
+"""Most matching chunks that are compared one by one."""
+LEAST_IDF = 1e-6
+"""Least idf, for a term in more chunks than the frozen statistics count, so that chunks with it are still found."""
+DEEPER = 8
+"""Factor by which a lexical search looks deeper if its best chunks did not give k that match."""
+SHORT = 1024
+"""Most postings of a row that is read at once; parts of longer rows are fetched when they are needed."""
+
+
+COMPARED = 0
+"""Width of a walk in a generation that is not walked: each row that matches is compared."""
+
+
+def ef_search(statistics: Mapping[str, Any]) -> int:
+    """Return the width of the walk through the vector index that a generation's audit found to be needed, or
+    COMPARED."""
+    return int(statistics.get("ef_search", LEAST_EF_SEARCH))
+
+
+class PostgresSearchIndex:
+    """Chunks and sentences of one generation within the transaction that is open on `connection`, as the query role.
+
+    `restricted` says whether any document is hidden from anybody. With `exact` no vector index is walked. Memberships
+    hold for `hours`."""
 
     def __init__(
         self,
@@ -167,7 +257,7 @@ class GenerationSearch:
         hours: float = 0.0,
     ) -> None:
         self._connection: Connection[Any] | None = connection
-        self._resume: Callable[[], GenerationSearch] | None = None
+        self._resume: Callable[[], PostgresSearchIndex] | None = None
         self.generation = generation
         self._metadata_keys = tuple(metadata_keys)
         self._restricted = restricted
@@ -177,6 +267,7 @@ class GenerationSearch:
         self._ef_search = 0
         self._counted: dict[tuple[str, int, str], int] = {}
         self._written: tuple[Sequence[float], str] | None = None
+        self._ranked: tuple[Any, tuple[list[str], Ranking]] | None = None
 
     def tune(self, least_ef_search: int) -> None:
         """Apply settings for the rest of the transaction: the planner's, and the least width of a walk."""
@@ -199,9 +290,10 @@ class GenerationSearch:
             self._connection, self._ef_search = fresh.connection, fresh._ef_search
         return self._connection
 
-    def rest(self, resume: Callable[[], GenerationSearch]) -> None:
+    def rest(self, resume: Callable[[], PostgresSearchIndex]) -> None:
         """Note that the transaction has ended. Later reads use one that `resume` opens, of the same generation."""
         self._connection, self._groups, self._resume = None, None, resume
+        self._ranked = None  # the places of posting rows are valid in their own transaction only
 
     def _named(self, name: str) -> Composed:
         half = self.generation.dimension if self.generation.half else None
@@ -256,36 +348,6 @@ class GenerationSearch:
         rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
         return {row[0]: _passage(row) for row in rows}
 
-
-def _passage(row: tuple[Any, ...]) -> Passage:
-    """Return the passage in a row of the statement `passages`, whose columns are in the order of the record's
-    fields."""
-    values = dict(zip(_PASSAGE_COLUMNS, row, strict=True))
-    spans = tuple(zip(values.pop("starts"), values.pop("ends"), strict=True))
-    for name in ("header_chain", "block_types"):
-        values[name] = tuple(values[name])
-    values["boxes"] = tuple(Box(**box) for box in values["boxes"])
-    return Passage(**values, spans=spans)
-
-
-# ---------------------------------------------------------------- sentence index
-
-
-EXACT_SENTENCES = 5_000
-"""Most matching sentences that are compared one by one."""
-BLOCK_TYPES = {
-    "table_row": ("table-row",),
-    "list_item": ("list-item",),
-    "figure_caption": ("caption",),
-    "figure_description": ("figure-description",),
-    "equation": ("formula",),
-    "paragraph": ("paragraph", "clause"),
-    "code": ("code",),
-}
-"""Block types of a chunk that a sentence may come from, by the sentence's source."""
-
-
-class SentenceSearch(GenerationSearch):
     # ------------------------------------------------------------ sentences
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
@@ -353,73 +415,6 @@ class SentenceSearch(GenerationSearch):
         for chunk_id, paragraph_id, *member in self._rows(self._named("sentences_of_paragraphs"), parameters):
             members.setdefault((chunk_id, paragraph_id), []).append(member)
         return {key: _paragraph(chunks[key[0]], key, own) for key, own in members.items() if key[0] in chunks}
-
-
-def _found(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
-    return [FoundSentence(*row) for row in rows]
-
-
-def _paragraph(chunk: Passage, key: ParagraphKey, members: Sequence[Any]) -> Paragraph:
-    """Return the part of a chunk that its sentences describe; the whole chunk if they name no paragraph."""
-    boxes = {sentence_id: tuple(Box(**box) for box in found) for sentence_id, _, _, found, *_ in members}
-    if not key[1]:
-        return Paragraph(chunk, boxes)
-    _, _, _, _, start, length, first, last, lead = members[0]
-    of_types = {name for _, source, *_ in members for name in BLOCK_TYPES.get(source, ())}
-    pages = [page for _, _, page, *_ in members if page is not None]
-    pages += [box.page for found in boxes.values() for box in found]
-    passage = replace(
-        chunk,
-        text=chunk.text[start : start + length],
-        overlap=lead,
-        block_types=tuple(name for name in chunk.block_types if name in of_types) or chunk.block_types,
-        page_start=min(pages, default=None),
-        page_end=max(pages, default=None),
-        boxes=tuple(dict.fromkeys(box for found in boxes.values() for box in found)),
-        spans=((first, last),) if first is not None else (),
-    )
-    return Paragraph(passage, boxes)
-
-
-# ---------------------------------------------------------------- search index
-
-
-__all__ = [
-    "COMPARED",
-    "LEAST_EF_SEARCH",
-    "MOST_EF_SEARCH",
-    "Generation",
-    "PostgresSearchIndex",
-    "ef_search",
-    "filter_parameters",
-    "resolve",
-    "search_index",
-]
-
-EXACT_CHUNKS = 5_000
-"""Most matching chunks that are compared one by one."""
-LEAST_IDF = 1e-6
-"""Least idf, for a term in more chunks than the frozen statistics count, so that chunks with it are still found."""
-DEEPER = 8
-"""Factor by which a lexical search looks deeper if its best chunks did not give k that match."""
-SHORT = 1024
-"""Most postings of a row that is read at once; parts of longer rows are fetched when they are needed."""
-
-
-COMPARED = 0
-"""Width of a walk in a generation that is not walked: each row that matches is compared."""
-
-
-def ef_search(statistics: Mapping[str, Any]) -> int:
-    """Return the width of the walk through the vector index that a generation's audit found to be needed, or
-    COMPARED."""
-    return int(statistics.get("ef_search", LEAST_EF_SEARCH))
-
-
-class PostgresSearchIndex(SentenceSearch):
-    """Chunks and sentences of one generation within the transaction that is open on its connection."""
-
-    _ranked: tuple[Any, tuple[list[str], Ranking]] | None = None
 
     @cached_property
     def _size(self) -> int:
@@ -546,10 +541,6 @@ class PostgresSearchIndex(SentenceSearch):
             yield
         except ValueError as error:
             raise damaged_postings(self._schema, str(error)) from None
-
-    def rest(self, resume: Callable[[], GenerationSearch]) -> None:
-        super().rest(resume)
-        self._ranked = None  # the places of posting rows are valid in their own transaction only
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]

@@ -15,7 +15,8 @@ from pipelines.indexing.indexed_documents import DocumentFacts
 from pipelines.records import Box, Chunk, ParsedDocument, Sentence, Span
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
-from resources.postgres.generation_tables import GenerationTables, IndexedDocument
+from resources.postgres.generation_tables import GenerationTables
+from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.server_process import ADMINISTRATOR
 from tests.support.builders import raw
 
