@@ -1,6 +1,6 @@
-"""The jobs, and the schedules and sensors that start them without a person.
+"""The jobs, and the schedules and sensors that act without a person: they start jobs, and fail runs that were killed.
 
-Schedules and the sensor of sources are off until somebody turns them on in the UI.
+The schedules and the sensor `changed_sources` are off until somebody turns them on in the UI. `dead_runs` is on.
 """
 
 import json
@@ -16,8 +16,6 @@ from resources.state.access import sync_state
 from resources.state.source_watch import change_since, watch
 
 # ---------------------------------------------------------------- jobs
-#
-# Jobs.
 
 
 index_job = dg.define_asset_job(
@@ -30,7 +28,7 @@ GPU = {
     "dagster-celery/queue": "gpu",
     "dagster-k8s/config": {"container_config": {"resources": {"limits": {"nvidia.com/gpu": "1"}}}},
 }
-"""Tags that send a run to workers with a GPU. Assets cannot carry such tags (dagster#33430), so a job does."""
+"""Tags that send a run to workers with a GPU. A job carries them, since assets cannot (dagster#33430)."""
 
 embed_job = dg.define_asset_job(
     "embed",
@@ -42,7 +40,7 @@ embed_job = dg.define_asset_job(
 
 @dg.op(description="Reads who is behind the principals of all sources that tell it, waiting for no other run.")
 def read_memberships(context: dg.OpExecutionContext) -> None:
-    """Fails where a source's cannot be read, after those of the others are."""
+    """Read the memberships of all sources. If those of some cannot be read, fail after the others are done."""
     found = sync_state(locate())
     context.add_output_metadata({"sources": table(found)})
     if problems := [f"{item['source']}: {item['problem']}" for item in found if item["problem"]]:
@@ -59,12 +57,10 @@ def access_job() -> None:
 
 
 # ---------------------------------------------------------------- schedules
-#
-# When the index is brought up to date by itself.
 
 
 def nightly(partitions: dg.PartitionsDefinition, cron: str, timezone: str) -> dg.ScheduleDefinition:
-    """One run over all buckets. Off until it is turned on in the UI."""
+    """Return the schedule of one index run over all buckets. It is off until somebody turns it on in the UI."""
 
     @dg.schedule(
         name="nightly",
@@ -82,7 +78,8 @@ def nightly(partitions: dg.PartitionsDefinition, cron: str, timezone: str) -> dg
 
 
 def hourly_access(cron: str, timezone: str) -> dg.ScheduleDefinition:
-    """Memberships, more often than documents. Off until it is turned on in the UI."""
+    """Return the schedule that reads memberships, more often than documents. It is off until somebody turns it on in
+    the UI."""
     return dg.ScheduleDefinition(
         name="hourly_access",
         job=access_job,
@@ -94,18 +91,16 @@ def hourly_access(cron: str, timezone: str) -> dg.ScheduleDefinition:
 
 
 # ---------------------------------------------------------------- sensors
-#
-# What makes the index follow its sources.
 
 
 INTERVAL_SECONDS = 300
 DEAD_SECONDS = 15
-"""Between two looks for runs that were killed."""
+"""Seconds between two searches for killed runs, shorter than the 30 seconds for which a session must be gone."""
 
 
 def changed_sources(partitions: dg.PartitionsDefinition) -> dg.SensorDefinition:
-    """A run of the job `index` for the sources of which a file was added, changed or removed. Off
-    until it is turned on in the UI."""
+    """Return the sensor that starts the job `index` for the sources whose files were added, changed or removed. It is
+    off until somebody turns it on in the UI."""
 
     @dg.sensor(
         name="changed_sources",
@@ -129,7 +124,8 @@ def changed_sources(partitions: dg.PartitionsDefinition) -> dg.SensorDefinition:
 
 
 def dead_runs() -> dg.SensorDefinition:
-    """A worker that is killed, or whose machine is lost, tells nobody, and its launcher may never notice."""
+    """Return the sensor that fails killed runs. A worker that is killed, or whose machine is lost, cannot report it,
+    and its launcher may never notice."""
 
     @dg.sensor(
         name="dead_runs",

@@ -22,10 +22,7 @@ from resources.dagster_instance.run_errors import coded
 
 # ---------------------------------------------------------------- retries
 #
-# Steps that wait for a service: tried again where nobody watches, at once an error where somebody does.
-#
-# Not a RetryPolicy: that also retries what no waiting mends, such as wrong settings, and a run that
-# its user interrupts.
+# A RetryPolicy on the asset would also retry a run that its user interrupts.
 
 
 PATIENCE = dg.RetryPolicy(max_retries=3, delay=10, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS)
@@ -34,7 +31,9 @@ _UNATTENDED = ("dagster/schedule_name", "dagster/sensor_name", "dagster/backfill
 
 
 def patient(body: Callable[..., Any]) -> Callable[..., Any]:
-    """The body of an asset that needs a service. What it committed before the failure stands."""
+    """Return an asset's body that retries when a service fails, if Dagster launched the run by itself.
+
+    Rows that it committed before the failure are kept."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> Any:
@@ -50,36 +49,31 @@ def patient(body: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # ---------------------------------------------------------------- io
-#
-# What passes between assets: nothing. Each reads and writes tables by itself.
 
 
 class NothingPasses(dg.IOManager):
-    """Keeps no output and has no input. Dagster's own would let a run name a folder to pickle into, and with the one in
-    memory a run that was killed cannot be tried again from where it ended, which is how Dagster tries it."""
+    """An I/O manager that keeps no output and has no input.
+
+    Dagster's default would let a run name a folder to pickle into. With the one in memory Dagster could not retry a
+    killed run, since it retries from where the run ended."""
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
-        """What an asset gives back is told by its metadata."""
+        """Keep nothing: an asset reports its result as metadata."""
 
     def load_input(self, context: dg.InputContext) -> None:
         raise dg.DagsterInvariantViolationError("assets read tables, not what another asset gave back")
 
 
-# ---------------------------------------------------------------- declare
-#
-# The one way an asset is declared, and buckets as Dagster partitions.
-#
-# The number of buckets is a setting, so an asset is a factory over the partitions; build_defs calls
-# it. Every asset of buckets takes any set of them in one step.
+# ---------------------------------------------------------------- assets and their buckets
 
 
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
-# Of a job: sources are listed in one run, whatever `buckets_per_run` says of what follows.
+# Assets of one job have different policies: sources are listed in one run, whatever `buckets_per_run` says.
 warnings.filterwarnings("ignore", message=".*varying BackfillPolicies")
 
 AssetFactory = Callable[[dg.PartitionsDefinition, dg.BackfillPolicy], dg.AssetsDefinition]
-"""Makes an asset over the partitions, of which a backfill gives each run as many as the policy says."""
+"""A function that makes an asset over the partitions. The policy says how many of them a backfill gives each run."""
 
 MANUAL = {
     "documents": "docs/guide/sources.md",
@@ -91,9 +85,9 @@ MANUAL = {
     "index": "docs/guide/generations.md",
     "quality": "docs/guide/evaluation.md",
 }
-"""Where more is told of the assets of a group."""
+"""The page of the manual for each group of assets, named in their descriptions."""
 OWNERS = ("team:pincite",)
-"""By which the assets are told from others in a Dagster that has several code locations."""
+"""The owner of all assets, which tells them from others in a Dagster with several code locations."""
 
 
 def asset(
@@ -106,11 +100,12 @@ def asset(
     pool: str | None = None,
     freshness: dg.FreshnessPolicy | None = None,
 ) -> Callable[[Callable[..., None]], AssetFactory]:
-    """Declares an asset of buckets, or a `whole` one, or one whose buckets are always made `at_once`. Its name and
-    description are the function's own. `group` is one of MANUAL.
+    """Declare an asset: of buckets, or a `whole` one without buckets, or one whose buckets one run always makes
+    `at_once`. Its name and description are the function's own. `group` is a key of MANUAL.
 
-    It comes after the makers of the tables that its stage, if it is one, reads; after those of the tables that it
-    `reads` besides; and `after` other assets. `pool` limits how many runs that use it are in progress at once."""
+    If the asset is a stage, it depends on the makers of the tables that the stage reads. It also depends on the makers
+    of the tables in `reads` and on the assets in `after`. `pool` limits how many runs that use it are in progress at
+    once."""
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
@@ -142,14 +137,16 @@ def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
 
 
 def backfill_policy(buckets_per_run: int | None, buckets: int) -> dg.BackfillPolicy:
-    """One run for so many buckets, for all where nothing is said or there are no more."""
+    """Return the policy of one run for each `buckets_per_run` buckets, or of a single run for all if that is None or
+    not less than `buckets`."""
     if buckets_per_run is None or buckets_per_run >= buckets:
         return dg.BackfillPolicy.single_run()
     return dg.BackfillPolicy.multi_run(buckets_per_run)
 
 
 def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
-    """The buckets of a step. Raises SettingsError where the settings have other buckets than when Dagster read them."""
+    """Return the buckets of a step. Raise SettingsError if their number in the settings has changed since Dagster read
+    them."""
     assert context.assets_def.partitions_def is not None
     loaded = len(context.assets_def.partitions_def.get_partition_keys())
     now = context.resources.state.settings.buckets
@@ -162,6 +159,6 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
 
 
 def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
-    """Tags of one run over all buckets; assets that are not partitioned may be among its assets."""
+    """Return the tags of one run over all buckets. Its assets may include some that are not partitioned."""
     keys = partitions.get_partition_keys()
     return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}

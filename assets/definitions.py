@@ -1,4 +1,4 @@
-"""The code location: build_defs and defs, nothing else."""
+"""The code location: which assets, checks, jobs, schedules and sensors Dagster loads, and with which resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -53,8 +53,8 @@ _ASSETS = (
 def build_defs(
     overrides: Mapping[str, Any] | None = None, buckets: int | None = None, settings: Settings | None = None
 ) -> dg.Definitions:
-    """A fresh graph. `overrides` replaces resources by name (`state`); `settings` default to those that PINCITE_CONFIG
-    or the current folder names, and `buckets` to the settings'."""
+    """Return new definitions. `overrides` replaces resources by name (`state`). `settings` default to those that
+    PINCITE_CONFIG or the current folder names, and `buckets` to the settings'."""
     settings = settings or locate().settings
     partitions = bucket_partitions(count := buckets or settings.buckets)
     policy = backfill_policy(settings.buckets_per_run, count)

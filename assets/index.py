@@ -1,4 +1,5 @@
-"""The generation in Postgres: its rows, its publishing, and the generations beside it."""
+"""The assets of the index in Postgres: a generation's term statistics, rows and publishing, and upkeep of the
+others."""
 
 from datetime import timedelta
 
@@ -13,15 +14,15 @@ from resources.stages.shard_rows import INPUTS
 from resources.state.state import State
 
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
-"""Late after a missed night, failed after two."""
+"""The time since the last index: a warning after 26 hours (one missed night), a failure after 48 (two)."""
 
 
 @asset("postgres", group="index", reads=["raw_documents", "chunk_terms"], after=["sentence_embeddings"], whole=True)
 @patient
 def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """In how many chunks each term stands, by who may find them, and the mean length of a chunk, counted over all
-    chunks and frozen in the generation: what BM25 weighs terms by. After the embeddings, as sentence_links, so that a
-    backfill waits for all buckets but once."""
+    """Count in how many chunks each term occurs, by who may find them, and the mean length of a chunk, over all chunks.
+    BM25 weighs terms by these numbers, which are frozen in the generation. The asset comes after the embeddings, like
+    sentence_links, so that a backfill waits for all buckets only once."""
     generation = freeze_terms(state)
     names = ("chunks", "terms", "average_terms")
     frozen = {name.replace("_", " "): generation.statistics[name] for name in names}
@@ -31,8 +32,8 @@ def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[S
 
 @asset("postgres", group="index", reads=INPUTS, after=["term_statistics"])
 def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """A bucket's rows in the generation's Postgres tables. Documents whose rows changed are replaced, each in one
-    transaction; the others are not touched."""
+    """Write a bucket's rows to the generation's Postgres tables. Documents whose rows changed are replaced, each in one
+    transaction. The others are not touched."""
     generation = state.ensure_generation()
     report = write_index(state, buckets_of(context))
     stored = {"dagster/table_name": f"{generation.schema}.chunks", "dagster/storage_kind": "postgres"}
@@ -41,9 +42,9 @@ def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam
 
 @asset("postgres", group="index", after=["indexed_documents", "sentence_links"], whole=True, freshness=NIGHTLY)
 def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """HNSW indexes built after the load, the audit, the golden questions on the live and the new
-    generation, and the pointer to the live one. A generation whose audit finds a problem, or that answers
-    the golden questions worse, or lacks most of what is served, is not published."""
+    """Build the HNSW indexes after the load, audit the generation, ask the golden questions of the live and the new
+    one, and set the pointer to the live one. A generation is not published if its audit finds a problem, if it answers
+    the golden questions worse, or if it lacks most of the documents that are served."""
     built = publish(state)
     context.add_output_metadata(
         {
@@ -61,9 +62,9 @@ def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[Stat
 
 @asset("postgres", group="index", after=["raw_documents"], whole=True)
 def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """The generations beside the one that is made. After a change of settings readers are served from the live
-    generation until `search_index` publishes the new one, which may be hours later, or never where it is refused. So
-    the live one goes on receiving deletions, changes of groups and edits, by its own settings and embedder, and
-    generations kept for a rollback receive deletions and changes of groups. All of it follows from the listing, and
-    nothing waits for it. Nothing is done where there is but one generation."""
+    """Keep the other generations up to date while a new one is built. After a change of settings readers are served
+    from the live generation until `search_index` publishes the new one, which may be hours later, or never if it is
+    refused. So the live one goes on receiving deletions, changes of groups and edits, with its own settings and
+    embedder. Generations kept for a rollback receive deletions and changes of groups. All of it follows from the
+    listing, and nothing waits for it. If there is only one generation, nothing is done."""
     context.add_output_metadata(changes(keep_up(state)))

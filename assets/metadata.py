@@ -1,6 +1,6 @@
 """The report that an asset gives Dagster: data versions by bucket, counts, failures, tables and pictures.
 
-Dagster compares data versions to find what is stale. People read the rest beside the asset in the UI.
+Dagster compares data versions to find stale assets. People read the rest beside the asset in the UI.
 """
 
 import base64
@@ -24,7 +24,7 @@ from resources.state.state import State
 
 # ---------------------------------------------------------------- pictures
 #
-# Small pictures for the UI, as markdown images that carry their own data.
+# The UI takes pictures as Markdown only, so each is an image that carries its data in its address.
 
 
 _WIDTH, _HEIGHT = 560, 200
@@ -33,7 +33,7 @@ _INK, _COLOURS = "#6b7280", ("#2563eb", "#d97706", "#059669", "#c026d3", "#dc262
 
 
 def bars(alt: str, heights: Mapping[str, int]) -> str:
-    """One bar for each name, in order, with its height above it."""
+    """Return a bar chart as a Markdown image: one bar for each name, in order. The axis shows the greatest height."""
     most = max(heights.values(), default=1)
     step = (_WIDTH - _LEFT) / max(1, len(heights))
     named = max(1, round(len(heights) / 14))
@@ -48,7 +48,8 @@ def bars(alt: str, heights: Mapping[str, int]) -> str:
 
 
 def lines(alt: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> str:
-    """One line for each series of values between 0 and 1, over the names in order; None is left out."""
+    """Return a line chart as a Markdown image: one line for each series of values between 0 and 1, over the names in
+    order. None is left out."""
     step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(names) - 1)
     named = max(1, round(len(names) / 14))
     parts = [_text(_LEFT - 4, _y(level) + 4, f"{level:g}", "end") + _rule(_y(level)) for level in (0, 0.5, 1)]
@@ -88,18 +89,17 @@ def _image(alt: str, parts: Sequence[str]) -> str:
 
 # ---------------------------------------------------------------- data versions
 #
-# What Dagster compares to tell what is stale: the data version of what an asset holds, bucket by bucket, and the
-# versions that it was made from.
+# Dagster finds stale assets by the data version of each bucket and the versions that it was made from.
 
 
 _LOGGED_HERE = "__source_asset_observation__"
-"""Of an output with this in its metadata Dagster logs no materialisations by itself: it would give
-all partitions of a step the same data version."""
+"""The metadata key that stops Dagster from logging materialisations of an output by itself. It would give all
+partitions of a step the same data version."""
 
 
 def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]]) -> None:
-    """Logs what a stage made: every bucket of the step with its own data version and `metadata`, by number; what has
-    no buckets as WHOLE."""
+    """Log a materialisation for every bucket of the step, with its own data version and its `metadata` by number. An
+    asset without buckets is logged once, as WHOLE."""
     versions = data_versions(context.resources.state, stage)
     if context.assets_def.partitions_def is None:
         context.set_data_version(context.asset_key, dg.DataVersion(versions[WHOLE]))
@@ -117,8 +117,10 @@ def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[
 
 
 def data_versions(state: State, stage: str) -> dict[int, str]:
-    """By bucket, a hash of what a stage holds, from its commits. The key counts: a vector is told by its
-    text and the model, and what another key made is another table."""
+    """Return a hash of a stage's data for each bucket, computed from its commits.
+
+    The hash includes the key of each commit: vectors are identified by their text and model, and data made under
+    another key is another table."""
     tables = manifests(state, stage)
     if WHOLE in tables[0]:
         return {WHOLE: _version(tables, [WHOLE])}
@@ -131,19 +133,19 @@ def _version(tables: list[dict[int, ManifestRow]], parts: list[int]) -> str:
 
 
 def parts_of(state: State, stage: str, bucket: int) -> list[int]:
-    """What a bucket is committed in: its shards, or itself where its rows are in Postgres."""
+    """Return the parts in which a bucket is committed: its shards, or the bucket itself if its rows are in Postgres."""
     return state.settings.shards_of([bucket]) if stage in STAGES else [bucket]
 
 
 def manifests(state: State, stage: str) -> list[dict[int, ManifestRow]]:
-    """The commits of a stage's tables by shard, or of the rows in Postgres."""
+    """Return the commits of each of a stage's tables by shard, or of the rows in Postgres by bucket."""
     if stage in STAGES:
         return [state.runner.manifest(table) for table in STAGES[stage].tables]
     return [state.parts.catalog.manifest_of(stage, state.ensure_generation().schema)]
 
 
 def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:
-    """The tags by which Dagster knows what a materialisation was made from, as it writes them itself."""
+    """Return the tags that tell Dagster from which versions a materialisation was made, in the form that it writes."""
     key = context.asset_key
     tags = {"dagster/code_version": str(context.assets_def.code_versions_by_key[key])}
     for before in context.assets_def.asset_deps[key]:
@@ -155,9 +157,7 @@ def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:
     return tags
 
 
-# ---------------------------------------------------------------- metadata
-#
-# What a person finds beside an asset in the UI: columns, counts, failures, histograms, samples.
+# ---------------------------------------------------------------- metadata that people read in the UI
 
 
 Table = dg.TableMetadataValue | dg.TextMetadataValue
@@ -167,7 +167,7 @@ _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 
 
 def described(stage: Stage) -> dict[str, Any]:
-    """Names and columns of a stage's tables. The first is the one whose rows Dagster counts."""
+    """Return the names and columns of a stage's tables as metadata. Dagster counts the rows of the first."""
     first, *others = stage.tables
     return {
         "dagster/table_name": first,
@@ -182,7 +182,8 @@ def _columns(record: type) -> dg.TableSchema:
 
 
 def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) -> None:
-    """Logs what a stage did: to every partition its own counts and data version, to all the whole."""
+    """Log the report of a stage: to every partition the counts of the whole step, its own counts and its data
+    version."""
     whole = {
         "documents computed": report.computed,
         "documents kept": report.kept,
@@ -214,12 +215,12 @@ def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
 
 
 def total_rows(state: State, report: StageReport) -> int:
-    """Rows of the whole table, also those of buckets that the step did not run."""
+    """Return the rows of the whole table, including buckets that the step did not run."""
     return sum(row.rows for row in manifests(state, report.stage)[0].values()) or report.total
 
 
 def changes(report: StageReport) -> dict[str, Any]:
-    """What happened to generations that are kept up to date."""
+    """Return the changes to generations that are kept up to date, as metadata."""
     return {
         "documents changed": report.computed,
         "documents removed": report.gone,
@@ -235,7 +236,7 @@ def failures_table(report: StageReport) -> Table:
 
 
 def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:
-    """A histogram, `width` units a bar, as a picture and in text."""
+    """Return a histogram as a picture and as text, with `width` units a bar."""
     counts = Counter(value // width for value in values)
     most = max(counts.values(), default=1)
     rows = []
@@ -247,14 +248,14 @@ def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:
 
 
 def score_chart(scores: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
-    """The golden questions' main scores over time; `scores` as Catalog.scores gives them: generation, at, name,
-    metrics, the oldest first."""
+    """Return a chart of the golden questions' main scores over time. `scores` are rows of Catalog.scores (generation,
+    at, name, metrics), the oldest first."""
     names = [_schema_name(row) for row in scores]
     return dg.MetadataValue.md(lines("scores", names, {name: _series(scores, name) for name in _CHARTED}))
 
 
 def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The same as numbers, a row a run; None where a metric was not measured."""
+    """Return the same scores as numbers, a row for each run. A metric that was not measured is None."""
     return [
         {
             "generation": _schema_name(row),
@@ -275,14 +276,16 @@ def _series(scores: Sequence[Mapping[str, Any]], name: str) -> list[float | None
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Rows that have the same names in the same order, as a table of the UI; the word none where there are no rows."""
+    """Return rows that have the same names in the same order as a table of the UI, or the text `none` if there are no
+    rows."""
     if not rows:
         return dg.MetadataValue.text("none")
     return dg.MetadataValue.table([dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows])
 
 
 def _cell(value: Any) -> str | int | float | bool | None:
-    """A value as the UI shows it. Names and messages come from documents: of those the words, on one line."""
+    """Return a value as the UI shows it. Names and messages come from documents, so only their words are kept, made
+    inert and on one line."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return one_line(" ".join(inert(str(value)).split()))

@@ -1,4 +1,4 @@
-"""What is measured of an index: checks that stop a run, and the scores of golden questions."""
+"""The measures of an index: asset checks that stop a run, and the scores of the golden questions."""
 
 from typing import Any
 
@@ -14,16 +14,15 @@ from resources.evaluation.golden import headline, last_scores
 from resources.generations.publish import score_live
 from resources.state.state import State
 
-# ---------------------------------------------------------------- checks
-#
-# Asset checks: what must hold before the next stage may build on it.
+# ---------------------------------------------------------------- checks before the next stage
 
 
 _SHOWN = 20
+"""Problems of a check that the UI lists."""
 
 
 def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
-    """A blocking check: what comes after the asset is not made where it fails."""
+    """Return a blocking check: if it fails, Dagster does not make the assets that depend on this one."""
 
     @dg.asset_check(name=name, asset=asset, description=DESCRIPTIONS[name], blocking=True)
     def check(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
@@ -42,7 +41,8 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
     description="Every source that the run was to list could be listed. Of one that could not be nothing was changed.",
 )
 def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
-    """Warns: the other sources are indexed all the same."""
+    """Check that every source could be listed. A failure is only a warning, since the other sources are indexed all the
+    same."""
     failing = unlisted(state)
     told = table([{"source": name, "why": why} for name, why in failing.items()])
     return dg.AssetCheckResult(
@@ -53,20 +53,18 @@ def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
 CHECKS = [*(_check(name, asset) for name, (asset, _) in CHECKED.items()), sources_listed]
 
 
-# ---------------------------------------------------------------- quality
-#
-# Scores of the golden questions on the live generation.
+# ---------------------------------------------------------------- scores of the live generation
 
 
 _LAST = 30
-"""Runs that the picture and the tables go back."""
+"""Runs that the chart and the tables go back."""
 
 
 @asset("postgres", "python", group="quality", after=["search_index"], whole=True)
 def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """The settings' golden questions asked with the shipped strategy. Every number is one that the UI plots
-    over materialisations. Without golden questions there is nothing to score, and the metadata says how to
-    give some."""
+    """Ask the golden questions of the settings with the shipped strategy, and score the answers. The UI plots every
+    number over materialisations. If there are no golden questions, nothing is scored, and the metadata says how to give
+    some."""
     run = score_live(state)
     unasked = {"questions": 0, "remedy": "name a file of golden questions in publish.golden"}
     context.add_output_metadata(unasked if run is None else {**_scores(run), **_past(state)})

@@ -1,4 +1,4 @@
-"""The index as Python sees it: every command is a method of what open_index() gives."""
+"""The Python API of an index: open_index() returns an Index, which has a method for every command."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def open_index(
     new: bool = False,
     seconds: float | None = None,
 ) -> Index:
-    """An index to ask: of a settings file, of a state folder, or of what `pincite` would find here; with `new` also one
-    that is yet to be made, by update(). Each statement of a question may take `seconds`.
+    """Open the index of a project, a settings file or a state folder, by default the one that `pincite` would find
+    here.
 
-    Use it as a context manager, or call close(). Raises IndexStateError where there is none."""
+    With `new` the index need not exist yet: update() makes it. Each SQL statement of a question may take `seconds`. Use
+    the index as a context manager, or call close(). Raise IndexStateError if there is no index."""
     if isinstance(place, Project):
         project = place
     elif place is not None and Path(place).is_dir():
@@ -53,7 +54,7 @@ def open_index(
 
 
 class _Opened:
-    """A state and what searches it, each opened at first use."""
+    """A state and the objects that search it, each opened at first use."""
 
     def __init__(self, project: Project, progress: Progress, seconds: float | None = None) -> None:
         self._project, self._progress, self._seconds = project, progress, seconds
@@ -90,7 +91,7 @@ class _Opened:
 
 
 class Index:
-    """Wires a state to the query side. Questions may be asked by several threads."""
+    """An index, which connects a state to the query side. Several threads may ask questions."""
 
     def __init__(self, project: Project, progress: Progress | None = None, seconds: float | None = None) -> None:
         self._project, self._progress, self._seconds = project, progress or silent, seconds
@@ -102,7 +103,8 @@ class Index:
 
     @property
     def _now(self) -> State:
-        """The same for what looks at tables: a run of another process may have chosen another number of shards."""
+        """Return the state for code that reads tables, with the current number of shards: a run of another process may
+        have changed it."""
         self._state.relaid()
         return self._state
 
@@ -124,10 +126,12 @@ class Index:
     def update(
         self, sources: Sequence[str] = (), *, allow_deletions: bool = False, retry_failed: bool = False
     ) -> dict[str, Any]:
-        """The JSON of `pincite index`: indexes what is new and changed of every known source, or of the folders named,
-        as `pincite index --source` takes them. Needs no index. What stood open is opened anew afterwards.
+        """Index new and changed documents; return the JSON of `pincite index`. Needs no index.
 
-        Raises PinciteError where the command exits with 1 or 2; documents that failed are in the result."""
+        `sources` are folders as `pincite index --source` takes them, by default all known sources. The index closes its
+        connections and files first, and opens them again when needed.
+
+        Raise PinciteError if the command would exit with 1 or 2. Documents that failed are in the result."""
         from pincite.run import run_index
 
         self.close()
@@ -142,10 +146,10 @@ class Index:
         retry_failed: bool = False,
         tell: Callable[[str], None] = lambda line: None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite index --distributed`: what `update` does, by runs that Dagster's daemon launches and
-        that are followed to their end. `tell` is given lines about them.
+        """Do the work of `update` in runs that Dagster's daemon launches, and follow them to their end. Return the JSON
+        of `pincite index --distributed`. `tell` receives lines about the runs.
 
-        Raises PinciteError as `update` does; IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled`,
+        Raise PinciteError as `update` does, and IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled` or
         `backfill_failed`."""
         from pincite.distributed import run_distributed
 
@@ -156,10 +160,11 @@ class Index:
     def export_texts(
         self, folder: str | Path, sources: Sequence[str] = (), *, allow_deletions: bool = False
     ) -> dict[str, Any]:
-        """The JSON of `pincite export-texts`: writes what is to be embedded to a new or empty folder, or a URI, as
-        docs/reference/vectors.md says. Needs no index. What stood open is opened anew afterwards.
+        """Write the texts to embed to a new or empty folder, or a URI, as docs/reference/vectors.md says. Return the
+        JSON of `pincite export-texts`. Needs no index.
 
-        Raises PinciteError where the command exits with 1 or 2."""
+        The index closes its connections and files first, and opens them again when needed. Raise PinciteError if the
+        command would exit with 1 or 2."""
         from pincite.run import run_texts
 
         self.close()
@@ -170,10 +175,11 @@ class Index:
     def import_vectors(
         self, places: Sequence[str | Path], *, check: bool = False, unchecked: bool = False
     ) -> dict[str, Any]:
-        """The JSON of `pincite import-vectors`: takes vectors that others made of exported texts, of files, folders and
-        URIs; with `check` only says what it would take, `unchecked` compares none with the embedder's own.
+        """Take vectors that others made of exported texts, from files, folders and URIs. Return the JSON of
+        `pincite import-vectors`. With `check` nothing is taken, only reported. With `unchecked` no vector is compared
+        with the embedder's own.
 
-        Files that are refused are in the result. Raises IndexStateError, ModelError, UsageError."""
+        Refused files are in the result. Raise IndexStateError, ModelError or UsageError."""
         from resources.exchange.vectors import import_vectors
 
         return import_vectors(self._now, [str(place) for place in places], check, unchecked)
@@ -188,7 +194,7 @@ class Index:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite query`: the best k passages, each with document, page and boxes."""
+        """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes."""
         return self._searcher.query(text, SearchOptions.of(k, strategy, rerank, filters, groups, generation))
 
     def ask(
@@ -203,8 +209,8 @@ class Index:
         generation: int | None = None,
         found: Callable[[dict[str, Any]], None] | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite ask`: an answer with the places that bear it out, or declined. `options`
-        are answers to choose from, by letter. `found` is told the passages before an answer is made of them."""
+        """Return the JSON of `pincite ask`: an answer with the places that support it, or declined. `options` are
+        answers to choose from, by letter. `found` is called with the passages before the answer is made of them."""
         from resources.search.answers import Answerer
 
         search = SearchOptions.of(k, strategy, rerank, filters, groups, generation)
@@ -217,8 +223,8 @@ class Index:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """The JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it; `image`
-        is where its page is drawn."""
+        """Return the JSON of `pincite show`: a passage by its chunk_id, or a unique beginning of it. If `image` names a
+        file, draw the passage's page there."""
         from resources.search.page_pictures import show
 
         found = self._searcher.chunk(chunk, groups, generation)
@@ -226,18 +232,18 @@ class Index:
 
     @property
     def documents(self) -> Documents:
-        """The documents that are served, and their text."""
+        """Return the documents that are served, and their text."""
         return self._opened.documents
 
     @property
     def files(self) -> IndexedFiles:
-        """The files of documents, as far as they are what was indexed, and pictures of their pages."""
+        """Return the files of documents, if they are unchanged since they were indexed, and pictures of their pages."""
         return self._opened.files
 
     def sentences_in_place(
         self, chunk_ids: Sequence[str], groups: Sequence[str] = (), generation: int | None = None
     ) -> dict[str, list[SentenceInPlace]]:
-        """The sentences of passages, by chunk, each with where it begins in the passage's text and its boxes."""
+        """Return the sentences of passages, by chunk, each with its start in the passage's text and its boxes."""
         from resources.search.documents import sentences_in_place
         from resources.search.search_options import asked_groups
 
@@ -246,7 +252,7 @@ class Index:
             return sentences_in_place(connection, index.generation.number, chunk_ids)
 
     def keep_connections(self, most: int) -> None:
-        """How many connections to the database are kept open between questions."""
+        """Keep at most `most` idle connections to the database open between questions."""
         self._state.parts.database.most_idle = most
 
     @unshared()
@@ -258,7 +264,7 @@ class Index:
         experiments: str | Path | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """The JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables", "files".
+        """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables", "files".
 
         A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
         if matrix is None:
@@ -273,8 +279,8 @@ class Index:
     def suggest(
         self, count: int, groups: Sequence[str] = (), output: str | Path | None = None, **options: Any
     ) -> dict[str, Any]:
-        """The JSON of `pincite eval --suggest`: {"questions", "model", "notes"}; `output` is a new file for the
-        questions, as `evaluate` reads them."""
+        """Return the JSON of `pincite eval --suggest`: {"questions", "model", "notes"}. `output` is a new file for the
+        questions, in the form that `evaluate` reads."""
         from resources.evaluation.suggest import require_new, suggest, write_new
 
         if output is not None:
@@ -285,28 +291,28 @@ class Index:
         return result
 
     def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
-        """The JSON of `pincite explain`: what made a passage, from its document to its vector."""
+        """Return the JSON of `pincite explain`: how a passage was made, from its document to its vector."""
         from resources.reports.explain import explain
 
         return explain(self._now, self._searcher.chunk(chunk, groups, generation), groups)
 
     def verify(self) -> dict[str, Any]:
-        """The JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
+        """Return the JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
         from resources.checks.verify import verify
 
         return verify(self._now)
 
     def plan(self, sources: Sequence[str] = ()) -> dict[str, Any]:
-        """The JSON of `pincite plan`: what the next run would do and buy. Writes nothing; needs no index.
+        """Return the JSON of `pincite plan`: the work of the next run and its cost. Writes nothing and needs no index.
 
-        `sources` are folders as `pincite index --source` takes them; without any, all that are known."""
+        `sources` are folders as `pincite index --source` takes them, by default all known sources."""
         from resources.reports.plan import plan
 
         return plan(self._project, sources, self._progress)
 
     def links(self, generation: int | None = None, groups: Sequence[str] = (), strongest: int = 5) -> dict[str, Any]:
-        """The JSON of `pincite links`: how many links between related sentences, over which cosine, and the
-        strongest."""
+        """Return the JSON of `pincite links`: the number of links between related sentences, their minimum cosine, and
+        the strongest links."""
         from resources.evaluation.link_sweep import links
 
         return links(self._now, generation, groups, strongest)
@@ -319,57 +325,58 @@ class Index:
         groups: Sequence[str] = (),
         with_options: OptionsUse = "none",
     ) -> dict[str, Any]:
-        """The JSON of `pincite links --sweep`: what links there would be over other cosines, and how golden
-        questions fare with them. Writes nothing."""
+        """Return the JSON of `pincite links --sweep`: the links that other minimum cosines would give, and the scores
+        of golden questions with them. Writes nothing."""
         from resources.evaluation.link_sweep import sweep
 
         file = Path(golden) if golden is not None else None
         return sweep(self._now, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
-        """Every generation with its rows, size, scores, and why it is not live."""
+        """Return every generation with its rows, size, scores, and why it is not live."""
         from resources.reports.status import generations
 
         return generations(self._now)
 
     @unshared()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
-        """Makes a generation the live one: {"live", "previous"}. Raises IndexStateError where it may not."""
+        """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if it may not be published."""
         from resources.generations.publish import publish_by_hand
 
         return publish_by_hand(self._now, generation, force)
 
     @unshared()
     def rollback(self) -> dict[str, Any]:
-        """Makes the generation live again that was before, until somebody publishes: {"live", "previous"}."""
+        """Make the previous generation live again, until somebody publishes: {"live", "previous"}."""
         from resources.generations.publish import rollback
 
         return rollback(self._now)
 
     @unshared()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
-        """Drops old generations and their files: {"dropped", "kept", "files", "bytes"}."""
+        """Drop old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.prune import prune
 
         return prune(self._now, keep, dry_run)
 
     def table(self, name: str) -> pl.LazyFrame:
-        """A table of the live generation as a polars LazyFrame: its files are read when it is collected, and only the
-        columns that are asked for. All documents are in it, whoever they are for. See docs/guide/tables.md.
+        """Return a table of the live generation as a polars LazyFrame. Its files are read when you collect it, and only
+        the columns that you select. It contains all documents, including those that only some groups may see. See
+        docs/guide/tables.md.
 
-        Raises UsageError for an unknown name, IndexStateError where nothing is published."""
+        Raise UsageError for an unknown name, and IndexStateError if nothing is published."""
         from resources.reports.tables import table
 
         return table(self._now, name)
 
     def status(self) -> dict[str, Any]:
-        """The JSON of `pincite status`."""
+        """Return the JSON of `pincite status`."""
         from resources.reports.status import status
 
         return status(self._now)
 
     def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
-        """What the state holds, as far as an asker of these groups may know it; an operator may know all."""
+        """Return the status of the state as far as an asker of these groups may know it. An operator may know all."""
         from resources.reports.status import asked_status
 
         return asked_status(self._now, self._searcher, groups, operator)
@@ -380,30 +387,32 @@ class Index:
         return sources(self._now)
 
     def check_source(self, source: str) -> dict[str, Any]:
-        """The JSON of `pincite sources check`: the first entries of a source, named or as `--source` takes it; nothing
-        is indexed, and no index needed. Raises SourceError, UsageError."""
+        """Return the JSON of `pincite sources check`: the first entries of a source, given by name or as `--source`
+        takes it. Nothing is indexed, and no index is needed. Raise SourceError or UsageError."""
         from resources.reports.plan import known_source
         from resources.sources.check import check_source
 
         return check_source(known_source(self._project, source))
 
     def sync_access(self, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """The JSON of `pincite sources sync-access`: who is behind the principals of these sources, of all without any,
-        read anew; nothing is indexed, and no run waited for. Raises UsageError for an unknown name."""
+        """Read again who is behind the principals of these sources, by default of all. Return the JSON of
+        `pincite sources sync-access`. Nothing is indexed, and no run is waited for. Raise UsageError for an unknown
+        name."""
         from resources.state.access import sync
 
         return sync(self._now, sources)
 
     @unshared()
     def remove_source(self, name: str) -> int:
-        """Forgets a source; returns how many documents the next index run takes out."""
+        """Forget a source. Return how many documents the next index run will remove."""
         return self._now.listing.forget(name)
 
     def parse(self, file: str | Path, image: str | Path | None = None, pages: str | None = None) -> dict[str, Any]:
-        """The JSON of `pincite parse`: the structural map of one file, or where `image` names a folder for pictures
-        of its pages, {"images", "warnings"}; `pages` such as "3-7,12" are those to draw. Needs no index.
+        """Return the JSON of `pincite parse`: the structural map of one file. If `image` names a folder, draw pictures
+        of the pages there and return {"images", "warnings"}. `pages`, such as "3-7,12", are the pages to draw. Needs no
+        index.
 
-        Raises UsageError, DocumentError."""
+        Raise UsageError or DocumentError."""
         from pincite.parsed import pages_from
 
         if pages and image is None:
@@ -413,8 +422,8 @@ class Index:
             return found.map() if image is None else found.drawn(Path(image), ranges)
 
     def parsed(self, file: str | Path) -> AbstractContextManager[Parsed]:
-        """What the parser finds in one file, as records: `with index.parsed(file) as found` has found.reading
-        and found.elements(). Needs no index. Raises UsageError, DocumentError."""
+        """Parse one file and return its records: `with index.parsed(file) as found` has found.reading and
+        found.elements(). Needs no index. Raise UsageError or DocumentError."""
         from pincite.parsed import parsed
 
         return parsed(Path(file), self._project.settings.parsing, self._progress)

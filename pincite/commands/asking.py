@@ -1,6 +1,6 @@
 """The commands that read passages: `pincite query`, `ask`, `show` and `explain`.
 
-`query` and `ask` put the question to a running server of the state if there is one, since its models are loaded.
+`query` and `ask` send the question to the state's server if one is running, since its models are loaded already.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import click
 from pincite.commands.options import Place, generation_option, group_option, placed, searching
 
 # ---------------------------------------------------------------- query
-#
-# `pincite query`: passages for a question.
 
 
 @click.command()
@@ -39,8 +37,6 @@ def query(place: Place, text: str, explain: bool, **options: Any) -> int:
 
 
 # ---------------------------------------------------------------- ask
-#
-# `pincite ask`: an answer with its places.
 
 
 @click.command()
@@ -51,9 +47,9 @@ def query(place: Place, text: str, explain: bool, **options: Any) -> int:
 def ask(place: Place, text: str, **options: Any) -> int:
     """Answer a question from the documents, each claim with its document and page.
 
-    A language model writes the answer where the settings name one (llm.base_url and llm.model); what it says is
-    checked against the places it cites. Else the best supported sentences are given word for word. Says so when
-    the documents do not answer the question."""
+    If the settings name a language model (llm.base_url and llm.model), it writes the answer, which is checked against
+    the passages that it cites. Otherwise you get the best supported sentences word for word. If the documents do not
+    answer the question, the command says so."""
     from pincite.serve.client import answered
     from pincite.text.passages import answer_shown
 
@@ -69,8 +65,6 @@ def ask(place: Place, text: str, **options: Any) -> int:
 
 
 # ---------------------------------------------------------------- show
-#
-# `pincite show`: a passage or a sentence by its id.
 
 
 @click.command()
@@ -82,7 +76,8 @@ def ask(place: Place, text: str, **options: Any) -> int:
 def show(place: Place, named: str, **options: Any) -> int:
     """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
 
-    `pincite query` prints the ids. What goes on to another page is drawn on PAGE.png, PAGE-2.png and so on."""
+    `pincite query` prints the ids. A passage that continues on another page is drawn on PAGE.png, PAGE-2.png and so
+    on."""
     from pincite.index import open_index
     from pincite.text.passages import passage_shown
 
@@ -93,8 +88,6 @@ def show(place: Place, named: str, **options: Any) -> int:
 
 
 # ---------------------------------------------------------------- explain
-#
-# `pincite explain`: what made a passage.
 
 
 @click.command()
@@ -103,7 +96,7 @@ def show(place: Place, named: str, **options: Any) -> int:
 @generation_option("Look in")
 @placed
 def explain(place: Place, chunk: str, **options: Any) -> int:
-    """What made a passage: every stage from its document to its vector, when, why, and at what cost."""
+    """Explain how a passage was made: every stage from its document to its vector, when, why, and at what cost."""
     from pincite.index import open_index
     from pincite.text.passages import explanation_shown
 

@@ -1,4 +1,4 @@
-"""`pincite demo`: the library of example documents, written into a folder of the user's, indexed and asked."""
+"""`pincite demo`: the library of example documents. It is written to a folder, indexed, and asked a few questions."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ QUESTIONS = (
     "Яка температура має бути у сховищі?",
 )
 _SHOWN = 300
-"""Characters of a passage that are shown."""
+"""Characters of a passage to print, since whole passages would fill the screen."""
 _ANOTHER_STATE = "state:"
-"""Start of the line in the settings by which a checkout keeps its state elsewhere."""
+"""The start of a line in the example's settings that is not copied: it moves the state of a checkout elsewhere."""
 
 
 def write_library(folder: Path) -> bool:
-    """Write documents, golden questions and settings into a folder; return False if they are there already.
+    """Write documents, golden questions and settings to a folder. Return False if they exist already.
 
     Raises UsageError if the folder holds anything else."""
     example = Path(shipped("example"))
@@ -68,7 +68,7 @@ def _copied(file: Path, to: Path) -> None:
 
 
 def asked(index: Index) -> list[dict[str, Any]]:
-    """Return the JSON of `query` for each of the questions, with its best hit."""
+    """Return the JSON of `query` with the best hit, for each of QUESTIONS."""
     return [index.query(question, k=1) for question in QUESTIONS]
 
 
@@ -99,7 +99,7 @@ _WRITTEN = (
 def demo(folder: Path, as_json: bool) -> None:
     """Write the library of example documents into FOLDER (pincite-demo), index it and ask it a few questions.
 
-    Again, it indexes and asks what is there. Nothing leaves this machine."""
+    Run again, it indexes and asks the documents in the folder. Nothing leaves this machine."""
     with unshared():
         guarded(as_json, lambda: _demo(folder, as_json))
 
@@ -113,7 +113,7 @@ def _demo(folder: Path, as_json: bool) -> int:
     written = write_library(folder)
     say(f"{folder}: {_WRITTEN if written else 'the example documents are there from before'}")
     config = folder / DEFAULT_FILE
-    # Not the state that PINCITE_STATE may name: that is of the user's own documents.
+    # PINCITE_STATE may name the state of the user's own documents, so it is not used.
     project = locate(str(config), str(folder / ".pincite"))
     with Progress() as progress, Index(project, progress) as index:
         made = index.update()

@@ -1,4 +1,4 @@
-"""`pincite eval`: golden questions put to the index, or to many settings by a matrix file."""
+"""`pincite eval`: scores of golden questions, on the index or on each of many settings that a matrix file lists."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def evaluate(
 
 
 def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, ...]) -> int:
-    """The questions go to a file, or to standard output."""
+    """Write suggested questions to a file, or to standard output if `output` is None."""
     from pincite.index import open_index
 
     with Progress() as progress, open_index(place.project(), progress) as opened:
@@ -96,7 +96,7 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
 
 
 def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]) -> int:
-    """Needs no index of the user's own; 3 where some runs failed."""
+    """Run a matrix file and return the exit code: 3 if some runs failed. The user needs no index."""
     one_heap()
     from pincite.index import Index
     from pincite.text.reports import matrix_shown

@@ -1,4 +1,4 @@
-"""`pincite generations`: the indexes that stand side by side, and which of them serves."""
+"""`pincite generations`: the indexes that are kept side by side, and which of them is live."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pincite.progress import Progress
 
 @click.group()
 def generations() -> None:
-    """The indexes that stand side by side, and which of them serves."""
+    """Manage the indexes that are kept side by side, and choose which of them is live."""
 
 
 @generations.command("list")
 @placed
 def generations_list(place: Place) -> int:
-    """Every generation: its embedder, rows, size, scores, and why it is not live."""
+    """List every generation: its embedder, rows, size, scores, and why it is not live."""
     from pincite.index import open_index
     from pincite.text.reports import generations_shown
 
@@ -46,7 +46,7 @@ def generations_publish(place: Place, generation: int, force: bool) -> int:
 @generations.command("rollback")
 @placed
 def generations_rollback(place: Place) -> int:
-    """Make the generation live again that was before; it stays until somebody publishes."""
+    """Make the previous generation live again; it stays live until somebody publishes."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:

@@ -12,8 +12,6 @@ from pincite.progress import Progress
 from resources.memory import one_heap
 
 # ---------------------------------------------------------------- index
-#
-# `pincite index`: brings the index up to date.
 
 
 @click.command()
@@ -44,8 +42,6 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
 
 
 # ---------------------------------------------------------------- plan
-#
-# `pincite plan`: what the next run would do and buy.
 
 
 @click.command()
@@ -54,9 +50,9 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
 def plan(place: Place, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.
 
-    Writes nothing and asks no model. Documents are parsed only where prompts depend on them. Prompt tokens are
-    estimated upwards; completion tokens are the most that a reply may have. A reply that cannot be used is asked
-    for again, llm.attempts times at most."""
+    Writes nothing and asks no model. Documents are parsed only if prompts depend on them. Prompt tokens are
+    estimated upwards; completion tokens are the most that a reply may have. An unusable reply is asked for again, at
+    most llm.attempts times."""
     one_heap()
     from pincite.index import Index
     from pincite.text.reports import plan_shown
@@ -67,9 +63,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
     return 0
 
 
-# ---------------------------------------------------------------- vectors
-#
-# `pincite export-texts` and `pincite import-vectors`: embedding that is done elsewhere.
+# ---------------------------------------------------------------- export-texts and import-vectors
 
 
 @click.command("export-texts")
@@ -80,8 +74,8 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
 def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
     """Write the texts that are to be embedded, as Parquet, for others to embed.
 
-    Documents are read first, as by `pincite index`, up to what is embedded. Nothing is embedded, and nothing else is
-    served afterwards than was before."""
+    Documents are read first, as `pincite index` reads them, up to the texts to embed. Nothing is embedded, and the live
+    index stays as it is."""
     one_heap()
     from pincite.index import Index
     from pincite.text.reports import exported
@@ -98,9 +92,9 @@ def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_dele
 @click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
 @placed
 def import_vectors(place: Place, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
-    """Take vectors that others made of exported texts; the next `pincite index` embeds none of these.
+    """Take vectors that others made of exported texts, so that the next `pincite index` need not embed those texts.
 
-    A file with anything wrong in it is refused as a whole, and named; the others are taken."""
+    A file with any error in it is refused as a whole, and named; the others are taken."""
     from pincite.index import open_index
     from pincite.text.reports import imported
 

@@ -1,4 +1,4 @@
-"""The options that commands share, and what becomes of them."""
+"""The options that commands share, and how a command gets its project from them and prints its result."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ rerank_option = click.option(
 
 
 def generation_option(verb: str) -> Callable[[Command], Command]:
-    """Adds --generation; what is done with another generation is for `verb` to say."""
+    """Return the option --generation. `verb` is the first word of its help."""
     return click.option("--generation", type=int, metavar="G", help=f"{verb} another generation than the live one.")
 
 
 def searching(command: Command) -> Command:
-    """Adds the options of everything that finds passages: those of `SearchOptions`."""
+    """Add the options of a command that finds passages, those of `SearchOptions`."""
     for option in (
         generation_option("Ask"),
         group_option,
@@ -59,7 +59,7 @@ class Place:
         return locate(self.config, self.state)
 
     def give(self, result: Result, shown: Callable[[Result], str]) -> None:
-        """A result on standard output, as JSON where that was asked for, else as people read it."""
+        """Print a result on standard output: as JSON with --json, otherwise as the text that `shown` makes of it."""
         if self.as_json:
             emit(result)
         else:
@@ -67,13 +67,13 @@ class Place:
 
 
 def of_sources(command: Command) -> Command:
-    """Adds --source, handed over as `sources`."""
+    """Add --source, which is passed as `sources`."""
     told = "Folder to index, or NAME=ADDRESS such as papers=s3://bucket/prefix; may be repeated."
     return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
 
 
 def placed(command: Command) -> Command:
-    """Adds --config, --state and --json, and hands them over as one `place`."""
+    """Add --config, --state and --json, and pass them as one `place`."""
 
     def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
         place = Place(config, state, as_json)

@@ -1,4 +1,4 @@
-"""`pincite parse`: what the parser finds in one file, to read or to look at."""
+"""`pincite parse`: the parser's result for one file, as an outline, Markdown, JSON or pictures."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
     """Show what the parser finds in FILE; needs no index and makes none.
 
-    With --json, the document and its elements as a structural map, which pincite reads as
-    NAME.elements.json."""
+    With --json, print the document and its elements as a structural map, which pincite reads as NAME.elements.json."""
     from pincite.index import Index
     from pincite.parsed import pages_from
 
@@ -52,7 +51,7 @@ def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: s
 def _asked_for(
     found: Parsed, as_json: bool, markdown: bool, image: Path | None, pages: list[range]
 ) -> dict[str, Any] | str:
-    """A JSON value, or text."""
+    """Return a JSON value to emit, or a text to print."""
     if image:
         drawn = found.drawn(image, pages)
         return drawn if as_json else block([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])

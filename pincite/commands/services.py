@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- ui
-#
-# `pincite ui`: Dagster's UI on a state.
 
 
 @click.command()
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--read-only", is_flag=True, help="Show everything, launch and change nothing.")
 @placed
 def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
-    """Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
+    """Run Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
 
     The address that it prints has a token, without which nobody is let in: a new one at every start, or the value
     of PINCITE_UI_TOKEN."""
@@ -38,9 +36,7 @@ def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bo
     return run_ui(place.project(), host, port, read_only, names)
 
 
-# ---------------------------------------------------------------- database
-#
-# `pincite db`: the life of the state's server.
+# ---------------------------------------------------------------- db
 
 
 @click.command()
@@ -48,7 +44,7 @@ def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bo
 @click.option("--force", is_flag=True, help="Stop the server even while others use it.")
 @placed
 def db(place: Place, action: str, force: bool) -> int:
-    """Start, stop or look at the state's Postgres server; print its address, or the folder of psql, pg_dump and
+    """Start, stop or look at the state's Postgres server; print its address, or the folder with psql, pg_dump and
     pg_restore of its version."""
     place.give(_done(place.project(), action, force), _shown)
     return 0
@@ -60,9 +56,9 @@ def _shown(result: dict[str, Any]) -> str:
 
 
 def _done(project: Project, action: str, force: bool) -> dict[str, Any]:
-    """Does the action; `shown` is what a person reads.
+    """Do the action and return its JSON. Its `shown` is the text for people.
 
-    Raises IndexStateError `in_use` where the server of a state with a UI is to stop, not forced."""
+    Raise IndexStateError `in_use` if the server is to stop while the state has a UI, unless `force` is set."""
     from pincite.ui.services import running_ui
     from resources.postgres.server import PostgresServer
     from resources.postgres.server_process import binaries

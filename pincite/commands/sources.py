@@ -1,4 +1,4 @@
-"""`pincite sources`: the folders and addresses that a run indexes again."""
+"""`pincite sources`: the folders and addresses that an index run reads, and who may see their documents."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pincite.console import emit, rows, tell
 
 @click.group()
 def sources() -> None:
-    """The folders and addresses that `pincite index` re-indexes."""
+    """Manage the folders and addresses that `pincite index` re-indexes."""
 
 
 @sources.command("list")
 @placed
 def sources_list(place: Place) -> int:
-    """Every known source with its folder or address, its documents and failures."""
+    """List every known source with its folder or address, its documents and failures."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -46,9 +46,9 @@ def _memberships(told: dict[str, Any] | None) -> str:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @placed
 def sources_sync_access(place: Place, names: tuple[str, ...]) -> int:
-    """Read anew who is behind the principals of sources, without indexing anything.
+    """Read again who is behind the principals of sources, without indexing anything.
 
-    Exit code 3 where one of them could not be read."""
+    The exit code is 3 if one of them could not be read."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:

@@ -13,10 +13,6 @@ from pincite.console import Block, block
 from pincite.progress import Progress
 from resources.memory import one_heap
 
-# ---------------------------------------------------------------- examined
-#
-# What `pincite doctor` found, in lines.
-
 
 def examined_shown(result: dict[str, Any]) -> Block:
     width = max(len(check["name"]) for check in result["checks"])
@@ -38,8 +34,6 @@ def _sum(result: dict[str, Any]) -> str:
 
 
 # ---------------------------------------------------------------- doctor
-#
-# `pincite doctor`: what keeps pincite from working here, and what to do.
 
 
 @click.command()
@@ -48,7 +42,7 @@ def _sum(result: dict[str, Any]) -> str:
 def doctor(place: Place, ask_models: bool) -> int:
     """Look at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights.
 
-    Needs no index and no settings. Sends no text of documents, and buys nothing unless asked to."""
+    Needs no index and no settings. Sends no text of documents, and costs nothing without --ask-models."""
     from resources.reports.doctor.examine import examine
 
     result = examine(place.project, ask_models)
@@ -57,14 +51,12 @@ def doctor(place: Place, ask_models: bool) -> int:
 
 
 # ---------------------------------------------------------------- verify
-#
-# `pincite verify`: whether all is there that should be.
 
 
 @click.command()
 @placed
 def verify(place: Place) -> int:
-    """Whether everything that should be there is, row by row; exit code 0 only then."""
+    """Check row by row that the index is complete; the exit code is 0 only if it is."""
     one_heap()
     from pincite.index import open_index
     from pincite.text.reports import verified_shown
@@ -76,14 +68,12 @@ def verify(place: Place) -> int:
 
 
 # ---------------------------------------------------------------- status
-#
-# `pincite status`: what a state holds.
 
 
 @click.command()
 @placed
 def status(place: Place) -> int:
-    """Generations, sources, counts, failures and costs."""
+    """Show generations, sources, counts, failures and costs."""
     from pincite.index import open_index
     from pincite.text.reports import status_shown
 

@@ -1,31 +1,21 @@
 """Docstrings and comments of the product are plain sentences: their first words, and phrases that nobody else uses.
 
-ruff's D401 holds the first rule, that a function's docstring begins with a verb; the others are here. Files that do not
-keep to them yet are those that pyproject.toml excepts from D401. The list may only shrink: a file that keeps to all
-rules must leave it, and no file may come to it.
+ruff's D401 holds the first rule, that a function's docstring begins with a verb; the others are here.
 """
 
 from __future__ import annotations
 
 import ast
 import io
-import json
 import re
-import subprocess
-import sys
 import tokenize
-import tomllib
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.support.places import ROOT
 
 PRODUCT = ("pipelines", "resources", "assets", "pincite")
-MOST_EXCEPTED = 999
-"""Files that pyproject.toml may except. Lower it with the list, and never raise it."""
 OPENINGS = ("Of", "By", "As", "And", "But", "That", "Those", "What", "Whether", "Without", "Where there is none")
 PHRASES = (
     *("that of", "is none", "none of these", "so many", "such as are", "what stands", "what is there"),
@@ -85,45 +75,12 @@ def files() -> list[str]:
     )
 
 
-@cache
-def excepted() -> frozenset[str]:
-    ignores = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["per-file-ignores"]
-    return frozenset(name for name, rules in ignores.items() if "D401" in rules and name.startswith(PRODUCT))
-
-
 @pytest.mark.parametrize("top", PRODUCT)
 def test_docstrings_and_comments_are_plain(top: str) -> None:
     found = {
-        name: told
-        for name in files()
-        if name.startswith(f"{top}/") and name not in excepted() and (told := offences((ROOT / name).read_text()))
+        name: told for name in files() if name.startswith(f"{top}/") and (told := offences((ROOT / name).read_text()))
     }
     assert found == {}
-
-
-def test_files_that_are_excepted_are_there_and_have_reason() -> None:
-    names = sorted(excepted())
-    assert set(names) <= set(files())
-    command = [
-        sys.executable,
-        "-m",
-        "ruff",
-        "check",
-        "--isolated",
-        "--select",
-        "D401",
-        "--output-format",
-        "json",
-        *names,
-    ]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    verbless = {Path(each["filename"]).relative_to(ROOT).as_posix() for each in json.loads(ran.stdout)}
-    plain = [name for name in names if name not in verbless and not offences((ROOT / name).read_text())]
-    assert plain == [], "take them off the list in pyproject.toml, and lower MOST_EXCEPTED"
-
-
-def test_the_list_of_excepted_files_does_not_grow() -> None:
-    assert len(excepted()) == MOST_EXCEPTED, "lower MOST_EXCEPTED with the list, and never raise it"
 
 
 @pytest.mark.parametrize(
