@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
+from pipelines.settings.query import HITS
 from resources.private_files import unshared
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Project, locate
@@ -187,7 +188,7 @@ class Index:
     def query(
         self,
         text: str,
-        k: int = 10,
+        k: int = HITS,
         strategy: str | None = None,
         rerank: str | Sequence[str] | None = None,
         filters: Sequence[str] = (),
@@ -201,7 +202,7 @@ class Index:
         self,
         text: str,
         options: Sequence[str] | Mapping[str, str] = (),
-        k: int = 10,
+        k: int = HITS,
         strategy: str | None = None,
         rerank: str | Sequence[str] | None = None,
         filters: Sequence[str] = (),

@@ -11,13 +11,18 @@ from pincite.commands.options import Place, group_option, placed, rerank_option,
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
+from pipelines.settings.query import MEASURED_HITS
 from resources.memory import one_heap
 
 
 @click.command("eval")
 @click.argument("questions", required=False, type=click.Path(path_type=Path))
 @click.option(
-    "-k", default=5, show_default=True, type=click.IntRange(min=1), help="Hits that the span metrics look at."
+    "-k",
+    default=MEASURED_HITS,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Hits that the span metrics look at.",
 )
 @strategy_option
 @rerank_option

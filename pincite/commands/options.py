@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pincite.console import emit, guarded, tell
-from pipelines.settings.query import RerankerName, StrategyName
+from pipelines.settings.query import HITS, RerankerName, StrategyName
 from resources.private_files import unshared
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def searching(command: Command) -> Command:
         click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Restrict hits; may be repeated."),
         rerank_option,
         strategy_option,
-        click.option("-k", default=10, show_default=True, type=int, help="Hits to give."),
+        click.option("-k", default=HITS, show_default=True, type=int, help="Hits to give."),
     ):
         command = option(command)
     return command

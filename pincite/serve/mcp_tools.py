@@ -21,6 +21,7 @@ from pincite.serve.service import Service
 from pincite.serve.turns import Caller
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.inert import clear
+from pipelines.settings.query import HITS
 
 T = TypeVar("T")
 PART_CHARACTERS = 50_000
@@ -42,7 +43,7 @@ class _Given(BaseModel):
 
 class SearchFor(_Given):
     query: str = Field(min_length=1, max_length=10_000, description="A question, or words of it.")
-    k: int = Field(10, ge=1, le=MOST_HITS, description="Results to give.")
+    k: int = Field(HITS, ge=1, le=MOST_HITS, description="Results to give.")
     filter: tuple[str, ...] = Field((), max_length=50, description=_FILTERS)
 
 

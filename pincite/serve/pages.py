@@ -24,13 +24,13 @@ from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.errors import PinciteError
 from pipelines.inert import seen
+from pipelines.settings.query import HITS
 from resources.child_process import ROOT
 
 HERE = Path(ROOT, "pincite", "serve")
 PRIVATE = {"Cache-Control": "private, no-store"}
 EXCERPT = 700
 """Characters of a hit's text that are shown."""
-HITS = 10
 
 
 def environment() -> Environment:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
 from pipelines.inert import clear
-from pipelines.settings.query import StrategyName
+from pipelines.settings.query import HITS, StrategyName
 from pipelines.settings.section import explained
 
 MOST_HITS = 100
@@ -28,7 +28,7 @@ class Search(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     q: str = Field(min_length=1, max_length=10_000, description="The question.")
-    k: int = Field(10, ge=1, le=MOST_HITS, description="Hits to give.")
+    k: int = Field(HITS, ge=1, le=MOST_HITS, description="Hits to give.")
     strategy: StrategyName | None = Field(None, description="How candidates are found; the settings' where left out.")
     rerank: str | None = Field(None, max_length=200, description="Rerankers by commas; the settings' where left out.")
     filter: tuple[str, ...] = Field((), max_length=50, description="KEY=VALUE, as of `pincite query --filter`.")

@@ -17,6 +17,7 @@ from pipelines.errors import DocumentError, IndexStateError
 from pipelines.query.rerankers import asks_model as reranking_asks
 from pipelines.query.routes import asks_model as strategy_asks
 from pipelines.records import Box
+from pipelines.settings.query import HITS
 from resources.settings_file import Project
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Service:
         self,
         text: str,
         asker: Asker,
-        k: int = 10,
+        k: int = HITS,
         strategy: str | None = None,
         rerank: str | Sequence[str] | None = None,
         filters: Sequence[str] = (),
@@ -121,7 +122,7 @@ class Service:
         self,
         text: str,
         asker: Asker,
-        k: int = 10,
+        k: int = HITS,
         strategy: str | None = None,
         rerank: str | Sequence[str] | None = None,
         filters: Sequence[str] = (),

@@ -16,6 +16,7 @@ from pipelines.evaluation.golden import MappedQuestion
 from pipelines.evaluation.judging import ANSWER_METRICS, LEAST_RANKED, METRICS, Corpus, Outcome, judge, judge_answer
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question
+from pipelines.settings.query import MEASURED_HITS
 
 __all__ = ["METRICS", "Corpus", "Outcome", "ask_all", "run_json"]
 
@@ -67,7 +68,7 @@ def ask_all(
     corpus: Corpus,
     clock: Clock,
     *,
-    k: int = 5,
+    k: int = MEASURED_HITS,
     options: OptionsUse = "none",
     answering: Answering | None = None,
 ) -> list[Outcome]:

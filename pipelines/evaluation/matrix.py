@@ -26,6 +26,7 @@ from pipelines.errors import UsageError
 from pipelines.evaluation.evaluate import OptionsUse
 from pipelines.evaluation.judging import ANSWER_METRICS, METRICS
 from pipelines.settings.base import Settings, settings_from
+from pipelines.settings.query import MEASURED_HITS
 
 # ---------------------------------------------------------------- matrix
 
@@ -48,7 +49,7 @@ Values = dict[str, Any]
 class Asking:
     """The way in which questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
 
-    k: int = 5
+    k: int = MEASURED_HITS
     with_options: OptionsUse = "none"
     groups: tuple[str, ...] = ()
     answers: bool = False

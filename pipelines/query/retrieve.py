@@ -42,7 +42,7 @@ from pipelines.query.routes import (
 )
 from pipelines.query.sentence_route import SentenceRoute
 from pipelines.query.tools import Tools
-from pipelines.settings.query import QuerySettings
+from pipelines.settings.query import HITS, QuerySettings
 
 # ---------------------------------------------------------------- deduplication
 
@@ -285,7 +285,7 @@ def retrieve(
     tools: Tools,
     settings: QuerySettings,
     *,
-    k: int = 10,
+    k: int = HITS,
     strategy: str | None = None,
     rerank: Sequence[str] | None = None,
     filters: Filters | None = None,

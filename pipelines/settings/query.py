@@ -87,6 +87,10 @@ def _repeated(least: int, most: int, ways: int, steps: int, possessive: bool) ->
 # ---------------------------------------------------------------- sections
 
 
+HITS = 10
+"""Hits that a search gives if its asker names no number."""
+MEASURED_HITS = 5
+"""Hits that the span metrics of golden questions look at: few enough to read."""
 StrategyName = Literal[
     "dense", "lexical", "hybrid", "hyde", "hyde+hybrid", "multi-query", "multi-query+hybrid", "sentence"
 ]

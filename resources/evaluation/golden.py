@@ -15,6 +15,7 @@ from pipelines.evaluation.evaluate import Corpus, OptionsUse, Outcome, ask_all, 
 from pipelines.evaluation.golden import MappedQuestion, golden_questions, map_questions
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
+from pipelines.settings.query import MEASURED_HITS
 from resources.search.answers import Answerer
 from resources.search.passages import Searcher
 from resources.search.search_options import SearchOptions
@@ -167,7 +168,7 @@ def examine(
     examination: Examination,
     name: str,
     *,
-    k: int = 5,
+    k: int = MEASURED_HITS,
     strategy: str | None = None,
     rerank: str | Sequence[str] | None = None,
     groups: Sequence[str] = (),

@@ -37,6 +37,7 @@ from pipelines.evaluation.golden import golden_questions
 from pipelines.evaluation.matrix import Asking, Matrix, Run, Table, asking_of, matrix_from, settings_of, table_shown
 from pipelines.fingerprint import combined, fingerprint, text_hash
 from pipelines.settings.base import Settings
+from pipelines.settings.query import MEASURED_HITS
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES, generation_key
 from resources import yaml_text
@@ -481,7 +482,7 @@ def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: A
 
 
 def asking_from(
-    k: int = 5,
+    k: int = MEASURED_HITS,
     strategy: str | None = None,
     rerank: str | Sequence[str] | None = None,
     groups: Sequence[str] = (),

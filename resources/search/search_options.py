@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pipelines.errors import UsageError
 from pipelines.groups import group_names
 from pipelines.ports import Filters
+from pipelines.settings.query import HITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class SearchOptions:
     """Options for the best `k` hits that pass `filters`. None means the strategy and the rerankers of the settings, and
     the live generation."""
 
-    k: int = 10
+    k: int = HITS
     strategy: str | None = None
     rerank: tuple[str, ...] | None = None
     filters: Filters = field(default_factory=Filters)
@@ -24,7 +25,7 @@ class SearchOptions:
     @classmethod
     def of(
         cls,
-        k: int = 10,
+        k: int = HITS,
         strategy: str | None = None,
         rerank: str | Sequence[str] | None = None,
         filters: Sequence[str] = (),
