@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.fingerprint import fingerprint
 from resources.postgres.address import Address, address_of, is_transient
-from resources.postgres.run_lock import Fence, Waiting, begin, lock, lock_key
+from resources.postgres.run_lock import Fence, Waiting, begin, lock, lock_key, unlock
 from resources.postgres.server import Log, PostgresServer
 from resources.postgres.statements import fill, migrations, query
 
@@ -227,11 +227,17 @@ class Database:
         self.migrate()
         with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
             lock(connection, name, wait_seconds, waiting, shared=buckets is not None)
-            self._fence = begin(connection, name, buckets, run_id)
+            answers = True
             try:
+                self._fence = begin(connection, name, buckets, run_id)
                 yield
+            except DatabaseError:
+                answers = False  # the lock ends with the connection
+                raise
             finally:
                 self._fence = None
+                if answers:
+                    unlock(connection, name, shared=buckets is not None)
 
     def _keep_idle(self, connection: psycopg.Connection[Any]) -> bool:
         """Keep a connection for the next transaction, without what was SET on it."""

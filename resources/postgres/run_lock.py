@@ -1,7 +1,7 @@
 """The exclusion of runs from each other: which may work on a state at once, and what each of them may still write.
 
 A run that concerns the whole corpus is alone; runs of some buckets each go on beside each other. Both hold an
-advisory lock, exclusive or shared, for as long as their connection lasts, whether or not their process still does.
+advisory lock, exclusive or shared, until they end, or their connection does, whether or not their process still lasts.
 So every run also has a number, a fencing token (Kleppmann, How to do distributed locking, 2016). A table holds the
 token for all that the run may write, and its writing transactions lock it for share: a newer token there refuses the
 run, and a newer run waits for the transactions under way.
@@ -13,6 +13,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,15 @@ def lock(
     finally:
         if passed and not connection.closed:
             connection.execute(query("session", leave), gate)
+
+
+def unlock(connection: psycopg.Connection[Any], name: str, shared: bool = False) -> None:
+    """Release the lock of a name, unless the connection broke. A server may notice later that a connection was closed,
+    and the next run, of the same process perhaps, would find the lock taken."""
+    import psycopg
+
+    with suppress(psycopg.Error):
+        connection.execute(query("session", "unlock_shared" if shared else "unlock"), {"key": lock_key(name)})
 
 
 def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psycopg
@@ -391,6 +391,24 @@ def test_a_run_whose_process_was_killed_is_waited_for_until_the_server_sees_it(
         monkeypatch.setattr("resources.postgres.database.time.sleep", pause)
         with database.exclusive("index"):
             assert paused
+
+
+@pytest.mark.parametrize("buckets", [None, [1]], ids=["alone", "shared"])
+@pytest.mark.parametrize("error", [None, RuntimeError("the run fails")], ids=["done", "failed"])
+def test_a_lock_is_free_before_the_server_sees_that_its_connection_is_closed(
+    database: Database, monkeypatch: pytest.MonkeyPatch, buckets: list[int] | None, error: Exception | None
+) -> None:
+    """The next run of the same process comes at once."""
+    open_still: list[psycopg.Connection] = []
+    close = psycopg.Connection.close
+    monkeypatch.setattr(psycopg.Connection, "close", lambda connection: open_still.append(connection))
+    with suppress(RuntimeError), database.exclusive("index") if buckets is None else database.shared("index", buckets):
+        if error:
+            raise error
+    with database.exclusive("index"):
+        assert open_still
+    for connection in open_still:
+        close(connection)
 
 
 @pytest.mark.case(3)
