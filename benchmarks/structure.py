@@ -44,7 +44,7 @@ class Module:
 
     @property
     def has_code(self) -> bool:
-        """Whether it holds more than a docstring."""
+        """Say whether it holds more than a docstring."""
         return any(not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) for node in self.tree.body)
 
 
