@@ -391,7 +391,7 @@ def unsound_links(state: State) -> Problems:
     were made with."""
     embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
     settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
-    floor = max(float(tables.note(file)), floor_for(settings, embedder) - STEP)
+    floor = max(float(tables.note(file) or 0), floor_for(settings, embedder) - STEP)
     files = [row.file for row in state.table("sentences").commits().values()]
 
     def sentences(*columns: str) -> Iterator[pa.Table]:

@@ -63,7 +63,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
         broken = dict(unsound_files(seen.parts.tables, rows.values()))
         yield from ((code, file) for file, code in broken.items())
         for row in rows.values() if table.endswith("_embeddings") else ():
-            note = embedder if row.file in broken else seen.parts.tables.note(row.file)
+            note = embedder if row.file in broken or not row.documents else seen.parts.tables.note(row.file)
             if note != embedder:
                 yield "embedder", f"{row.file} has those of {note!r}"
     yield from IndexBuild(seen).missing_buckets()

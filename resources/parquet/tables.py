@@ -4,7 +4,7 @@ The footer has the state of every document in the file, also of those without ro
 since a footer is text and JSON took longer to read than the rows. Older files have JSON; both are read.
 
 A file does not count until the manifest names it. It is read only if its bytes match its name; a damaged file is
-treated as missing.
+treated as missing. A shard without documents has a name, but no file: nothing is written or opened for it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.schemas import schema_of
+from pipelines.stages import MAKER
 from resources.parquet.files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
@@ -90,8 +91,21 @@ def as_states(states: pa.Table) -> dict[str, DocumentState]:
 FOOTER, STATES = b"pincite", b"pincite.documents"
 ROW_GROUP = 8192
 """Rows of a row group: the most that a reader of one piece at a time holds."""
+EMPTY = "empty"
+"""The last part of the name of a shard without documents. There is no such file, so older versions make the shard
+again."""
 PEEKED = 64 << 20
 """Bytes of columns peeked at in remote files that stay in memory, so that they are not fetched again."""
+
+
+def is_empty(name: str) -> bool:
+    """Say whether a name stands for no documents, so that there is no file."""
+    return name.endswith(f"/{EMPTY}")
+
+
+@cache
+def _no_rows(table: str) -> pa.Table:
+    return schema_of(MAKER[table].tables[table]).empty_table()
 
 
 class ParquetTables:
@@ -125,10 +139,13 @@ class ParquetTables:
     def write(self, table: str, key: str, shard: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
         """Write rows with their documents' states. Return the file's name under the root.
 
-        `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all."""
+        `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all. Without
+        rows and documents only the name is made."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if not rows.num_rows and not len(documents):
+            return f"{table}/{key}/{EMPTY}"
         states = documents if isinstance(documents, pa.Table) else states_table(documents)
         footer = json.dumps({"table": table, "key": key, "bucket": shard, "note": note})
         sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
@@ -199,10 +216,16 @@ class ParquetTables:
         return found
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        if is_empty(name):
+            rows = _no_rows(name.partition("/")[0])
+            return rows.select(list(columns)) if columns else rows
         return self._open(name).read(columns=list(columns) if columns else None)
 
     def pieces(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows of `read`, some at a time."""
+        if is_empty(name):
+            yield self.read(name, columns)
+            return
         file = self._open(name)
         for group in range(file.num_row_groups):
             yield file.read_row_group(group, columns=list(columns) if columns else None)
@@ -213,21 +236,21 @@ class ParquetTables:
 
     def states(self, name: str) -> pa.Table:
         """Return the states as a table: doc_id and the fields of DocumentState, in order of doc_id."""
+        if is_empty(name):
+            return states_schema().empty_table()
         footer = self._open(name).metadata.metadata
         if STATES in footer:
             return unpacked(footer[STATES])
         return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
-        return str(self._footer(name)["note"])
-
-    def _footer(self, name: str) -> Any:
-        return json.loads(self._open(name).metadata.metadata[FOOTER])
+        """Return the note of a file, "" for a shard without documents."""
+        return "" if is_empty(name) else str(json.loads(self._open(name).metadata.metadata[FOOTER])["note"])
 
     def exists(self, name: str) -> bool:
-        """Say whether the file exists and is not known to be damaged. Rows in Postgres have an empty name, for which
-        this is always true."""
-        return not name or (name not in self.damaged and self.files_kept.exists(name))
+        """Say whether the file exists and is not known to be damaged. This is always
+        true for a shard without documents, and for rows in Postgres, which have an empty name."""
+        return not name or is_empty(name) or (name not in self.damaged and self.files_kept.exists(name))
 
     def survey(self) -> None:
         """Prepare for `exists` being asked of most files, by listing them all at once."""
@@ -235,11 +258,12 @@ class ParquetTables:
 
     def rows(self, name: str) -> int:
         """Return how many rows a file has."""
-        return int(self._open(name).metadata.num_rows)
+        return 0 if is_empty(name) else int(self._open(name).metadata.num_rows)
 
     def intact(self, name: str) -> bool:
-        """Say whether a file exists with the bytes that it is named after; all of them are read."""
-        return self.files_kept.intact(name)
+        """Say whether a file exists with the bytes that it is named after; all of them are read. A
+        shard without documents is always intact."""
+        return is_empty(name) or self.files_kept.intact(name)
 
     def sought(self, names: Collection[str]) -> None:
         """Read these files to find the damaged ones."""

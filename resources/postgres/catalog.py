@@ -210,6 +210,16 @@ class Catalog:
             for row in rows:
                 commit_row(connection, row)
 
+    def commit_shards(
+        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
+    ) -> None:
+        """Commit files of several shards, which have no failures, as `commit` does, in one transaction."""
+        with self.database.writing(bucket) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                query("catalog", "forget_failures_of_shards"), {"stage": stage, "key": key, "shards": [*shards]}
+            )
+            cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in rows])
+
     # ------------------------------------------------------------ shards
 
     def shards(self, buckets: int) -> int:

@@ -135,6 +135,12 @@ class PlannedCatalog:
         self._failures[key, shard] = [*kept, *failures]
         self._commits.update({(row.table, row.key, row.bucket): row for row in rows})
 
+    def commit_shards(
+        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
+    ) -> None:
+        for shard in shards:
+            self.commit([row for row in rows if row.bucket == shard], stage, key, shard)
+
     def failures(self, keys: Collection[str]) -> list[Failure]:
         found = []
         for key in keys:

@@ -81,7 +81,7 @@ def updated(
     the floor is gone and weaker ones were not looked for.
 
     Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
-    over = float(tables.note(before))
+    over = float(tables.note(before) or 0.0)  # no note if there were no sentences
     if over not in (floor, lowered(floor)) or not most:
         return None
     standing, fresh, shards = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Shard]()
@@ -369,7 +369,8 @@ def link_sentences(state: State) -> StageReport:
     before = own or _elsewhere(state)
     if own and own.input == wanted:
         report.kept, report.total = own.documents, own.rows
-        report.notes["floor"] = float(tables.note(own.file))
+        if note := tables.note(own.file):
+            report.notes["floor"] = float(note)
         return report
     todo = link_plan(tables, made, before)
     found = _links(state, made, todo, before)

@@ -262,7 +262,13 @@ class StageRunner:
         if due:
             self._run.at(name)
             most = {shard: plan.most(shard) for shard in due}
-            works = Works(most, plan.work, lambda work: self._commit(plan, work, {}, report, note))
+            empty = [shard for shard in due if most[shard] == 0]
+            self._commit_empty(plan, empty, report, note)
+            works = Works(
+                {shard: count for shard, count in most.items() if count != 0},
+                plan.work,
+                lambda work: self._commit(plan, work, {}, report, note),
+            )
             with closing(compute(works)) as outcomes:
                 for work, outcome in outcomes:
                     self._commit(plan, work, outcome, report, note)
@@ -378,13 +384,31 @@ class StageRunner:
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.shard, arrow, states, note)
-            rows.append(self._row(table, work, file, plan.input(work.shard), states, arrow.num_rows))
+            rows.append(
+                self._row(work.stage.name, table, work.shard, file, plan.input(work.shard), states, arrow.num_rows)
+            )
             if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
         elsewhere = isinstance(plan.before.first.get(work.shard), StandingElsewhere)
         moved = plan.before.moved(keep) if elsewhere else []
         self.commit(rows, work.stage.name, work.shard, [*failures, *moved], keep.keys())
         report.did(work, rows[0].rows, failures)
+
+    def _commit_empty(self, plan: StagePlan, shards: Sequence[int], report: StageReport, note: str) -> None:
+        """Commit shards that were never made and whose inputs have no documents; those of a bucket in one transaction,
+        and those of all buckets if this run is alone."""
+        name = plan.stage.name
+        for bucket in [None] if self._run.alone else self.settings.buckets_of(shards):
+            own = [shard for shard in shards if bucket is None or self.settings.buckets_of([shard]) == [bucket]]
+            rows = []
+            for table, record in plan.stage.tables.items():
+                for shard in own:
+                    file = self.tables.write(table, self.key(name), shard, to_table(record, ()), {}, note)
+                    rows.append(self._row(name, table, shard, file, plan.input(shard), {}, 0))
+            if own:
+                self.catalog.commit_shards(rows, name, self.key(name), own, bucket)
+        for shard in shards:
+            report.did(Work(plan.stage, shard, {}, {}, self.tables), 0, ())
 
     def commit(
         self,
@@ -399,13 +423,19 @@ class StageRunner:
         self.catalog.commit(rows, stage, self.key(stage), shard, failures, keep_failures_of, bucket)
 
     def _row(
-        self, table: str, work: Work, file: str, input_: str, states: Mapping[str, DocumentState], rows: int
+        self,
+        stage: str,
+        table: str,
+        shard: int,
+        file: str,
+        input_: str,
+        states: Mapping[str, DocumentState],
+        rows: int,
     ) -> ManifestRow:
         from resources.postgres.catalog import ManifestRow
 
-        key = self.key(work.stage.name)
         output = bucket_output(states)
-        return ManifestRow(table, key, work.shard, file, input_, output, rows, len(states), self.run_id)
+        return ManifestRow(table, self.key(stage), shard, file, input_, output, rows, len(states), self.run_id)
 
     def _kept(
         self, work: Work, keep: Collection[str], before: Standing | StandingElsewhere | None, settled: Settled

@@ -50,6 +50,10 @@ DELETE FROM pincite.failures
 WHERE stage = %(stage)s AND key = %(key)s AND bucket = %(bucket)s
     AND doc_id <> ALL (%(keep)s::text[]) AND doc_id <> ALL (%(failed)s::text[]);
 
+-- name: forget_failures_of_shards
+DELETE FROM pincite.failures
+WHERE stage = %(stage)s AND key = %(key)s AND bucket = ANY (%(shards)s::smallint[]);
+
 -- name: record_failure
 INSERT INTO pincite.failures (doc_id, stage, key, bucket, source, uri, code, message)
 VALUES (%(doc_id)s, %(stage)s, %(key)s, %(bucket)s, %(source)s, %(uri)s, %(code)s, %(message)s)

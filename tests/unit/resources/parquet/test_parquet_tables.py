@@ -34,6 +34,22 @@ def test_what_was_written_is_read(root: Path) -> None:
     assert (tables.exists(name), tables.damaged) == (True, {})
 
 
+def test_a_shard_without_documents_has_a_name_and_no_file(root: Path) -> None:
+    tables = ParquetTables(str(root))
+    name = tables.write("document_summaries", "key", 3, to_table(DocumentSummary, ()), {})
+    assert not root.exists() and tables.files() == [] and tables.sizes() == {}
+    assert tables.exists(name) and tables.intact(name) and tables.rows(name) == 0 and tables.note(name) == ""
+    assert tables.documents(name) == {} and from_table(DocumentSummary, tables.read(name)) == []
+    assert tables.read(name, ["doc_id"]).column_names == ["doc_id"]
+    assert [piece.num_rows for piece in tables.pieces(name, ["text"])] == [0]
+
+
+def test_a_shard_whose_documents_have_no_rows_has_a_file(root: Path) -> None:
+    tables = ParquetTables(str(root))
+    name = tables.write("document_summaries", "key", 3, to_table(DocumentSummary, ()), STATES)
+    assert tables.files() == [name] and tables.documents(name) == STATES and tables.read(name).num_rows == 0
+
+
 @pytest.mark.defends("7a")
 def test_a_bit_that_flips_anywhere_is_found_by_every_way_to_read(root: Path) -> None:
     name = write(root)
