@@ -18,8 +18,8 @@ from pipelines.inert import inert
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGES, WHOLE, Stage
 from pipelines.visible import one_line
-from resources.postgres.catalog import ManifestRow
-from resources.state.stage_work import StageReport
+from resources.engine import StageReport
+from resources.postgres.catalog import IndexCommit
 from resources.state.state import State
 
 # ---------------------------------------------------------------- pictures
@@ -121,27 +121,15 @@ def data_versions(state: State, stage: str) -> dict[int, str]:
 
     The hash includes the key of each commit: vectors are identified by their text and model, and data made under
     another key is another table."""
-    tables = manifests(state, stage)
-    if WHOLE in tables[0]:
-        return {WHOLE: _version(tables, [WHOLE])}
-    found = {bucket: parts_of(state, stage, bucket) for bucket in range(state.settings.buckets)}
-    return {bucket: _version(tables, parts) for bucket, parts in found.items() if set(parts) <= tables[0].keys()}
+    if stage not in STAGES:
+        return {bucket: combined([row.key, row.output])[:16] for bucket, row in _in_postgres(state, stage).items()}
+    versions = state.engine.versions(stage)
+    return {bucket: combined(version)[:16] for bucket, version in versions.items()}
 
 
-def _version(tables: list[dict[int, ManifestRow]], parts: list[int]) -> str:
-    return combined(text for part in parts for rows in tables for text in (rows[part].key, rows[part].output))[:16]
-
-
-def parts_of(state: State, stage: str, bucket: int) -> list[int]:
-    """Return the parts in which a bucket is committed: its shards, or the bucket itself if its rows are in Postgres."""
-    return state.settings.shards_of([bucket]) if stage in STAGES else [bucket]
-
-
-def manifests(state: State, stage: str) -> list[dict[int, ManifestRow]]:
-    """Return the commits of each of a stage's tables by shard, or of the rows in Postgres by bucket."""
-    if stage in STAGES:
-        return [state.runner.manifest(table) for table in STAGES[stage].tables]
-    return [state.parts.catalog.manifest_of(stage, state.ensure_generation().schema)]
+def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
+    """Return the commits of a stage's rows in Postgres by bucket."""
+    return state.catalog.index_commits(stage, state.ensure_generation().schema)
 
 
 def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:
@@ -207,7 +195,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
 
 def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
     own = Counter[str]()
-    for part in parts_of(state, report.stage, bucket):
+    for part in state.settings.shards_of([bucket]) if report.stage in STAGES else [bucket]:
         own.update({f"bucket: {name}": count for name, count in report.shards.get(part, {}).items()})
     if "bucket: rows" in own:
         own["dagster/partition_row_count"] = own.pop("bucket: rows")
@@ -216,7 +204,9 @@ def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
 
 def total_rows(state: State, report: StageReport) -> int:
     """Return the rows of the whole table, including buckets that the step did not run."""
-    return sum(row.rows for row in manifests(state, report.stage)[0].values()) or report.total
+    if report.stage not in STAGES:
+        return sum(row.rows for row in _in_postgres(state, report.stage).values()) or report.total
+    return state.engine.table(next(iter(STAGES[report.stage].tables))).rows or report.total
 
 
 def changes(report: StageReport) -> dict[str, Any]:

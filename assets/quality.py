@@ -81,9 +81,9 @@ def _scores(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _past(state: State) -> dict[str, Any]:
-    scores = state.parts.catalog.scores()[-_LAST:]
+    scores = state.catalog.scores()[-_LAST:]
     return {
         "over time": score_chart(scores),
         "past scores": table(score_rows(scores)),
-        "last runs": table(last_scores(state.parts.catalog, _LAST)),
+        "last runs": table(last_scores(state.catalog, _LAST)),
     }

@@ -63,7 +63,7 @@ def embedded_texts(state: Path) -> tuple[list[str], list[str]]:
     from pipelines.indexing.embeddings import embedded_text
     from pipelines.records import Chunk, ChunkContext, DocumentSummary, Sentence
     from pipelines.schemas import from_table
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.tables import ParquetTables
 
     tables = ParquetTables(str(state / "parquet"))
 

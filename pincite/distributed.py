@@ -295,7 +295,7 @@ def _followed(
 
     while True:
         try:
-            seen = Watch(instance, LaunchedRuns(state.parts.database), begun.id, progress, tell).to_the_end()
+            seen = Watch(instance, LaunchedRuns(state.database), begun.id, progress, tell).to_the_end()
         except KeyboardInterrupt:
             raise Interrupted(_goes_on(instance, begun.id)) from None
         if seen is None or not seen.failed or not closed_early(runs_of(instance, begun.id)):
@@ -313,7 +313,7 @@ def _next(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> 
     """Return the id of the backfill that goes on. Another follower may have begun it.
 
     Raises IndexStateError (`busy`)."""
-    with state.parts.database.exclusive("index", _LOCK_SECONDS, tell):
+    with state.database.exclusive("index", _LOCK_SECONDS, tell):
         if begun := _attached(state, instance, asked, tell):
             return begun.id
         return _started(state, instance, asked)
@@ -338,10 +338,10 @@ def _begin(
     asked = Asked(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
     if begun := _attached(state, instance, asked, tell):
         return begun
-    with state.parts.database.exclusive("index", _LOCK_SECONDS, tell):
+    with state.database.exclusive("index", _LOCK_SECONDS, tell):
         if begun := _attached(state, instance, asked, tell):
             return begun
-        secure(state.parts.catalog)
+        secure(state.catalog)
         for source in given:
             book.select(source)
         served = served_now(state)
@@ -412,7 +412,7 @@ def _result(
     from resources.dagster_instance.backfills import runs_of
 
     runs = [run for backfill_id in begun.ids for run in runs_of(instance, backfill_id)]
-    records = LaunchedRuns(state.parts.database).records([run.run_id for run in runs])
+    records = LaunchedRuns(state.database).records([run.run_id for run in runs])
     run, listed = with_records(state.run, records)
     error = _error(instance, begun.id, seen, runs, run)
     if isinstance(error, Waiting):
@@ -425,7 +425,7 @@ def _result(
             "daemon has another `database` in its settings; give all machines the same",
             "other_settings",
         )
-    catalog = state.parts.catalog
+    catalog = state.catalog
     state.relaid()  # the runs may have chosen another number of shards
     row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
     ended = State(state.project, run, state.parts, row, listed or Listed((), AllListed(), [], []))

@@ -254,7 +254,7 @@ class Index:
 
     def keep_connections(self, most: int) -> None:
         """Keep at most `most` idle connections to the database open between questions."""
-        self._state.parts.database.most_idle = most
+        self._state.database.most_idle = most
 
     @unshared()
     def evaluate(

@@ -88,7 +88,7 @@ def _alone(
         state = State(project, run)
         state.run.at("opening the state")
         try:
-            with state.parts.database.exclusive("index", run_id=run.id):
+            with state.database.exclusive("index", run_id=run.id):
                 return work(state)
         finally:
             state.close()
@@ -145,7 +145,7 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
 
 def _select(state: State, sources: Sequence[str]) -> None:
     book = state.parts.sources
-    secure(state.parts.catalog)
+    secure(state.catalog)
     _require_given(state.project, sources)
     for argument in sources:
         book.select(source_from(argument, book.known()))
@@ -193,7 +193,7 @@ def dagster_job(
     tags = {
         "dagster/asset_partition_range_start": keys[0],
         "dagster/asset_partition_range_end": keys[-1],
-        **process_tag(state.parts.database),
+        **process_tag(state.database),
     }
 
     def execute() -> None:
@@ -209,7 +209,7 @@ def dagster_job(
             raise KeyboardInterrupt from None
 
     with run_history(instance_home(state.project.state)) as instance:
-        close_dead_runs(instance, state.parts.database)
+        close_dead_runs(instance, state.database)
         yield execute
 
 

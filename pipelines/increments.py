@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import combined, records_hash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PART = 16
 """Hex digits of each input in a document's fingerprint."""
@@ -38,6 +41,14 @@ class DocumentState:
     def last(self) -> str:
         """The fingerprint of the last attempt."""
         return self.fingerprint if self.failed is None else self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One document's rows as they were made: Arrow tables by name, and the hash of each table's rows by name."""
+
+    tables: Mapping[str, pa.Table]
+    outputs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

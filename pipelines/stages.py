@@ -47,7 +47,8 @@ class Frozen:
 class Stage:
     """One asset. It makes `tables` (name to record type) from `inputs` (table names), and `shaped_by` gives the
     settings and frozen values that shape it, by name. It also `looks_at` tables that decide nothing by themselves:
-    if they change, an input does too, or the outcome is the same."""
+    if they change, an input does too, or the outcome is the same. A stage that is not `parted` makes one table of all
+    documents."""
 
     name: str
     version: int
@@ -55,6 +56,7 @@ class Stage:
     inputs: tuple[str, ...]
     shaped_by: Callable[[Settings, Frozen], dict[str, Any]]
     looks_at: tuple[str, ...] = ()
+    parted: bool = True
 
 
 def _settings(settings: Settings, section: str, *names: str) -> dict[str, Any]:
@@ -175,6 +177,7 @@ def _stages() -> tuple[Stage, ...]:
             ("sentences", "sentence_embeddings"),
             # The embedder's name decides which of the floors holds; its identity is in the key before.
             lambda s, r: _settings(s, "sentences", "related_floor", _floors(s), "related_most"),
+            parted=False,
         ),
     )
 

@@ -41,7 +41,7 @@ def _opened(context: dg.InitResourceContext) -> Iterator[State]:
     try:
         with private(project.state), _present(context, state), told, _lock(context, state):
             state.relaid()  # a run that was waited for may have chosen another number of shards
-            if run.alone and state.parts.database.fenced:
+            if run.alone and state.database.fenced:
                 _begin_alone(context, state)
             yield state
     finally:
@@ -50,15 +50,15 @@ def _opened(context: dg.InitResourceContext) -> Iterator[State]:
 
 def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
     if context.instance:
-        close_dead_runs(context.instance, state.parts.database, state.run.id)
+        close_dead_runs(context.instance, state.database, state.run.id)
     with restricted_whatever(state):
-        secure(state.parts.catalog)
+        secure(state.catalog)
 
 
 def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
     if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
         return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
-    database, run, waits = state.parts.database, state.run, partial(_waits, context, state)
+    database, run, waits = state.database, state.run, partial(_waits, context, state)
     if run.buckets is None:
         return database.exclusive("index", LONGEST_WAIT, waits, run.id)
     return database.shared("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id)
@@ -67,7 +67,7 @@ def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManag
 def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
     if context.instance is None or not context.run_id:
         return nullcontext()
-    return present(context.instance, context.run_id, state.parts.database)
+    return present(context.instance, context.run_id, state.database)
 
 
 def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:

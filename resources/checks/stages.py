@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipelines.errors import SourceError
-from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
-from pipelines.stages import MAKER, WHOLE
+from pipelines.stages import MAKER
 from resources.checks.audit import RELATED_BUDGET, audit
-from resources.parquet.vectors import matrix
+from resources.engine import rows_of
+from resources.engine.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import after, mended
 from resources.state.run import Problems
-from resources.state.stage_work import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
     Hashes = NDArray[np.uint64]
+    from resources.engine import Part
     from resources.state.state import State
 
 
@@ -277,29 +277,36 @@ def unlisted(state: State) -> Mapping[str, str]:
         return {"": str(error)}
 
 
-def _shards(state: State, table: str, everywhere: bool = False) -> list[int]:
-    report = state.run.reports.get(MAKER[table].name)
+def _parts(state: State, tables: Sequence[str], everywhere: bool = False) -> list[Part]:
+    """Return the parts to check: those that this run computed of the first table, or all parts if it computed none of
+    it."""
+    found, report = state.engine.parts(tables, having=tables[0], require=True), state.run.reports.get(_stage(tables[0]))
     if report is None or everywhere:
-        return sorted(state.runner.manifest(table))
-    return [shard for shard, counts in report.shards.items() if counts.get("computed")]
+        return found
+    computed = {number for number, counts in report.shards.items() if counts.get("computed")}
+    return [part for part in found if part.number in computed]
 
 
-def _read(state: State, made: str, table: str, shard: int, names: Sequence[str], everywhere: bool) -> pa.Table:
-    """Return columns of a shard. If this run computed only some documents of `made`, a table of the checked stage,
+def _stage(table: str) -> str:
+    return MAKER[table].name
+
+
+def _read(state: State, made: str, table: str, part: Part, names: Sequence[str], everywhere: bool) -> pa.Table:
+    """Return columns of a part. If this run computed only some documents of `made`, a table of the checked stage,
     return the rows of these documents only."""
-    read, report = state.table(table).read(shard, names), state.run.reports.get(MAKER[made].name)
-    if everywhere or report is None or shard not in report.parts:
+    read, report = part.read(table, names), state.run.reports.get(_stage(made))
+    if everywhere or report is None or part.number not in report.parts:
         return read
-    return rows_of(read, report.parts[shard])
+    return rows_of(read, report.parts[part.number])
 
 
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
     """Return problems of documents that were parsed but have no chunk."""
     state.ensure_generation()
-    problems, held = [], state.runner.held()
-    for shard in _shards(state, "chunks", everywhere):
+    problems, held = [], state.engine.held()
+    for part in _parts(state, ("chunks", "parsed_documents"), everywhere):
         parsed, chunks = (
-            set(_read(state, "chunks", table, shard, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
+            set(_read(state, "chunks", table, part, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
             for table in ("parsed_documents", "chunks")
         )
         bare = sorted(parsed - chunks - held.keys())
@@ -310,26 +317,26 @@ def empty_documents(state: State, everywhere: bool = False) -> Problems:
 def text_coverage(state: State, everywhere: bool = False) -> Problems:
     """Return problems of documents with less than LEAST_COVERAGE of their characters in their chunks or headings."""
     state.ensure_generation()
-    problems, held = [], state.runner.held()
-    for shard in _shards(state, "chunks", everywhere):
-        for doc_id, share in coverage(state, shard, everywhere).items():
+    problems, held = [], state.engine.held()
+    for part in _parts(state, ("chunks", "parsed_elements", "parsed_documents"), everywhere):
+        for doc_id, share in coverage(state, part, everywhere).items():
             if share < LEAST_COVERAGE and doc_id not in held:
                 problems.append(("coverage", f"only {share:.3f} of the text of {doc_id} is in its chunks"))
     return problems
 
 
-def coverage(state: State, shard: int, everywhere: bool = True) -> dict[str, float]:
+def coverage(state: State, part: Part, everywhere: bool = True) -> dict[str, float]:
     """Return, by doc_id, the share of its body's characters, white space apart, that its chunks and headings hold."""
     spans: dict[str, list[tuple[int, int]]] = {}
-    chunks = _read(state, "chunks", "chunks", shard, ["doc_id", "spans"], everywhere)
+    chunks = _read(state, "chunks", "chunks", part, ["doc_id", "spans"], everywhere)
     for doc_id, own in zip(chunks["doc_id"].to_pylist(), chunks["spans"].to_pylist(), strict=True):
         spans.setdefault(doc_id, []).extend((span["start"], span["end"]) for span in own)
     columns = ["doc_id", "kind", "start", "end"]
-    elements = _read(state, "chunks", "parsed_elements", shard, columns, everywhere)
+    elements = _read(state, "chunks", "parsed_elements", part, columns, everywhere)
     for doc_id, kind, start, end in zip(*(elements[name].to_pylist() for name in columns), strict=True):
         if kind == "heading":
             spans.setdefault(doc_id, []).append((start, end))
-    parsed = _read(state, "chunks", "parsed_documents", shard, ["doc_id", "body"], everywhere)
+    parsed = _read(state, "chunks", "parsed_documents", part, ["doc_id", "body"], everywhere)
     bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
     return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
 
@@ -348,15 +355,14 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
     import numpy as np
 
     state.ensure_generation()
-    problems, held = [], state.runner.held()
-    for shard in _shards(state, table, everywhere):
-        made = state.parts.tables.rows(state.table(table).commit(shard).file)
-        wanted = state.table(items).commit(shard).rows
+    problems, held = [], state.engine.held()
+    for part in _parts(state, (table, items), everywhere):
+        made, wanted = part.rows(table), part.rows(items)
         if held:
-            wanted = sum(doc_id not in held for doc_id in _column(state, items, shard, "doc_id"))
+            wanted = sum(doc_id not in held for doc_id in part.read(items, ["doc_id"])["doc_id"].to_pylist())
         if made != wanted:
-            problems.append(("vectors", f"{named(shard)} has {made} vectors of {wanted} {items}"))
-        read = _read(state, table, table, shard, ["doc_id", "item_id", "vector"], everywhere)
+            problems.append(("vectors", f"{part.name} has {made} vectors of {wanted} {items}"))
+        read = _read(state, table, table, part, ["doc_id", "item_id", "vector"], everywhere)
         lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
         for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):
             problems.append(("vector", f"the vector of {read['item_id'][int(row)]} has length {lengths[row]:.3f}"))
@@ -379,9 +385,9 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
     """Return problems of NEXT and PREVIOUS, and of the place of every sentence in its chunk."""
     state.ensure_generation()
     problems = []
-    for shard in _shards(state, "sentences", everywhere):
-        sentences = _read(state, "sentences", "sentences", shard, SENTENCE_COLUMNS, everywhere)
-        chunks = _read(state, "sentences", "chunks", shard, CHUNK_COLUMNS, everywhere)
+    for part in _parts(state, ("sentences", "chunks"), everywhere):
+        sentences = _read(state, "sentences", "sentences", part, SENTENCE_COLUMNS, everywhere)
+        chunks = _read(state, "sentences", "chunks", part, CHUNK_COLUMNS, everywhere)
         problems += skeleton_problems(sentences, chunks)
     return problems
 
@@ -389,18 +395,17 @@ def broken_skeleton(state: State, everywhere: bool = False) -> Problems:
 def unsound_links(state: State) -> Problems:
     """Return problems of RELATED_TO, against all sentences, and of the budgets. The floor is the one that the links
     were made with."""
-    embedder, tables = state.ensure_generation().embedder["name"], state.parts.tables
-    settings, file = state.settings.sentences, state.table("sentence_links").commit(WHOLE).file
-    floor = max(float(tables.note(file) or 0), floor_for(settings, embedder) - STEP)
-    files = [row.file for row in state.table("sentences").commits().values()]
+    embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
+    made, table = state.engine.whole("sentence_links"), state.table("sentences")
+    floor = max(float(made.note("sentence_links") or 0), floor_for(settings, embedder) - STEP)
 
     def sentences(*columns: str) -> Iterator[pa.Table]:
-        return (piece for name in files for piece in tables.pieces(name, columns))
+        return table.pieces(columns)
 
     def links() -> Iterator[pa.Table]:
-        return tables.pieces(file, LINKS)
+        return made.pieces("sentence_links", LINKS)
 
-    related, count = tables.rows(file), sum(map(tables.rows, files))
+    related, count = made.rows("sentence_links"), table.rows
     return [
         *related_problems(links, partial(sentences, *ENDS), related, settings.related_most, floor),
         *over_budget(related, count, partial(sentences, *NEIGHBOURS)),
@@ -413,11 +418,6 @@ def audit_problems(state: State) -> Problems:
         # A backfill of some buckets is not wrong; it is not published.
         return [problem for problem in state.run.built.problems if problem[0] != "missing_bucket"]
     return audit(IndexBuild(state).index)
-
-
-def _column(state: State, table: str, shard: int, name: str) -> list[str]:
-    values: list[str] = state.table(table).read(shard, [name])[name].to_pylist()
-    return values
 
 
 def before_publishing(state: State) -> Problems:

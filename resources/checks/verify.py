@@ -13,10 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.fingerprint import combined
-from pipelines.fingerprint import shard_name as named
-from pipelines.records import RawDocument
-from pipelines.schemas import from_table
-from pipelines.stages import MAKER, STAGES, WHOLE
+from pipelines.stages import MAKER, STAGES
 from resources.checks.audit import audit
 from resources.checks.findings import SECURED, Finding, told
 from resources.checks.row_diff import bucket_findings, link_findings
@@ -38,8 +35,7 @@ from resources.state.state import State
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.parquet.tables import ParquetTables
-    from resources.postgres.catalog import GenerationRow, ManifestRow
+    from resources.postgres.catalog import GenerationRow
 
 
 # ---------------------------------------------------------------- live generation
@@ -56,40 +52,21 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     """Yield the problems of every table's shards: each must be committed, its file intact, its vectors of the right
     embedder."""
     embedder = generation.embedder["identity"]
-    for table, stage in MAKER.items():
-        rows = seen.parts.catalog.manifest_of(table, seen.runner.key(stage.name))
-        shards = [WHOLE] if stage.name == "sentence_links" else range(seen.settings.shard_count)
-        yield from (("missing_bucket", f"{named(shard)} of {table}") for shard in shards if shard not in rows)
-        broken = dict(unsound_files(seen.parts.tables, rows.values()))
-        yield from ((code, file) for file, code in broken.items())
-        for row in rows.values() if table.endswith("_embeddings") else ():
-            note = embedder if row.file in broken or not row.documents else seen.parts.tables.note(row.file)
-            if note != embedder:
-                yield "embedder", f"{row.file} has those of {note!r}"
+    for table in MAKER:
+        yield from (("missing_bucket", f"{name} of {table}") for name in seen.engine.unmade(table))
+        yield from seen.engine.table(table).unsound(embedder if table.endswith("_embeddings") else None)
     yield from IndexBuild(seen).missing_buckets()
 
 
-def unsound_files(tables: ParquetTables, rows: Iterable[ManifestRow]) -> Iterator[tuple[str, str]]:
-    """Yield committed files that are not intact, with the code of the problem."""
-    for row in rows:
-        if not tables.exists(row.file):
-            yield row.file, "missing_file"
-        elif not tables.intact(row.file):
-            yield row.file, "damaged_file"
-        elif tables.rows(row.file) != row.rows:
-            yield row.file, "miscounted_file"
-
-
 def _behind(seen: State) -> Iterator[tuple[int, str]]:
-    """Yield each shard with a stage made from inputs other than the present ones, and the first such stage."""
-    rows = {table: seen.runner.manifest(table) for table in MAKER}
-    for shard in range(seen.settings.shard_count):
+    """Yield the bucket of each part with a stage made from inputs other than the present ones, and the first such
+    stage."""
+    for part in seen.engine.parts([table for table, stage in MAKER.items() if stage.parted]):
         for name, stage in STAGES.items():
-            if not stage.inputs or name == "sentence_links":
+            if not stage.inputs or not stage.parted:
                 continue
-            made = rows[next(iter(stage.tables))][shard].input
-            if made != combined(rows[table][shard].output for table in stage.inputs):
-                yield shard, f"{name} of {named(shard)}"
+            if part.input(next(iter(stage.tables))) != combined(map(part.output, stage.inputs)):
+                yield part.bucket, f"{name} of {part.name}"
                 break
 
 
@@ -99,15 +76,15 @@ def _behind(seen: State) -> Iterator[tuple[int, str]]:
 def live_findings(seen: State, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
     """Yield all findings except those of the files and the audit. A bucket that is behind is not compared, since
     its right rows are not made yet."""
-    behind = dict(_behind(seen))
-    yield from (("unfinished", text) for text in behind.values())
-    if not behind and generation.built_from != listing_output(seen.runner):
+    behind = list(_behind(seen))
+    yield from (("unfinished", text) for _, text in behind)
+    if not behind and generation.built_from != listing_output(seen.engine):
         yield "unfinished", "the last run ended before it had audited what it wrote"
     yield from _failures(seen)
-    yield from _rows(seen, generation, set(seen.settings.buckets_of(behind)), progress)
-    links = seen.table("sentence_links").commit(WHOLE).file
-    with seen.parts.database.connect() as connection:
-        yield from link_findings(connection, generation.schema, seen.parts.tables.pieces(links))
+    yield from _rows(seen, generation, {bucket for bucket, _ in behind}, progress)
+    links = seen.engine.whole("sentence_links")
+    with seen.database.connect() as connection:
+        yield from link_findings(connection, generation.schema, links.pieces("sentence_links"))
     yield from empty_documents(seen, everywhere=True)
     yield from text_coverage(seen, everywhere=True)
     yield from unsound_vectors(seen, "chunk_embeddings", "chunks", everywhere=True)
@@ -116,8 +93,8 @@ def live_findings(seen: State, generation: GenerationRow, progress: Progress) ->
 
 def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:
     wanted, average = range(seen.settings.buckets), generation.statistics.get("average_terms", 1.0)
-    held = seen.runner.held()
-    with seen.parts.database.connect() as connection:
+    held = seen.engine.held()
+    with seen.database.connect() as connection:
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
@@ -130,14 +107,14 @@ def _failures(seen: State) -> Iterator[Finding]:
     """Yield failed documents that Parquet and the records disagree on. A failed listing leaves no trace in Parquet."""
     recorded = {
         (item.doc_id, item.stage): f"{item.source}/{item.uri}"
-        for item in seen.runner.failures()
+        for item in seen.engine.failures()
         if item.stage != "raw_documents"
     }
     failed = set()
     for name, stage in STAGES.items():
-        for row in seen.runner.manifest(next(iter(stage.tables))).values():
-            states = seen.parts.tables.documents(row.file)
-            failed |= {(doc_id, name) for doc_id, state in states.items() if state.failed is not None}
+        for doc_id, state in seen.engine.table(next(iter(stage.tables))).states():
+            if state.failed is not None:
+                failed.add((doc_id, name))
     unrecorded = sorted(failed - recorded.keys())
     places = _places(seen, {doc_id for doc_id, _ in unrecorded})
     for doc_id, name in unrecorded:
@@ -148,16 +125,13 @@ def _failures(seen: State) -> Iterator[Finding]:
 
 def _places(seen: State, doc_ids: set[str]) -> dict[str, str]:
     """Return doc_id to source and path, for listed documents."""
-    shards = set(map(seen.runner.shard_of, doc_ids))
-    read = (seen.parts.tables.read(row.file, ["doc_id", "source", "uri"]).to_pylist()
-            for shard, row in seen.runner.manifest("raw_documents").items() if shard in shards)  # fmt: skip
-    return {raw["doc_id"]: f"{raw['source']}/{raw['uri']}" for rows in read for raw in rows if raw["doc_id"] in doc_ids}
+    return {doc_id: "/".join(place) for doc_id, place in seen.listing.places(doc_ids).items()}
 
 
 def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     """Yield the problems of the frozen document frequencies that the other frozen statistics reveal."""
     frozen = generation.statistics
-    with seen.parts.database.connect() as connection:
+    with seen.database.connect() as connection:
         row = connection.execute(query("verify", "term_counts", schema=generation.schema)).fetchone()
     count, least, most = row or (0, 0, 0)
     wanted = frozen.get("terms", count)
@@ -180,8 +154,8 @@ def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
     problems: list[dict[str, str]] = []
     notes: list[str] = []
     try:
-        state.parts.catalog  # noqa: B018  (brings the catalog to this version)
-        with state.parts.database.connect("pincite verify") as connection:
+        state.catalog  # noqa: B018  (brings the catalog to this version)
+        with state.database.connect("pincite verify") as connection:
             connection.execute(query("session", "begin"))
             oracle = _Oracle(state, connection, progress or state.run.progress)
             notes = oracle.notes
@@ -282,10 +256,9 @@ class _Oracle:
         if stored is None or not whole:
             return
         held = stored.held()
-        for row in seen.runner.manifest("raw_documents").values():
-            for raw in from_table(RawDocument, self._tables.read(row.file)):
-                if not wanted_names([raw]) <= held.keys():
-                    yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
+        for raw in seen.listing.raw_documents():
+            if not wanted_names([raw]) <= held.keys():
+                yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
 
     def _note_files(self) -> None:
         committed = {row[0] for row in self._rows("verify", "files")}
@@ -324,14 +297,14 @@ class _Oracle:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
         yield from self._dimensions(generation)
-        committed = self._catalog.manifest_of("indexed_documents", generation.schema)
+        committed = self._catalog.index_commits("indexed_documents", generation.schema)
         states = GenerationTables(self._database, generation).bucket_states()
         for bucket in sorted(committed.keys() | states.keys()):
             if states.get(bucket, EMPTY) != (committed[bucket].output if bucket in committed else EMPTY):
                 yield "changed_rows", f"bucket {bucket:02d}"
         if seen:
-            rows = self._catalog.manifest_of("parsed_documents", generation.keys.get("parsed_elements", ""))
-            broken = [(code, file) for file, code in unsound_files(self._tables, rows.values())]
+            parsed = seen.engine.table("parsed_documents", key=generation.keys.get("parsed_elements", ""))
+            broken = list(parsed.unsound())
             yield from broken or self._visible(seen, generation)
 
     def _visible(self, seen: State, generation: GenerationRow) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from resources.search.search_options import SearchOptions
 from resources.state.generation import spec_of
 
 if TYPE_CHECKING:
+    from resources.engine import Part
     from resources.postgres.catalog import Catalog, GenerationRow
     from resources.state.state import State
 
@@ -115,21 +116,20 @@ def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
 def corpus_of(state: State) -> tuple[list[DocumentMap], Corpus]:
     """Return maps of all documents, and the spans of all chunks, under the state's settings."""
     raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
-    maps = [made for shard in range(state.settings.shard_count) for made in _maps(state, shard, raws)]
+    parts = state.engine.parts(("parsed_documents", "parsed_elements"), require=True)
+    maps = [made for part in parts for made in _maps(part, raws)]
     spans: dict[str, list[list[tuple[int, int]]]] = {}
-    for row in state.runner.manifest("chunks").values():
-        read = state.parts.tables.read(row.file, ["doc_id", "spans"])
+    for read in state.engine.table("chunks").pieces(["doc_id", "spans"]):
         for doc_id, chunk in zip(read["doc_id"].to_pylist(), read["spans"].to_pylist(), strict=True):
             spans.setdefault(doc_id, []).append([(span["start"], span["end"]) for span in chunk])
     return maps, Corpus({made.doc_id: made for made in maps}, spans)
 
 
-def _maps(state: State, shard: int, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
+def _maps(part: Part, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
     elements: dict[str, list[Element]] = {}
-    for element in from_table(Element, state.table("parsed_elements").read(shard)):
+    for element in from_table(Element, part.read("parsed_elements")):
         elements.setdefault(element.doc_id, []).append(element)
-    parsed = state.table("parsed_documents").read(shard)
-    for document in from_table(ParsedDocument, parsed):
+    for document in from_table(ParsedDocument, part.read("parsed_documents")):
         raw = raws[document.doc_id]
         yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
 
@@ -220,7 +220,7 @@ def evaluate(state: State, file: Path, *, generation: GenerationRow | None = Non
     `eval`. `options` are those of `examine`.
 
     Raise IndexStateError if nothing is published yet."""
-    asked = generation or state.parts.catalog.live()
+    asked = generation or state.catalog.live()
     if asked is None:
         golden_questions(read_questions(file), str(file))
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")

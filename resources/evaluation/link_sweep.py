@@ -41,7 +41,7 @@ _PLACE = ("sentence_id", "chunk_id", "text", "page", "source", "uri")
 
 def generation_of(state: State, number: int | None) -> GenerationRow:
     """Return the live generation, or the one of this number. Raise IndexStateError if it does not exist."""
-    found = state.parts.catalog.live() if number is None else state.parts.catalog.generation(number)
+    found = state.catalog.live() if number is None else state.catalog.generation(number)
     if found is None and number is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     if found is None:
@@ -52,13 +52,13 @@ def generation_of(state: State, number: int | None) -> GenerationRow:
 def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
     """Describe the generation of the links: `floor` is the cosine that they had to reach (None if they were never
     made), `floor_set` the one that the generation's settings name for its embedder."""
-    embedder, live = generation.embedder["name"], state.parts.catalog.live()
+    embedder, live = generation.embedder["name"], state.catalog.live()
     settings = state.of(generation).settings.sentences
     return {
         "generation": generation.generation,
         "live": live is not None and live.generation == generation.generation,
         "embedder": embedder,
-        "floor": floor_used(state.parts.catalog, state.parts.tables, generation),
+        "floor": floor_used(state.engine, generation),
         "floor_set": floor_for(settings, embedder),
         "most": settings.related_most,
     }
@@ -72,7 +72,7 @@ def links(
 
     Raise IndexStateError, SettingsError if this version does not know the generation's settings, or DatabaseError."""
     row = generation_of(state, generation)
-    with state.parts.database.connect() as connection:
+    with state.database.connect() as connection:
         counts = connection.execute(query("links", "counts", schema=row.schema)).fetchone()
     with Searcher(state).reading(row.generation) as (connection, index):
         index.ask_for(groups)
@@ -167,7 +167,7 @@ def sweep(
     in_use = about["floor"] or about["floor_set"]
     floors = _floors(thresholds or (*THRESHOLDS, in_use))
     seen = state.of(row)
-    sentences = LinkedSentences(seen.parts.tables, made_from(seen))
+    sentences = LinkedSentences(made_from(seen))
     links = links_over(
         floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
         lambda done, total: state.run.progress("links", done, total),

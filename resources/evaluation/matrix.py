@@ -59,7 +59,7 @@ from resources.state.run import StageProgress
 from resources.state.state import SHARED, State
 
 if TYPE_CHECKING:
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.tables import ParquetTables
     from resources.postgres.catalog import GenerationRow
 
 
@@ -97,21 +97,21 @@ def under(state: State, settings: Settings) -> State:
 def list_sources(state: State) -> None:
     """Commit the files of the settings' sources as they are now, in place of the earlier listing."""
     wanted = {source.name: source.path for source in state.settings.sources}
-    for row in state.parts.catalog.sources():
+    for row in state.catalog.sources():
         if wanted.get(row.name) != row.root:
-            state.parts.catalog.remove_source(row.name)
+            state.catalog.remove_source(row.name)
     listed = state.listing.now()
     state.listing.keep_memberships()
-    adopt_listing(state.runner, listed.documents, listed.failures)
+    adopt_listing(state.engine, listed.documents, listed.failures)
 
 
 def made_index(state: State) -> MadeIndex:
     """Return the index of these settings: a complete one, or one made from what is already committed and audited like
     one that is published. Raise PinciteError."""
-    started, found = time.perf_counter(), find_generation(state.parts.catalog, state.settings)
+    started, found = time.perf_counter(), find_generation(state.catalog, state.settings)
     stood = found is not None and _standing(state, found)
     generation = state.ensure_generation() if stood else _made_anew(state)
-    failed = sorted({f"{item.source}/{item.uri}" for item in state.runner.failures()})
+    failed = sorted({f"{item.source}/{item.uri}" for item in state.engine.failures()})
     chunks = IndexBuild(state).index.counts()["chunks"]
     seconds = None if stood else time.perf_counter() - started
     return MadeIndex(generation, _content(state, generation), chunks, failed, seconds)
@@ -119,7 +119,7 @@ def made_index(state: State) -> MadeIndex:
 
 def _standing(state: State, found: GenerationRow) -> bool:
     """Say whether it holds the files as they are listed now, and its rows are unchanged."""
-    listed = found.built_at is not None and found.built_from == listing_output(state.runner)
+    listed = found.built_at is not None and found.built_from == listing_output(state.engine)
     return listed and IndexBuild(state).standing()
 
 
@@ -136,15 +136,15 @@ def _made_anew(state: State) -> GenerationRow:
     if problems:
         told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
         raise IndexStateError(f"the index of these settings is not sound: {told}", "audit")
-    state.parts.catalog.mark_built(build.generation.generation, listing_output(state.runner))
-    return state.parts.catalog.generation(build.generation.generation) or build.generation
+    state.catalog.mark_built(build.generation.generation, listing_output(state.engine))
+    return state.catalog.generation(build.generation.generation) or build.generation
 
 
 def _content(state: State, generation: GenerationRow) -> str:
-    catalog = state.parts.catalog
+    catalog = state.catalog
     rows = [
-        *catalog.manifest_of("indexed_documents", generation.schema).values(),
-        *catalog.manifest_of("loaded_links", generation.schema).values(),
+        *catalog.index_commits("indexed_documents", generation.schema).values(),
+        *catalog.index_commits("loaded_links", generation.schema).values(),
     ]
     outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.bucket)))
     return fingerprint(generation.key, outputs, generation.statistics)
@@ -161,7 +161,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
     state = State(replace(user.project, settings=settings, state=folder), StateRun(run_id, progress))
     try:
         _claim(state)
-        with state.parts.database.exclusive("index"):
+        with state.database.exclusive("index"):
             _take_along(user, state)
             list_sources(state)
             yield state
@@ -189,7 +189,7 @@ def _claim(state: State) -> None:
             f"{folder} holds an index that no matrix made, and experiments must not touch it; name another folder "
             "with --experiments"
         )
-    if (database != EMBEDDED or (folder / "postgres").exists()) and state.parts.database.holds_catalog():
+    if (database != EMBEDDED or (folder / "postgres").exists()) and state.database.holds_catalog():
         raise UsageError(
             f"the database of the experiments ({shown}) holds an index already, and experiments must not touch it; "
             "give `database` in the matrix file an empty one, or leave it out"

@@ -54,7 +54,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
     SettingsError, DatabaseError or ModelError."""
     if count < 1:
         raise UsageError(f"--suggest must be at least 1, not {count}")
-    live = state.parts.catalog.live()
+    live = state.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     material = _Material(state.of(live), _seen(state, live, groups))
@@ -188,8 +188,8 @@ def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], 
 
 
 def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
-    for shard in range(state.settings.shard_count):
-        yield from from_table(record, state.table(table).read(shard))
+    for part in state.engine.parts([table], require=True):
+        yield from from_table(record, part.read(table))
 
 
 def _by_model(

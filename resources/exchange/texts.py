@@ -13,17 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.fingerprint import shard_name as named
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.embeddings import CONTRACT, FOOTER, RowKey
 from pipelines.stages import STAGES
+from resources.engine import Work
+from resources.engine.vectors import Keys, KnownVectors, digits_of, keys_from
 from resources.exchange.places import TextFolder
 from resources.models.embedders.specs import PRESETS
-from resources.parquet.vectors import Keys, KnownVectors, digits_of, keys_from
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import spec_of
-from resources.state.stage_work import Work, with_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,25 +49,21 @@ def sources_of(form: str) -> list[tuple[str, FromModel]]:
 
 
 def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
-    """Yield the documents of each shard whose vectors are not up to date; if `only` is given, just these documents.
+    """Yield the documents of each part whose vectors are not up to date; if `only` is given, just these documents.
 
     Raise IndexStateError (`missing_input`)."""
-    runner, tables = state.runner, state.parts.tables
-    made = {table: runner.manifest(table) for table in _READ}
-    every = range(state.settings.shard_count) if only is None else sorted(set(map(runner.shard_of, only)))
-    for shard in sorted({shard for stage in OF_VECTORS for shard in runner.due(stage, every)}):
-        if missing := [table for table in _READ if shard not in made[table]]:
+    for part in state.engine.due_parts(OF_VECTORS, _READ, only):
+        if missing := [table for table in _READ if not part.has(table)]:
             raise IndexStateError(
-                f"{named(shard)} of {missing[0]} has not been made with these settings, so that it is not known "
+                f"{part.name} of {missing[0]} has not been made with these settings, so that it is not known "
                 "what they would have embedded; run `pincite export-texts FOLDER`",
                 "missing_input",
             )
-        files = {table: made[table][shard].file for table in _READ}
-        states = [with_rows(tables.documents(file)) for file in files.values()]
+        states = [part.finished(table) for table in _READ]
         whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
         wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
         if wanted:
-            yield Work(STAGES["chunk_embeddings"], shard, dict.fromkeys(wanted, ""), files, tables)
+            yield Work(STAGES["chunk_embeddings"], part, dict.fromkeys(wanted, ""))
 
 
 def known_keys(state: State, table: str, identity: str) -> Keys:
@@ -101,7 +96,7 @@ class Asked:
         Return all documents too."""
         keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
         for work in works(self._state):
-            self._state.run.at(f"reading what is to be embedded, {named(work.shard)}")
+            self._state.run.at(f"reading what is to be embedded, {work.part.name}")
             numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
             doc_ids.extend(numbers)
             for bit, (_, source) in enumerate(self._sources):
@@ -130,7 +125,7 @@ class Asked:
         return digits_of(self._doc_ids[self._owners[places]])
 
     def shards(self, doc_ids: Sequence[str]) -> list[int]:
-        return list(map(self._state.runner.shard_of, doc_ids))
+        return list(map(self._state.engine.shard_of, doc_ids))
 
     def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
         """Return the texts at these places, by key; the documents that have them are read again."""
@@ -146,7 +141,7 @@ class Asked:
 def basis_of(state: State) -> Mapping[str, list[str]]:
     """Return the committed files that decide which texts need a vector: if they change, the set may change too."""
     tables = [*_READ, *(table for stage in OF_VECTORS for table in STAGES[stage].tables)]
-    return {table: [row.file for _, row in sorted(state.runner.manifest(table).items())] for table in tables}
+    return {table: state.engine.table(table).files for table in tables}
 
 
 # ---------------------------------------------------------------- export
@@ -176,7 +171,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     counts = {"texts": 0, "windowed": 0, "rows": 0}
     folder.begin()
     for work in works(state):
-        state.run.progress("export_texts", work.shard, state.settings.shard_count)
+        state.run.progress("export_texts", work.part.number, state.settings.shard_count)
         texts: dict[str, str] = {}
         for _, source in sources:
             items = {item.key: item.text for item in source.items_of(work)}
@@ -191,7 +186,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
         for key, rows in _rows(embedder, texts):
             counts["windowed"] += len(rows) > 1
             counts["rows"] += len(rows)
-            parts.add(work.shard, key, rows)
+            parts.add(work.part.number, key, rows)
         parts.flush()
     state.run.progress("export_texts", state.settings.shard_count, state.settings.shard_count)
     return {

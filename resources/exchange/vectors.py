@@ -1,7 +1,7 @@
 """The import of vectors that others made of exported texts: every row is checked, then kept for the next run.
 
 Each file is read twice by a process of its own: first to check every row, then to take the checked rows. Nothing is
-taken from a file that is refused. Only whole files are kept, which no commit names (resources/parquet/vectors.py), so
+taken from a file that is refused. Only whole files are kept, which no commit names (resources/engine/vectors.py), so
 an import that is killed leaves nothing incomplete, and a repeated one continues.
 """
 
@@ -35,10 +35,10 @@ from pipelines.indexing.embeddings import (
     without_direction,
 )
 from pipelines.ports import Piece, Vectors
+from resources.engine.vectors import Keys, VectorRow, digits_of, imported_for, keys_from, matrix, vector_table
 from resources.exchange.places import Found, vector_files
 from resources.exchange.texts import Asked, basis_of
 from resources.exchange.vector_file import VectorFile
-from resources.parquet.vectors import Keys, VectorRow, digits_of, imported_for, keys_from, matrix, vector_table
 from resources.state import generation as generations
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
 
     Raise IndexStateError if there are no texts, or another run has begun; ModelError if the embedder cannot be asked
     to compare vectors, a step that `unchecked` leaves out."""
-    row = generations.find_generation(state.parts.catalog, state.settings)
+    row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         raise IndexStateError(
             "there are no texts of these settings to import vectors for; run `pincite export-texts FOLDER` first",
@@ -377,7 +377,7 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
     if check:
         work.take(good, write=False)
     elif good:
-        with state.parts.database.exclusive("index"):
+        with state.database.exclusive("index"):
             work.take(good, write=True)
     work.result.missing = work.missing
     return work.result.as_json(row.generation, row.embedder["name"], check)
@@ -575,5 +575,5 @@ class _Kept:
         rows = vector_table(
             [VectorRow(doc_id, 0, "", key) for doc_id, key in pairs], np.concatenate([part[2] for part in parts])
         )
-        place = imported_for(self._state.runner.key(stage))
+        place = imported_for(self._state.engine.key(stage))
         self._state.parts.tables.write(table, place, shard, rows, {}, self._identity)

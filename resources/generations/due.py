@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import bucket_of, first_id
+from pipelines.fingerprint import bucket_of
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
@@ -33,17 +33,17 @@ class Served:
         for part in parts:
             self._noted.write("add_content", ((doc_id, content, False) for doc_id, content in part.items()))
 
-    def shard(self, shard: int, shards: int) -> dict[str, str]:
-        """Return the content hashes of one of `shards` shards, by document."""
-        return dict(self._noted.run("contents_between", first_id(shard, shards), first_id(shard + 1, shards)))
+    def between(self, first: str, after: str) -> dict[str, str]:
+        """Return the content hashes of the documents whose ids are from `first` to before `after`, by document."""
+        return dict(self._noted.run("contents_between", first, after))
 
 
 def served_now(state: State) -> Served:
-    live, shards = state.parts.catalog.live(), state.settings.shard_count
+    live = state.catalog.live()
     if live is None:
         return Served()
-    tables = GenerationTables(state.parts.database, live)
-    return Served(tables.content_hashes(first_id(at, shards), first_id(at + 1, shards)) for at in range(shards))
+    tables = GenerationTables(state.database, live)
+    return Served(tables.content_hashes(part.first, part.after) for part in state.engine.parts(()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,30 +67,29 @@ def find_due(state: State) -> Due:
 
 
 def _due(state: State) -> Due:
-    catalog, everything = state.parts.catalog, Due(range(state.settings.buckets))
+    catalog, everything = state.catalog, Due(range(state.settings.buckets))
     live, wanted = catalog.live(), generations.find_generation(catalog, state.settings)
     if live is None or wanted is None or not _whole(state, {row.generation: row for row in (live, wanted)}):
         return everything
-    runner = state.of(wanted).runner
-    failed = runner.failures()
-    again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in runner.passing(stage, failed)}
-    shards = _changed_shards(state, failed) | {bucket_of(doc_id, state.settings.shard_count) for doc_id in again}
-    if changed := state.settings.buckets_of(shards):
+    engine = state.of(wanted).engine
+    failed = engine.failures()
+    again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in engine.passing(stage, failed)}
+    changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
+    if changed:
         return Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
         return replace(everything, standing=judged(state, wanted))
-    counts = GenerationTables(state.parts.database, wanted).counts()
+    counts = GenerationTables(state.database, wanted).counts()
     return replace(everything, standing=Built(wanted.generation, True, [], counts))
 
 
 def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
     """Say whether generations hold the committed listing, with unchanged rows and files."""
-    committed = state.runner.manifest("raw_documents")
-    if len(committed) != state.settings.shard_count:
+    if state.engine.unmade("raw_documents") or state.engine.table("raw_documents").lost:
         return False
-    if any(row.built_from != listing_output(state.runner) for row in kept.values()):
+    if any(row.built_from != listing_output(state.engine) for row in kept.values()):
         return False
-    files = state.parts.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
+    files = state.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
     if not all(map(state.parts.tables.exists, files)):
         return False
     try:
@@ -99,28 +98,27 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
         return False
 
 
-def _changed_shards(state: State, failures: Sequence[Failure]) -> set[int]:
-    """Return the shards in which a file was added, changed or removed, or became readable or unreadable."""
-    listed, shards = state.listing.now(), state.settings.shard_count
+def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
+    """Return the buckets in which a file was added, changed or removed, or became readable or unreadable."""
+    listed = state.listing.now()
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
-    committed = state.runner.manifest("raw_documents")
-    merged = merged_listing(state.runner, listed.documents, listed.sources, listed.failures, listed.known)
+    merged = merged_listing(state.engine, listed.documents, listed.sources, listed.failures, listed.known)
     changed = {
-        shard
-        for shard, found in merged
-        if not found.same and listed_output(from_table(RawDocument, found.now)) != committed[shard].output
+        part.bucket
+        for part, found in merged
+        if not found.same and listed_output(from_table(RawDocument, found.now)) != part.output("raw_documents")
     }
-    return changed | {bucket_of(doc_id, shards) for doc_id in unread ^ before}
+    return changed | {bucket_of(doc_id, state.settings.buckets) for doc_id in unread ^ before}
 
 
 def new_documents(state: State, before: Served) -> int:
     """Count the listed files that are new: neither served nor failed with their present content."""
-    failed = {item.doc_id for item in state.runner.failures()}
+    failed = {item.doc_id for item in state.engine.failures()}
     known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
-    listed, shards, count = state.listing.now().documents, state.settings.shard_count, 0
-    for shard in range(shards):
-        names, served = listed.names(shard, shards), before.shard(shard, shards)
+    listed, count = state.listing.now().documents, 0
+    for part in state.engine.parts(()):
+        names, served = listed.names(part.first, part.after), before.between(part.first, part.after)
         pairs = zip(names["doc_id"].to_pylist(), names["content_hash"].to_pylist(), strict=True)
         count += sum(content not in (served.get(doc_id), known.get(doc_id)) for doc_id, content in pairs)
     return count

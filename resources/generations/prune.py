@@ -27,12 +27,12 @@ def needed_raw_files(state: State, keys: Collection[str], kept: Iterable[Generat
     generations were made from. While a run updates a generation, its rows belong to an earlier listing.
 
     Raise IndexStateError if a listing cannot be read: the documents in it are unknown then."""
-    tables, names = state.parts.tables, set[str]()
+    names = set[str]()
     for key in keys:
-        for row in state.parts.catalog.manifest_of("raw_documents", key).values():
-            names |= wanted_names(from_table(RawDocument, tables.read(row.file)))
+        for read in state.engine.table("raw_documents", key=key).reads(required=True):
+            names |= wanted_names(from_table(RawDocument, read))
     for generation in kept:
-        for content in GenerationTables(state.parts.database, generation).content_hashes().values():
+        for content in GenerationTables(state.database, generation).content_hashes().values():
             names.update(names_of(content, mapped=True))
     return names
 
@@ -55,8 +55,8 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
     Return {"dropped", "kept", "files", "bytes"}. Raise UsageError for a `keep` under 1."""
     if keep < 1:
         raise UsageError(f"--keep {keep}: keep at least 1; the live generation always stays")
-    catalog, tables = state.parts.catalog, state.parts.tables
-    with state.parts.database.exclusive("index"):
+    catalog, tables = state.catalog, state.parts.tables
+    with state.database.exclusive("index"):
         live, previous = catalog.live(), catalog.previous()
 
         def worth(row: GenerationRow) -> tuple[bool, bool, int]:

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, SettingsError
-from pipelines.fingerprint import first_id, text_hash
+from pipelines.fingerprint import text_hash
 from resources.checks.audit import rows_audit, standing_problems, tuned_audit
 from resources.checks.hnsw_recall import to_be_judged, tuned
 from resources.checks.stages import before_publishing
+from resources.engine import withheld
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.book import many_gone
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import mended
 from resources.state.listing import listing_output
 from resources.state.run import Built, Missing, Problems, compared
-from resources.state.stage_runner import withheld
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -37,16 +37,14 @@ if TYPE_CHECKING:
 def missing(state: State, live: GenerationRow | None, new: GenerationTables) -> Missing:
     """Return which listed documents the live generation serves and the new one lacks; if no generation is live and the
     new one is empty, all listed documents. Withheld documents are left out: they are meant to be missing."""
-    failures = {item.doc_id: item for item in state.runner.failures()}
+    failures = {item.doc_id: item for item in state.engine.failures()}
     hidden = {doc_id for doc_id, item in failures.items() if withheld(item)}
     if live is None and new.counts()["documents"]:
         return Missing()
-    served = GenerationTables(state.parts.database, live) if live else None
-    before, lacking, shards = Counter[str](), list[tuple[str, str, str]](), state.settings.shard_count
-    listing = state.listing.committed()
-    for shard in listing.files:
-        listed = listing.read(shard, ("doc_id", "source", "uri"))
-        own = first_id(shard, shards), first_id(shard + 1, shards)
+    served = GenerationTables(state.database, live) if live else None
+    before, lacking = Counter[str](), list[tuple[str, str, str]]()
+    for part in state.engine.parts(["raw_documents"]):
+        listed, own = part.read("raw_documents", ("doc_id", "source", "uri")), (part.first, part.after)
         there, known = new.content_hashes(*own).keys(), served.content_hashes(*own).keys() if served else None
         for doc_id, source, uri in zip(*(column.to_pylist() for column in listed.columns), strict=True):
             if doc_id not in hidden and (known is None or doc_id in known):
@@ -78,13 +76,13 @@ def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
     if not state.settings.publish.golden:
         return None
     run = evaluate(state, state.project.resolve(state.settings.publish.golden), generation=generation)
-    state.parts.catalog.add_scores(generation.generation, run["name"], run["metrics"])
+    state.catalog.add_scores(generation.generation, run["name"], run["metrics"])
     return run
 
 
 def score_live(state: State) -> dict[str, Any] | None:
     """Return the scores of the live generation. Scores that publishing has taken in this run are reused."""
-    live = state.parts.catalog.live()
+    live = state.catalog.live()
     if live is None:
         return None
     scored = state.run.built.scored if state.run.built else {}
@@ -99,7 +97,7 @@ def score_both(state: State, live: GenerationRow, new: GenerationRow) -> dict[in
     try:
         runs = {live.generation: score(state, live)}
     except (ModelError, SettingsError):
-        kept = [item for item in state.parts.catalog.scores() if item["generation"] == live.generation]
+        kept = [item for item in state.catalog.scores() if item["generation"] == live.generation]
         if not kept:
             raise
         runs = {live.generation: kept[-1]}
@@ -141,7 +139,7 @@ def publish(state: State) -> Built:
 
 def _publish(state: State) -> Built:
     started = time.perf_counter()
-    build, catalog = IndexBuild(state), state.parts.catalog
+    build, catalog = IndexBuild(state), state.catalog
     number, live = build.generation.generation, catalog.live()
     serving = live is not None and live.generation == number
     build.load_links()
@@ -158,7 +156,7 @@ def _publish(state: State) -> Built:
     built.unfitting = made.unfitting
     built.short = build.generation.statistics.get("short", [])
     if not problems:
-        catalog.mark_built(number, listing_output(state.runner))
+        catalog.mark_built(number, listing_output(state.engine))
     if not problems and not serving:
         built.missing = missing(state, live, build.index)
         if live is not None:
@@ -183,7 +181,7 @@ def _share_changed(state: State, documents: int) -> float:
 
 def verdict(state: State, built: Built) -> dict[str, Any]:
     """Record why a generation was not published, and what that depended on."""
-    live = state.parts.catalog.live()
+    live = state.catalog.live()
     return {
         "live": live.generation if live else None,
         "golden": golden_output(state),
@@ -197,12 +195,12 @@ def verdict(state: State, built: Built) -> dict[str, Any]:
 
 def judged(state: State, generation: GenerationRow) -> Built | None:
     """Return the verdict on an unpublished generation; None if anything that it depended on has changed."""
-    found, live = generation.verdict, state.parts.catalog.live()
+    found, live = generation.verdict, state.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
         return None
-    if found["golden"] != golden_output(state) or found["held"] != state.parts.catalog.held():
+    if found["golden"] != golden_output(state) or found["held"] != state.catalog.held():
         return None
-    return recorded(generation, GenerationTables(state.parts.database, generation).counts())
+    return recorded(generation, GenerationTables(state.database, generation).counts())
 
 
 def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
@@ -227,14 +225,14 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
 
     It is audited first; `force` publishes it although it scores worse on the golden questions. Raise IndexStateError if
     it does not exist, was never filled, or its audit finds problems."""
-    with state.parts.database.exclusive("index"):
+    with state.database.exclusive("index"):
         generation = _existing(state, number)
-        live = state.parts.catalog.live()
+        live = state.catalog.live()
         if generation.built_at is None:
             raise IndexStateError(
                 f"generation {number} was never completed; run `pincite index` with its settings first", "not_built"
             )
-        index = GenerationTables(state.parts.database, generation, state.settings.vector_index)
+        index = GenerationTables(state.database, generation, state.settings.vector_index)
         index.delete_dangling_links()
         problems = _audited(state, index)
         if problems:
@@ -250,8 +248,8 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
                     "all the same with --force",
                     "worse",
                 )
-        state.parts.catalog.publish(number)
-        state.parts.catalog.set_verdict(number, None)
+        state.catalog.publish(number)
+        state.catalog.set_verdict(number, None)
     return {"live": number, "previous": live.generation if live else None}
 
 
@@ -259,18 +257,18 @@ def rollback(state: State) -> dict[str, Any]:
     """Make the previous live generation the live one again, and hold it until someone publishes.
 
     Raise IndexStateError if there is no previous one, or its audit finds problems."""
-    with state.parts.database.exclusive("index"):
-        live, number = state.parts.catalog.live(), state.parts.catalog.previous()
+    with state.database.exclusive("index"):
+        live, number = state.catalog.live(), state.catalog.previous()
         if live is None or number is None:
             told = "there is no generation to roll back to; see `pincite generations list`"
             raise IndexStateError(told, "no_previous")
-        index = GenerationTables(state.parts.database, _existing(state, number), state.settings.vector_index)
+        index = GenerationTables(state.database, _existing(state, number), state.settings.vector_index)
         index.delete_dangling_links()
         problems = _audited(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} cannot serve again: {found}; {_REMEDY}", "audit")
-        state.parts.catalog.publish(number, held=True)
+        state.catalog.publish(number, held=True)
     return {"live": number, "previous": live.generation}
 
 
@@ -278,12 +276,12 @@ def _audited(state: State, index: GenerationTables) -> Problems:
     if problems := rows_audit(index):
         return problems
     if statistics := tuned(index):
-        state.parts.catalog.add_statistics(index.generation.generation, statistics)
+        state.catalog.add_statistics(index.generation.generation, statistics)
     return []
 
 
 def _existing(state: State, number: int) -> GenerationRow:
-    found = state.parts.catalog.generation(number)
+    found = state.catalog.generation(number)
     if found is None:
         raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
     return found

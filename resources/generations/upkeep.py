@@ -19,8 +19,9 @@ from pipelines.fingerprint import bucket_of
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.hnsw_recall import to_be_judged
+from resources.engine import StageReport
 from resources.generations.publish import AUDITED_SHARE
-from resources.postgres.catalog import ManifestRow, commit_row, each_generation
+from resources.postgres.catalog import IndexCommit, commit_row, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import SHARDS, IndexBuild
@@ -29,7 +30,6 @@ from resources.state import generation as generations
 from resources.state.access import groups_now, hidden_documents, shard_count
 from resources.state.listing import adopt_listing, listing_output
 from resources.state.run import Problems
-from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -48,14 +48,14 @@ def keep_up(state: State) -> StageReport:
 
 def nothing_to_keep(state: State) -> bool:
     """Say whether there is no generation but the one of the settings."""
-    target = generations.find_generation(state.parts.catalog, state.settings)
-    return all(target and row.generation == target.generation for row in state.parts.catalog.generations())
+    target = generations.find_generation(state.catalog, state.settings)
+    return all(target and row.generation == target.generation for row in state.catalog.generations())
 
 
 def _keep_up(state: State) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
-    target = generations.find_generation(state.parts.catalog, state.settings)
-    live = state.parts.catalog.live()
+    target = generations.find_generation(state.catalog, state.settings)
+    live = state.catalog.live()
 
     def bring(generation: GenerationRow) -> None:
         if target and generation.generation == target.generation:
@@ -65,7 +65,7 @@ def _keep_up(state: State) -> StageReport:
         else:
             _withdraw(state, generation, report)
 
-    each_generation(state.parts.catalog, bring)
+    each_generation(state.catalog, bring)
     report.seconds = time.perf_counter() - started
     state.run.reports[report.stage] = report
     return report
@@ -96,7 +96,7 @@ def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
 
 def _update(state: State, beside: State, report: StageReport) -> None:
     buckets = range(beside.settings.buckets)
-    adopt_listing(beside.runner, state.listing.committed(), state.runner.failures())
+    adopt_listing(beside.engine, state.listing.committed(), state.engine.failures())
     for stage in _BY_DOCUMENTS:
         make(beside, stage, buckets)
     link_sentences(beside)
@@ -121,7 +121,7 @@ def _finish(beside: State, audited: bool) -> Problems:
     audited = audited or bool(made.built) or to_be_judged(build.generation, build.index.counts())
     problems = tuned_audit(build, made, live=True) if audited else standing_problems(build.index)
     if not problems:
-        beside.parts.catalog.mark_built(build.generation.generation, listing_output(beside.runner))
+        beside.catalog.mark_built(build.generation.generation, listing_output(beside.engine))
     return problems
 
 
@@ -137,10 +137,10 @@ def restrict(state: State) -> None:
         return doc_id in hidden if now is None else bool(now) and not (before and set(before) <= set(now))
 
     def reach(generation: GenerationRow) -> None:
-        with shut_where_damaged(state.parts.database, generation):
+        with shut_where_damaged(state.database, generation):
             mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
 
-    each_generation(state.parts.catalog, reach)
+    each_generation(state.catalog, reach)
 
 
 def _withdraw(
@@ -151,7 +151,7 @@ def _withdraw(
 ) -> None:
     """Remove the documents that are no longer listed, and give the others the groups that they have now. Both apply
     only to documents for which `wanted`(id, groups before, groups now) is true."""
-    index = GenerationTables(state.parts.database, generation)
+    index = GenerationTables(state.database, generation)
     gone: dict[int, list[str]] = {}
     regrouped: dict[int, dict[str, tuple[str, ...]]] = {}
     own = state.run.buckets
@@ -164,8 +164,8 @@ def _withdraw(
                     gone.setdefault(bucket, []).append(doc_id)
             elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
                 regrouped.setdefault(bucket, {})[doc_id] = now
-    committed = state.parts.catalog.manifest_of("indexed_documents", generation.schema)
-    parts = state.parts.catalog.manifest_of(SHARDS, generation.schema)
+    committed = state.catalog.index_commits("indexed_documents", generation.schema)
+    parts = state.catalog.index_commits(SHARDS, generation.schema)
     for bucket in sorted(gone.keys() | regrouped.keys()):
         last, changed = committed.get(bucket), {*gone.get(bucket, ()), *regrouped.get(bucket, ())}
 
@@ -173,14 +173,14 @@ def _withdraw(
             connection: Connection[Any],
             left: str,
             rows: int,
-            before: ManifestRow | None = last,
+            before: IndexCommit | None = last,
             touched: Collection[str] = changed,
         ) -> None:
             # The rows no longer match their inputs: they are written again, even if the inputs stay the same.
             shards = {bucket_of(doc_id, shard_count(generation)) for doc_id in touched} & parts.keys()
             own = [replace(before, output=left, rows=rows)] if before else []
             for row in [*own, *(parts[shard] for shard in shards)]:
-                commit_row(connection, replace(row, file="", input="", run_id=state.run.id))
+                commit_row(connection, replace(row, input="", run_id=state.run.id))
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
     if gone and state.run.alone:  # dangling links stay for a while; publishing loads the links again

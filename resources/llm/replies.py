@@ -24,7 +24,7 @@ from resources.postgres.statements import query
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.tables import ParquetTables
 
 BOUGHT_TABLES = ("document_summaries", "chunk_contexts", "figure_descriptions")
 """Tables whose rows carry the replies that they were made of."""

@@ -41,9 +41,30 @@ class SourceRow:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexCommit:
+    """The commit of rows of a generation in Postgres, of one bucket or part, or of all links. `input` hashes the data
+    that they were made from, `output` the rows. `key` is the generation's schema."""
+
+    table: str
+    key: str
+    bucket: int
+    input: str
+    output: str
+    rows: int
+    documents: int
+    run_id: str | None = None
+    committed_at: datetime | None = None
+
+    @property
+    def shown_time(self) -> str | None:
+        """When they were committed, in ISO 8601."""
+        return self.committed_at.isoformat(timespec="seconds") if self.committed_at else None
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """The commit of one table's file for one shard. `input` hashes the data that the file was made from, `output` the
-    rows that it holds. `file` is empty if the rows, a bucket's, are in Postgres."""
+    """The commit of one table's file for one shard, for the engine alone. `input` hashes the data that the file was
+    made from, `output` the rows that it holds."""
 
     table: str
     key: str
@@ -55,6 +76,11 @@ class ManifestRow:
     documents: int
     run_id: str | None = None
     committed_at: datetime | None = None
+
+    @property
+    def shown_time(self) -> str | None:
+        """When it was committed, in ISO 8601."""
+        return self.committed_at.isoformat(timespec="seconds") if self.committed_at else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +127,9 @@ def schema_name(generation: int) -> str:
     return f"g{generation:04d}"
 
 
-def commit_row(connection: Connection[Any], row: ManifestRow) -> None:
+def commit_row(connection: Connection[Any], row: ManifestRow | IndexCommit) -> None:
     """Commit a row with whatever else the transaction writes."""
-    connection.execute(query("catalog", "commit_row"), asdict(row))
+    connection.execute(query("catalog", "commit_row"), {"file": "", **asdict(row)})
 
 
 def add_statistics(connection: Connection[Any], number: int, statistics: Mapping[str, Any]) -> GenerationRow:
@@ -174,6 +200,16 @@ class Catalog:
         wanted = None if shards is None else list(shards)
         rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key, shards=wanted)]
         return {row.bucket: row for row in rows}
+
+    def index_commits(self, name: str, schema: str) -> dict[int, IndexCommit]:
+        """Return the commits of a generation's rows in Postgres under a name, by bucket or part."""
+        rows = self._rows("manifest_of", table=name, key=schema, shards=None)
+        return {row[2]: IndexCommit(*row[:3], *row[4:]) for row in rows}
+
+    def commit_index(self, commit: IndexCommit) -> None:
+        """Commit rows that need no transaction with others."""
+        with self.database.writing() as connection:
+            commit_row(connection, commit)
 
     def files_under(self, keys: Collection[str]) -> set[str]:
         """Return the committed files of these keys."""

@@ -28,11 +28,10 @@ from resources.search.passages import Searcher
 from resources.sources.files import hash_now
 from resources.stages.shard_rows import INPUTS
 from resources.state.generation import floor_for
-from resources.state.stage_work import rows_by_document
 
 if TYPE_CHECKING:
     from pipelines.records import Chunk, Element, Span
-    from resources.postgres.catalog import GenerationRow, ManifestRow
+    from resources.postgres.catalog import GenerationRow
     from resources.search.passages import FoundChunk
     from resources.state.state import State
 
@@ -51,29 +50,23 @@ BOUGHT = frozenset(BOUGHT_TABLES)
 """The stages among them whose text a language model may write."""
 
 
-def committed_at(row: ManifestRow | None) -> str | None:
-    """Return when a shard's file was committed, in ISO 8601."""
-    return row.committed_at.isoformat(timespec="seconds") if row and row.committed_at else None
-
-
 class Chain:
     """One document under the keys of one generation, and its chunk as Postgres serves it."""
 
     def __init__(self, state: State, generation: GenerationRow, found: FoundChunk, groups: Sequence[str]) -> None:
-        live = state.parts.catalog.live()
+        live = state.catalog.live()
         self.live = live is not None and live.generation == generation.generation
         self.state, self.generation, self.found = state.of(generation), generation, found
         self.doc_id = found.passage.doc_id
-        self.shard = self.state.runner.shard_of(self.doc_id)
         self.problems: list[tuple[str, str]] = []
         self.held = False
-        if failure := self.state.runner.held().get(self.doc_id):
+        if failure := self.state.engine.held().get(self.doc_id):
             told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
             remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
             self.problem("held", told, remedy)
             self.held = True
         tables = dict.fromkeys([*(table for name in WAY for table in STAGES[name].tables), *INPUTS])
-        self.manifests = {table: self.state.runner.manifest(table) for table in tables}
+        self.part = self.state.engine.part_of(self.doc_id, tables)
         self.states = {table: self._state(table) for table in tables}
         self._rows: dict[str, list[Any]] = {}
         self._read_stored(groups)
@@ -103,21 +96,19 @@ class Chain:
 
     @property
     def bucket(self) -> int:
-        return self.state.settings.buckets_of([self.shard])[0]
+        return self.part.bucket
 
-    def row(self, table: str) -> ManifestRow | None:
-        return self.manifests[table].get(self.shard)
+    def origin(self, table: str) -> tuple[str | None, str | None]:
+        """Return where the rows of a table lie, and when they were committed; None if they were never made."""
+        return self.part.origin(table) if self.part.has(table) else (None, None)
 
     def _state(self, table: str) -> DocumentState | None:
-        row = self.row(table)
-        return self.state.parts.tables.documents(row.file).get(self.doc_id) if row else None
+        return self.part.states(table).get(self.doc_id) if self.part.has(table) else None
 
     def rows(self, table: str) -> list[Any]:
         """Return the document's records of a table, in order; empty if there is no file."""
-        row = self.row(table)
         if table not in self._rows:
-            wanted = {self.doc_id}
-            read = rows_by_document(self.state.parts.tables, row.file, table, wanted) if row else {}
+            read = self.part.records(table, {self.doc_id}) if self.part.has(table) else {}
             self._rows[table] = read.get(self.doc_id, [])
         return self._rows[table]
 
@@ -141,12 +132,12 @@ class Chain:
 
     def stage(self, name: str) -> dict[str, Any]:
         """Return how a stage made the document's rows: the components of its key and of its fingerprint."""
-        stage, runner, settings = STAGES[name], self.state.runner, self.state.settings
-        table, key = next(iter(stage.tables)), runner.key(name)
-        state, row = self.states[table] or DocumentState("", ""), self.row(table)
+        stage, engine, settings = STAGES[name], self.state.engine, self.state.settings
+        table, key = next(iter(stage.tables)), engine.key(name)
+        state = self.states[table] or DocumentState("", "")
         if not state.output:
             self.problem("not_made", f"{name} holds no result of {self.found.passage.uri} under the key {key}")
-        if stage_key(name, settings, runner.frozen) != key:
+        if stage_key(name, settings, engine.frozen) != key:
             self.problem("key", f"the key of {name} was made by another version of pincite, or with other models, "
                           "than those shown")  # fmt: skip
         return {
@@ -156,9 +147,9 @@ class Chain:
             "settings": {
                 "buckets": settings.buckets,
                 "shards": settings.shards,
-                **stage.shaped_by(settings, runner.frozen),
+                **stage.shaped_by(settings, engine.frozen),
             },
-            "keys_before": {before: runner.key(before) for before in (MAKER[item].name for item in stage.inputs)},
+            "keys_before": {before: engine.key(before) for before in (MAKER[item].name for item in stage.inputs)},
             "inputs": self._inputs(stage, state),
             "fingerprint": state.fingerprint or None,
             "failed_fingerprint": None if state.stands_in else state.failed,
@@ -167,13 +158,13 @@ class Chain:
             "at": state.at or None,
             "run": state.run or None,
             "reason": state.reason or None,
-            "committed_at": committed_at(row),
+            "committed_at": self.origin(table)[1],
             "cost": self._bought(name, state.run) if name in BOUGHT else self._cost(name, table, state.run),
         }
 
     def _table(self, table: str) -> dict[str, Any]:
-        row, state = self.row(table), self.states[table]
-        return {"table": table, "output": state.output if state else None, "file": row.file if row else None}
+        state = self.states[table]
+        return {"table": table, "output": state.output if state else None, "file": self.origin(table)[0]}
 
     def _inputs(self, stage: Stage, state: DocumentState) -> list[dict[str, Any]]:
         """Return each input with its output when it was used, as the fingerprint holds it, and now."""
@@ -205,7 +196,7 @@ class Chain:
     def _cost(self, name: str, table: str, run: str) -> dict[str, Any] | None:
         """Return what the run that made the rows spent on the stage, with an estimate of this chunk's share: the
         run's mean text, scaled by the length of the chunk's text against the run's texts that still exist."""
-        catalog, key = self.state.parts.catalog, self.state.runner.key(name)
+        catalog, key = self.state.catalog, self.state.engine.key(name)
         cost = catalog.costs_of_run(run, name, key, self.generation.generation) if run else None
         if cost is None:
             return None
@@ -219,11 +210,11 @@ class Chain:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        tables, chunks, total = self.state.parts.tables, 0, 0
-        for shard, row in self.manifests[table].items():
-            made = [doc_id for doc_id, state in tables.documents(row.file).items() if state.run == run]
-            if made and shard in self.manifests["chunks"]:
-                read = tables.read(self.manifests["chunks"][shard].file, ["doc_id", "tokens"])
+        chunks = total = 0
+        for part in self.state.engine.parts(dict.fromkeys([table, "chunks"])):
+            made = [doc_id for doc_id, state in part.states(table).items() if state.run == run]
+            if made:
+                read = part.read("chunks", ["doc_id", "tokens"])
                 tokens = read["tokens"].filter(pc.is_in(read["doc_id"], pa.array(made, pa.string())))
                 chunks += len(tokens)
                 total += pc.sum(tokens).as_py() or 0
@@ -241,7 +232,7 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
 
     Raises IndexStateError if the generation or the chunk is gone meanwhile, SettingsError if this version does not
     know the generation's settings, DatabaseError."""
-    generation = state.parts.catalog.generation(found.generation)
+    generation = state.catalog.generation(found.generation)
     if generation is None:
         raise IndexStateError(f"there is no generation {found.generation} any more", "no_generation")
     chain = Chain(state, generation, found, groups)
@@ -326,7 +317,7 @@ def _overlap(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     return {
         "chunk_before": before,
         "language": parsed.language if parsed else None,
-        "floor": floor_for(chain.state.runner.frozen, parsed.language) if conditional else None,
+        "floor": floor_for(chain.state.engine.frozen, parsed.language) if conditional else None,
         "overlap_tokens": count_tokens(chunk.overlap),
     }
 
@@ -412,8 +403,8 @@ def _document(chain: Chain) -> dict[str, Any]:
     groups, principals = parted(facts.groups if facts else ())
     media_type, parsed = (raw.media_type if raw else ""), chain.one("parsed_documents")
     path = _path(chain.state, found)
-    keys = [chain.state.runner.key(name) for name in STAGES]
-    failures = [item for item in chain.state.parts.catalog.failures(keys) if item.doc_id == chain.doc_id]
+    keys = [chain.state.engine.key(name) for name in STAGES]
+    failures = [item for item in chain.state.catalog.failures(keys) if item.doc_id == chain.doc_id]
     return {
         "doc_id": chain.doc_id,
         "source": found.passage.source,
@@ -476,7 +467,7 @@ def _generation(chain: Chain) -> dict[str, Any]:
 
 def _indexed(chain: Chain) -> dict[str, Any]:
     """Return the facts of the rows in Postgres, with their stored hash and the hash that Parquet calls for."""
-    committed = chain.state.parts.catalog.manifest_of("indexed_documents", chain.generation.schema).get(chain.bucket)
+    committed = chain.state.catalog.index_commits("indexed_documents", chain.generation.schema).get(chain.bucket)
     outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}
     raw, parsed, facts = chain.one("raw_documents"), chain.states["parsed_documents"], _facts(chain)
     wanted = None
@@ -490,7 +481,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "key": chain.generation.schema,
         "version": indexed_documents.VERSION,
         "settings": {},
-        "keys_before": {MAKER[table].name: chain.state.runner.key(MAKER[table].name) for table in INPUTS},
+        "keys_before": {MAKER[table].name: chain.state.engine.key(MAKER[table].name) for table in INPUTS},
         "inputs": [{"table": table, "used": None, "now": output} for table, output in outputs.items()],
         "fingerprint": wanted,
         "failed_fingerprint": None,
@@ -499,7 +490,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "at": None,
         "run": committed.run_id if committed else None,
         "reason": None,
-        "committed_at": committed_at(committed),
+        "committed_at": committed.shown_time if committed else None,
         "cost": None,
         "number": chain.stored["number"],
         "terms": chain.stored["terms"],

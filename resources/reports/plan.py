@@ -7,12 +7,11 @@ afterwards. Prompts to the language model are only counted.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -21,14 +20,14 @@ from pipelines.errors import IndexStateError, SettingsError, SourceError
 from pipelines.fingerprint import bucket_of
 from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.records import Failure
 from pipelines.settings.models import Role
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
+from resources.engine.files import Files
+from resources.engine.memory import MemoryManifest
+from resources.engine.tables import ParquetTables
 from resources.generations.due import find_due, served_now
-from resources.parquet.files import Files
-from resources.parquet.tables import ParquetTables
-from resources.postgres.catalog import GenerationRow, ManifestRow, SourceRow, source_moved
+from resources.postgres.catalog import GenerationRow, SourceRow, source_moved
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
 from resources.sources.book import Listed, SourceBook
@@ -88,16 +87,15 @@ class PlannedSources(SourceBook):
         return None
 
 
-class PlannedCatalog:
+class PlannedCatalog(MemoryManifest):
     """The state's catalog, overlaid with the rows that a trial run writes. Everything is empty if there is no state
     yet."""
 
     def __init__(self, catalog: Catalog | None, buckets: int) -> None:
-        self._catalog, self._buckets, self._layouts = catalog, buckets, dict[int, int]()
+        super().__init__(catalog, lambda doc_id: bucket_of(doc_id, buckets * self.shards(buckets)))
+        self._catalog, self._layouts = catalog, dict[int, int]()
         self._settled: int | None = None
         self._sources: dict[str, SourceRow] = {}
-        self._commits: dict[tuple[str, str, int], ManifestRow] = {}
-        self._failures: dict[tuple[str, int], list[Failure]] = {}
 
     def sources(self) -> list[SourceRow]:
         known = {row.name: row for row in (self._catalog.sources() if self._catalog else ())}
@@ -115,46 +113,6 @@ class PlannedCatalog:
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
         """Keep nothing."""
 
-    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        found = self._catalog.manifest_of(table, key, shards) if self._catalog else {}
-        own = {shard: row for (name, under, shard), row in self._commits.items()
-               if (name, under) == (table, key) and (shards is None or shard in shards)}  # fmt: skip
-        return {**found, **own}
-
-    def commit(
-        self,
-        rows: Sequence[ManifestRow],
-        stage: str,
-        key: str,
-        shard: int,
-        failures: Sequence[Failure] = (),
-        keep_failures_of: Collection[str] = (),
-        bucket: int | None = None,
-    ) -> None:
-        kept = [item for item in self.failures([key]) if item.doc_id in keep_failures_of and self._in(item, shard)]
-        self._failures[key, shard] = [*kept, *failures]
-        self._commits.update({(row.table, row.key, row.bucket): row for row in rows})
-
-    def commit_shards(
-        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
-    ) -> None:
-        for shard in shards:
-            self.commit([row for row in rows if row.bucket == shard], stage, key, shard)
-
-    def failures(self, keys: Collection[str]) -> list[Failure]:
-        found = []
-        for key in keys:
-            before = self._catalog.failures([key]) if self._catalog else []
-            found += [item for item in before if (key, self._shard_of(item)) not in self._failures]
-        found += [item for (key, _), items in self._failures.items() if key in keys for item in items]
-        return sorted(found, key=attrgetter("source", "uri", "stage"))
-
-    def _in(self, item: Failure, shard: int) -> bool:
-        return self._shard_of(item) == shard
-
-    def _shard_of(self, item: Failure) -> int:
-        return bucket_of(item.doc_id, self._buckets * self.shards(self._buckets))
-
     def shards(self, buckets: int) -> int:
         before = self._catalog.shards(buckets) if self._catalog else 1
         return max(before, self._layouts.get(buckets, 1))
@@ -170,8 +128,7 @@ class PlannedCatalog:
         return self._settled or (self._catalog.last_layout() if self._catalog else None)
 
     def layouts(self) -> set[int]:
-        own = {buckets * shards for buckets, shards in self._layouts.items()}
-        return own | (self._catalog.layouts() if self._catalog else set())
+        return super().layouts() | {buckets * shards for buckets, shards in self._layouts.items()}
 
     def live(self) -> GenerationRow | None:
         return self._catalog.live() if self._catalog else None
@@ -187,9 +144,6 @@ class PlannedCatalog:
 
     def held(self) -> bool:
         return self._catalog.held() if self._catalog else False
-
-    def files_under(self, keys: Collection[str]) -> set[str]:
-        return self._catalog.files_under(keys) if self._catalog else set()
 
     def create_generation(
         self,
@@ -365,8 +319,8 @@ def _guarded(state: State) -> list[str]:
 
 
 def _beside(state: State) -> list[str]:
-    live = state.parts.catalog.live()
-    if live is None or generations.find_generation(state.parts.catalog, state.settings) is not None:
+    live = state.catalog.live()
+    if live is None or generations.find_generation(state.catalog, state.settings) is not None:
         return []
     return [
         f"generation {live.generation} was made with other settings, models or versions: `pincite index` makes a new "
@@ -387,8 +341,8 @@ def _make(state: State, buckets: Sequence[int]) -> None:
 def _follow(state: State) -> list[str]:
     """Count the prompts that keep the live generation up to date if it has other settings; return notes about it. A run
     does this before it fills a new generation."""
-    live = state.parts.catalog.live()
-    target = generations.find_generation(state.parts.catalog, state.settings)
+    live = state.catalog.live()
+    target = generations.find_generation(state.catalog, state.settings)
     if live is None or (target is not None and target.generation == live.generation):
         return []
     try:
@@ -397,7 +351,7 @@ def _follow(state: State) -> list[str]:
         return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
-    adopt_listing(beside.runner, state.listing.committed(), state.runner.failures())
+    adopt_listing(beside.engine, state.listing.committed(), state.engine.failures())
     asked = len(state.run.models)
     _make(beside, range(beside.settings.buckets))
     if not any(spent.calls for spent in _counted(state)[asked:]):

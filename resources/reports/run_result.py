@@ -22,11 +22,11 @@ _NO_FAULT = {"pending", "planned"}
 
 def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
     """Return the JSON of `index`; `before` holds the documents that were served when the run began."""
-    state.parts.catalog.touch_sources(state.listing.now().sources)
+    state.catalog.touch_sources(state.listing.now().sources)
     reports = state.run.reports
-    live = state.parts.catalog.live()
+    live = state.catalog.live()
     built = state.run.built
-    row = state.parts.catalog.generation(built.generation) if built else live
+    row = state.catalog.generation(built.generation) if built else live
     counts = built.counts if built else {"chunks": 0}
     rows = reports.get("indexed_documents")
     return {
@@ -54,19 +54,19 @@ def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
 def _failures(state: State) -> list[Failure]:
     """Return the failures of this run, and of the generation that readers are served from meanwhile."""
     if state.run.built is None:
-        return state.runner.failures()
-    return failures(state, state.parts.catalog.generation(state.run.built.generation), state.parts.catalog.live())
+        return state.engine.failures()
+    return failures(state, state.catalog.generation(state.run.built.generation), state.catalog.live())
 
 
 def documents(state: State, before: Served) -> dict[str, Any]:
     """Return document counts against those served before. A failed document counts as neither added nor changed. A
     document that waits for a batch has not failed."""
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
-    failed, shards, listing = {item.doc_id for item in faults}, state.settings.shard_count, state.listing.committed()
+    failed, listing = {item.doc_id for item in faults}, state.listing.committed()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
-    for shard in range(shards):
-        served = before.shard(shard, shards)
-        rows = listing.read(shard, ("doc_id", "content_hash"))
+    for part in state.engine.parts(()):
+        served = before.between(part.first, part.after)
+        rows = listing.between(part.first, part.after, ("doc_id", "content_hash"))
         contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         good = {name: content for name, content in contents.items() if name not in failed}
         new = [name for name, content in good.items() if served.get(name) != content]
@@ -121,7 +121,7 @@ def _notes(state: State, row: Any) -> list[str]:
         told = ", ".join(f"{name} {count}" for name, count in row.statistics["languages"].items())
         notes.append(f"embedder {spec.name} was chosen by the corpus's languages ({told})")
     if spec.languages != "*" and state.run.reports:
-        now = generations.corpus_languages(state.runner)
+        now = generations.corpus_languages(state.engine)
         others = {name: count for name, count in now.items() if name not in (*spec.languages.split(","), "und")}
         if others:
             told = ", ".join(f"{count} in {name}" for name, count in others.items())
@@ -146,8 +146,7 @@ def kept(state: State) -> str:
     """Say what an interrupted run has committed, which the next run will reuse."""
     parts = []
     for name, stage in STAGES.items():
-        rows = state.runner.manifest(next(iter(stage.tables))).values()
-        count = sum(row.documents for row in rows)
+        count = state.engine.table(next(iter(stage.tables))).documents
         if count:
             parts.append(f"{name} of {count}")
     if not parts:

@@ -14,13 +14,13 @@ from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
 from resources.dagster_instance.home import SESSION, home_of, last_runs
+from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import MembershipTable, Told, schema_name
 from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
 from resources.sources.scratch import TextSet
-from resources.state.stage_work import rows_of
 from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def sources(state: State) -> list[dict[str, Any]]:
     """Return every known source with its folder or address, the number of documents last listed in it, how many of them
     fail, and when it was last listed completely."""
     counts = state.listing.counts()
-    failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.runner.failures()})
-    listed = {row.name: row.indexed_at for row in state.parts.catalog.sources()}
-    told = MembershipTable(state.parts.database).told()
+    failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.engine.failures()})
+    listed = {row.name: row.indexed_at for row in state.catalog.sources()}
+    told = MembershipTable(state.database).told()
     return [
         {
             "name": item.name,
@@ -109,10 +109,12 @@ def document_warnings(state: State, doc_ids: Collection[str] | None = None) -> d
 
 
 def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collection[str] | None) -> Iterator[pa.Table]:
-    """Yield columns of a table, one shard after the other. `doc_ids` limits the rows to some documents."""
-    shards = None if doc_ids is None else set(map(state.runner.shard_of, doc_ids))
-    for read in state.table(table).pieces(columns, shards):
-        yield read if doc_ids is None else rows_of(read, doc_ids)
+    """Yield columns of a table, a part after the other. `doc_ids` limits the rows to some documents."""
+    if doc_ids is None:
+        yield from state.table(table).pieces(columns)
+        return
+    for part in state.engine.parts([table], doc_ids=doc_ids):
+        yield rows_of(part.read(table, columns), doc_ids)
 
 
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
@@ -139,13 +141,13 @@ def figure_warnings(state: State, doc_ids: Collection[str] | None = None) -> lis
 def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dict[str, Any]:
     """Count the sentences of some buckets (all by default): how many were kept, how many each noise rule left out, how
     many repeat the exact text of another, and how many each source has."""
-    shards = None if buckets is None else set(state.settings.shards_of(buckets))
+    buckets = state.run.buckets if buckets is None else buckets
     kept, different, sources, filtered = 0, TextSet(), Counter[str](), Counter[str]()
-    for read in state.table("sentences").pieces(["text", "source"], shards):
+    for read in state.engine.table("sentences", buckets).pieces(["text", "source"]):
         kept += read.num_rows
         different.update(map(text_hash, read["text"].unique().to_pylist()))
         sources.update(_tallied(read["source"]))
-    for read in state.table("filtered_sentences").pieces(["rule"], shards):
+    for read in state.engine.table("filtered_sentences", buckets).pieces(["rule"]):
         filtered.update(_tallied(read["rule"]))
     return {
         "kept": kept,
@@ -181,7 +183,7 @@ def generations(state: State) -> list[dict[str, Any]]:
     from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
 
-    catalog = state.parts.catalog
+    catalog = state.catalog
     live, held = catalog.live(), catalog.held()
     scores: dict[int, dict[str, float]] = {}
     for score in catalog.scores():
@@ -189,7 +191,7 @@ def generations(state: State) -> list[dict[str, Any]]:
         scores[score["generation"]] = found
     shown = []
     for row in catalog.generations():
-        index = GenerationTables(state.parts.database, row)
+        index = GenerationTables(state.database, row)
         serving, counts = live is not None and live.generation == row.generation, index.counts()
         shown.append(
             {
@@ -204,7 +206,7 @@ def generations(state: State) -> list[dict[str, Any]]:
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
                 "notes": recorded(row, counts).notes,
-                "related_floor": floor_used(catalog, state.parts.tables, row),
+                "related_floor": floor_used(state.engine, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
                 **counts,
@@ -226,9 +228,9 @@ def failures(state: State, *rows: GenerationRow | None) -> list[Failure]:
     """Return the failures under the present settings and of generations, one per document and stage. A served
     generation may have been made with other settings. Failures of its embedding stages stand under keys that only the
     generation knows if a run had nothing to do."""
-    found = state.runner.failures()
+    found = state.engine.failures()
     for row in filter(None, rows):
-        found += served_from(state, row).runner.failures()
+        found += served_from(state, row).engine.failures()
     one = {(item.doc_id, item.stage): item for item in found}
     return sorted(one.values(), key=attrgetter("source", "uri", "stage"))
 
@@ -238,7 +240,7 @@ def status(state: State) -> dict[str, Any]:
     from resources.postgres.generation_tables import GenerationTables
 
     found = generations(state)
-    catalog = state.parts.catalog
+    catalog = state.catalog
     live = catalog.live()
     serving = served_from(state, live)
     return {
@@ -253,12 +255,10 @@ def status(state: State) -> dict[str, Any]:
             *figure_warnings(serving),
         ],
         "sentences": sentence_counts(serving) if live else {},
-        "enrichment": {**GenerationTables(state.parts.database, live).methods(), **figure_methods(serving)}
-        if live
-        else {},
+        "enrichment": {**GenerationTables(state.database, live).methods(), **figure_methods(serving)} if live else {},
         "costs": [*catalog.costs(), *state.parts.replies.costs()],
         "scores": catalog.scores(),
-        "workers": workers(state.parts.database),
+        "workers": workers(state.database),
         "sandbox": holds(),
     }
 
@@ -277,7 +277,7 @@ _GROUPS_INSIDE = frozenset({MARKDOWN, ELEMENTS})
 def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operator: bool) -> dict[str, Any]:
     """Return the sources with the number of documents that the asker may find, the failed documents with their
     remedies, the generations with their golden scores, and the last runs. An `operator` sees all names."""
-    catalog = state.parts.catalog
+    catalog = state.catalog
     live = catalog.live()
     failed = failures(state, live)
     by_source: list[tuple[str, int, int]] = []
@@ -319,7 +319,7 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
         "runs": [asdict(run) for run in last_runs(home_of(state.project.state), RUNS)],
-        "workers": workers(state.parts.database) if operator else [],
+        "workers": workers(state.database) if operator else [],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from pipelines.stages import MAKER
 if TYPE_CHECKING:
     import polars as pl
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine import Table
     from resources.state.state import State
 
 FAILURES, COSTS = "failures", "costs"
@@ -27,28 +27,24 @@ def table(state: State, name: str) -> pl.LazyFrame:
     import polars as pl
 
     if name == FAILURES:
-        return _frame(schema_of(Failure), [asdict(failure) for failure in state.runner.failures()]).lazy()
+        return _frame(schema_of(Failure), [asdict(failure) for failure in state.engine.failures()]).lazy()
     if name == COSTS:
-        return pl.DataFrame(state.parts.catalog.every_cost(), _costs(), infer_schema_length=None).lazy()
+        return pl.DataFrame(state.catalog.every_cost(), _costs(), infer_schema_length=None).lazy()
     if name not in TABLES:
         raise UsageError(f"there is no table {name!r}; there are {', '.join([*TABLES, FAILURES, COSTS])}")
-    live = state.parts.catalog.live()
+    live = state.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    made = state.parts.catalog.manifest_of(name, live.keys[MAKER[name].name])
-    tables = state.parts.tables
-    files = [row.file for _, row in sorted(made.items())]
-    if lost := [file for file in files if not tables.exists(file)]:
+    found = state.engine.table(name, key=live.keys[MAKER[name].name])
+    if found.lost:
         raise IndexStateError(
-            f"{lost[0]} is gone or damaged; run `pincite index`, which makes it again", "missing_file"
+            f"{found.lost[0]} is gone or damaged; run `pincite index`, which makes it again", "missing_file"
         )
-    if not files:
-        return _frame(schema_of(TABLES[name]), []).lazy()
-    return _over(tables, files, schema_of(TABLES[name]))
+    return _over(found, schema_of(TABLES[name]))
 
 
-def _over(tables: ParquetTables, files: Sequence[str], schema: Any) -> pl.LazyFrame:
-    """Return a frame over files, each read when the frame comes to it, after its bytes were hashed."""
+def _over(table: Table, schema: Any) -> pl.LazyFrame:
+    """Return a frame over a table, a part of which is read when the frame comes to it, after its bytes were hashed."""
     import polars as pl
     from polars.io.plugins import register_io_source
 
@@ -56,8 +52,8 @@ def _over(tables: ParquetTables, files: Sequence[str], schema: Any) -> pl.LazyFr
         columns: list[str] | None, predicate: pl.Expr | None, most: int | None, batch: int | None
     ) -> Iterator[pl.DataFrame]:
         left = most
-        for file in files:
-            frame = pl.from_arrow(tables.read(file, columns))
+        for read in table.reads(columns):
+            frame = pl.from_arrow(read)
             assert isinstance(frame, pl.DataFrame)
             frame = frame.select(columns) if columns is not None else frame
             if left is not None:

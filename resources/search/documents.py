@@ -21,7 +21,6 @@ from resources.postgres.search_index import storable
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
 from resources.stages.shard_rows import INPUTS
-from resources.state.stage_work import rows_by_document
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -115,28 +114,20 @@ class Documents:
         return found
 
     def _parsed(self, document: FoundDocument) -> DocumentText | None:
-        generation = self._state.parts.catalog.generation(document.generation)
+        generation = self._state.catalog.generation(document.generation)
         if generation is None:
             return None
         try:
             state = self._state.of(generation)
         except SettingsError:
             return None  # settings that this version does not know
-        shard = state.runner.shard_of(document.doc_id)
-        tables = state.parts.tables
-        files = {
-            table: commits[shard].file
-            for table in (*INPUTS, "parsed_elements")
-            if shard in (commits := state.runner.manifest(table))
-        }
-        parsed_before = files.get("parsed_documents")
-        parsed_now = state.runner.manifest("parsed_documents").get(shard)
-        if len(files) <= len(INPUTS) or parsed_now is None or parsed_now.file != parsed_before:
+        wanted = (*INPUTS, "parsed_elements")
+        part, again = (state.engine.part_of(document.doc_id, tables) for tables in (wanted, ["parsed_documents"]))
+        if not all(map(part.has, wanted)) or not again.same(part, "parsed_documents"):
             return None  # a run commits between the looks
-        states = {table: tables.documents(files[table]).get(document.doc_id) for table in INPUTS[1:]}
+        states = {table: part.states(table).get(document.doc_id) for table in INPUTS[1:]}
         raw, parsed = (
-            next(iter(rows_by_document(tables, files[table], table, {document.doc_id}).get(document.doc_id, ())), None)
-            for table in INPUTS[:2]
+            next(iter(part.records(table, {document.doc_id}).get(document.doc_id, ())), None) for table in INPUTS[:2]
         )
         if not isinstance(raw, RawDocument) or not isinstance(parsed, ParsedDocument):
             return None
@@ -144,7 +135,7 @@ class Documents:
         made = row_hash(document_facts(raw, parsed), raw.uri, raw.content_hash, document.stale, outputs)
         if made != document.row_hash:
             return None
-        elements = rows_by_document(tables, files["parsed_elements"], "parsed_elements", {document.doc_id})
+        elements = part.records("parsed_elements", {document.doc_id})
         return DocumentText(parsed.body, tuple(elements.get(document.doc_id, ())))
 
 

@@ -184,13 +184,13 @@ class IndexedFiles:
 
     def _check_groups(self, file: IndexedFile, beside: str) -> None:
         """Raise DocumentError `no_pages` if the PDF beside a map is itself a document and is served to other groups."""
-        generation = self._state.parts.catalog.generation(file.generation)
+        generation = self._state.catalog.generation(file.generation)
         assert generation is not None
         own = document_id(file.source, beside)
-        tables = GenerationTables(self._state.parts.database, generation)
+        tables = GenerationTables(self._state.database, generation)
         groups = {name: groups for each in (own, file.doc_id)
                   for name, (_, groups) in tables.document_groups(each, each + "0").items()}  # fmt: skip
-        known = self._state.listing.places([own]).keys() | {item.doc_id for item in self._state.runner.failures()}
+        known = self._state.listing.places([own]).keys() | {item.doc_id for item in self._state.engine.failures()}
         if own in known and groups.get(own) != groups[file.doc_id]:
             raise DocumentError(
                 f"{file.uri}: the file that has its pages is not served to the same groups; leave out --image",

@@ -172,7 +172,7 @@ class Searcher:
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
         """Open a generation in one transaction, after migrating the catalog to this version. Raise IndexStateError or
         DatabaseError."""
-        settings, database = self._state.settings, self._state.parts.database
+        settings, database = self._state.settings, self._state.database
         keys, hours = settings.query.metadata_keys, settings.access.memberships_max_age_hours
         if not self._known and database.holds_catalog():
             database.migrate()

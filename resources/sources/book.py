@@ -26,7 +26,7 @@ from resources.settings_file import Project
 from resources.sources.files import Place, Skipped, opened_source
 from resources.sources.folder import NOTHING, Listing, list_source
 from resources.sources.landing import Landing
-from resources.sources.listed_documents import AllListed
+from resources.sources.listed_documents import AllListed, Range
 from resources.sources.memberships import QUERY, Told, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
 from resources.sources.scratch import Scratch
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
-ListedBefore = Callable[[int], "pa.Table"]
-"""A function that returns the documents of a shard at the last listing, with at least the columns NAMED of
+ListedBefore = Callable[[Range], "pa.Table"]
+"""A function that returns the documents of a range of ids at the last listing, with at least the columns NAMED of
 listed_documents."""
 
 
@@ -54,7 +54,7 @@ def many_gone(count: int, known: int) -> bool:
     return count > GUARD_DOCUMENTS and count > GUARD_SHARE * known
 
 
-def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str], str]) -> None:
+def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: Callable[[str], str]) -> None:
     """Refuse a listing that would delete most of a source: the source may be unmounted, not emptied. A document whose
     content is listed at a new place is not gone, but moved. `said` returns the place that people know a source by.
 
@@ -63,13 +63,13 @@ def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str
     failures = [item for item in listed.failures if item.code != "memberships"]
     there = {*listed.documents.sources(), *(item.source for item in failures)}
     known, notes = Counter[str](), Scratch("gone", "fresh")
-    for old, now in _by_shard(listed, before, shards):
+    for old, now in _by_range(listed, before, ranges):
         known.update(old["source"].to_pylist())
         lacking = _without(_without(old, now["doc_id"].to_pylist()), [item.doc_id for item in failures])
         notes.write("add_gone", zip(*(lacking[name].to_pylist() for name in ("source", "content_hash")), strict=True))
     if not notes.run("gone_by_source"):
         return
-    for old, now in _by_shard(listed, before, shards):
+    for old, now in _by_range(listed, before, ranges):
         fresh = _without(now, old["doc_id"].to_pylist())
         notes.write("add_fresh", ((content,) for content in fresh["content_hash"].to_pylist()))
     for source, count in notes.run("gone_by_source"):
@@ -81,15 +81,15 @@ def guard(listed: Listed, before: ListedBefore, shards: int, said: Callable[[str
             )
 
 
-def _by_shard(listed: Listed, before: ListedBefore, shards: int) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield, for each shard, the documents of these sources at the last listing and those listed now."""
+def _by_range(listed: Listed, before: ListedBefore, ranges: Sequence[Range]) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield, for each range, the documents of these sources at the last listing and those listed now."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     sources = pa.array(listed.sources, pa.string())
-    for shard in range(shards):
-        old = before(shard)
-        yield old.filter(pc.is_in(old["source"], sources)), listed.documents.names(shard, shards)
+    for ends in ranges:
+        old = before(ends)
+        yield old.filter(pc.is_in(old["source"], sources)), listed.documents.names(*ends)
 
 
 def _without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The documents of a listing, kept on disk and read by ranges of ids, so that memory holds only one shard of them."""
+"""The documents of a listing, kept on disk and read by ranges of ids, so that memory holds only some of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipelines.fingerprint import first_id
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, schema_of
 from resources.sources.scratch import AT_ONCE, Scratch
@@ -22,11 +21,16 @@ _LISTS = ("groups", "source_groups")
 NAMED = ("doc_id", "source", "content_hash")
 
 
-class DocumentsByShard(Protocol):
+Range = tuple[str, str]
+"""The first id of some documents, and the first id after them."""
+
+
+class DocumentsById(Protocol):
     """The documents of a listing, wherever they are kept."""
 
-    def shard(self, shard: int, shards: int) -> pa.Table:
-        """Return the documents of one of `shards` shards, as rows of RawDocument, in order of their ids."""
+    def between(self, first: str, after: str) -> pa.Table:
+        """Return the documents whose ids are from `first` to before `after`, as rows of RawDocument in order of
+        ids."""
 
     def sources(self) -> Collection[str]:
         """Return the names of their sources."""
@@ -84,15 +88,15 @@ class ListedDocuments:
         found = self._settle().run("groups", doc_id)
         return _tuple(found[0][0]) if found else None
 
-    def shard(self, shard: int, shards: int) -> pa.Table:
-        rows = self._settle().run("listed_between", first_id(shard, shards), first_id(shard + 1, shards))
+    def between(self, first: str, after: str) -> pa.Table:
+        rows = self._settle().run("listed_between", first, after)
         return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
 
-    def names(self, shard: int, shards: int) -> pa.Table:
-        """Return the columns NAMED of a shard's documents."""
+    def names(self, first: str, after: str) -> pa.Table:
+        """Return the columns NAMED of the documents of `between`."""
         import pyarrow as pa
 
-        rows = self._settle().run("names_between", first_id(shard, shards), first_id(shard + 1, shards))
+        rows = self._settle().run("names_between", first, after)
         columns = zip(*rows, strict=True) if rows else ((), (), ())
         return pa.table([pa.array(column, pa.string()) for column in columns], list(NAMED))
 
@@ -121,26 +125,26 @@ class AllListed:
         """Return the groups that a document names; None if it names none, as far as is known."""
         return next((groups for part in self.parts if (groups := part.groups_of(doc_id))), None)
 
-    def shard(self, shard: int, shards: int) -> pa.Table:
-        return _in_order([part.shard(shard, shards) for part in self.parts] or [_as_table({})])
+    def between(self, first: str, after: str) -> pa.Table:
+        return _in_order([part.between(first, after) for part in self.parts] or [_as_table({})])
 
-    def names(self, shard: int, shards: int) -> pa.Table:
-        """Return the columns NAMED of a shard's documents."""
-        return _in_order([part.names(shard, shards) for part in self.parts] or [_as_table({}).select(NAMED)])
+    def names(self, first: str, after: str) -> pa.Table:
+        """Return the columns NAMED of the documents of `between`."""
+        return _in_order([part.names(first, after) for part in self.parts] or [_as_table({}).select(NAMED)])
 
 
-class OfShards:
-    """The documents of some of `count` shards."""
+class OfRanges:
+    """The documents of some ranges of ids."""
 
-    def __init__(self, documents: AllListed, shards: Collection[int], count: int) -> None:
-        self._documents, self._shards, self._count = documents, shards, count
+    def __init__(self, documents: AllListed, ranges: Collection[Range]) -> None:
+        self._documents, self._ranges = documents, ranges
 
     def __len__(self) -> int:
-        return sum(self._documents.names(shard, self._count).num_rows for shard in self._shards)
+        return sum(self._documents.names(*ends).num_rows for ends in self._ranges)
 
     def __iter__(self) -> Iterator[RawDocument]:
-        for shard in self._shards:
-            yield from from_table(RawDocument, self._documents.shard(shard, self._count))
+        for ends in self._ranges:
+            yield from from_table(RawDocument, self._documents.between(*ends))
 
 
 def _in_order(parts: Sequence[pa.Table]) -> pa.Table:

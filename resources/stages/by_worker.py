@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.ports import Progress
-    from resources.state.stage_work import Compute, Outcomes, Work, Works
+    from resources.engine import Compute, Outcomes, Work, Works
     from resources.state.state import State
     from resources.workers.pool import Result, Total
 
@@ -45,7 +45,7 @@ def made_by_workers(
     """Yield what workers make of documents for a stage, in the order in which they finish."""
 
     def tasks() -> Iterator[Task]:
-        for _, own in groupby(given, lambda each: each[0].shard):
+        for _, own in groupby(given, lambda each: each[0].part.number):
             places: Mapping[str, tuple[str, str]] | None = None
             for work, doc_id in own:
                 places = state.listing.places(work.doc_ids) if places is None else places

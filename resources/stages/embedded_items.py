@@ -1,6 +1,6 @@
 """The texts that have a vector: the items of each table of vectors, and imported vectors that wait for their run.
 
-No clean-up removes waiting vectors. The run that uses them deletes them (resources/parquet/vectors.py).
+No clean-up removes waiting vectors. The run that uses them deletes them (resources/engine/vectors.py).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import records_hash
+from pipelines.increments import Made
 from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
-from resources.parquet.vectors import VectorRow, imported_for, kept_files, matrix, vector_table
+from resources.engine.vectors import VectorRow, imported_for, kept_files, matrix, vector_table
 from resources.state import generation as generations
-from resources.workers.task import Made
 
 if TYPE_CHECKING:
     from pipelines.ports import Vectors
     from pipelines.records import Chunk
+    from resources.engine import Work
     from resources.postgres.catalog import GenerationRow
-    from resources.state.stage_work import Work
     from resources.state.state import State
 
 
@@ -116,7 +116,7 @@ def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
     if not made.rows:
         return made
     chunk_of = {name: chunk_id for _, name, chunk_id in _columns(work, "sentences", "sentence_id", "chunk_id")}
-    read = work.tables.read(work.files["chunk_embeddings"], ["item_id", "text_hash", "vector"])
+    read = work.part.read("chunk_embeddings", ["item_id", "text_hash", "vector"])
     places = {chunk_id: place for place, chunk_id in enumerate(read["item_id"].to_pylist())}
     keys, vectors = read["text_hash"].to_pylist(), matrix(read["vector"])
     at = [places[chunk_of[row.item_id]] for row in made.rows]
@@ -130,18 +130,14 @@ def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
 def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
     """Return doc_id and these columns of the documents to compute, in table order. Reading whole records, with their
     boxes, would take longer than everything else here."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    read = work.tables.read(work.files[table], ["doc_id", *names])
-    read = read.filter(pc.is_in(read["doc_id"], pa.array(work.doc_ids, pa.string())))
+    read = work.read(table, ["doc_id", *names])
     return zip(*(read[name].to_pylist() for name in ("doc_id", *names)), strict=True)
 
 
 def headings(work: Work) -> dict[str, str]:
     """Return the headings above each chunk, and in a stage of sentences also above each sentence, by their ids."""
     above = {name: headed(chain, "") for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
-    if "sentences" in work.files:
+    if work.part.has("sentences"):
         chunk_of = _columns(work, "sentences", "sentence_id", "chunk_id")
         above.update({name: above[chunk_id] for _, name, chunk_id in chunk_of})
     return above
@@ -189,12 +185,12 @@ def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow 
     used yet. The generation is given only if there are such files."""
     if not any(f"/{imported_for('')}" in name for name in names):
         return None, set()
-    row = generations.find_generation(state.parts.catalog, state.settings)
+    row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         return None, set()
-    runner, tables, found = state.of(row).runner, state.parts.tables, set[str]()
+    engine, tables, found = state.of(row).engine, state.parts.tables, set[str]()
     for stage, sources_of in STAGES.items():
-        due = runner.due(stage, range(state.settings.shard_count))
+        due = engine.due(stage, range(state.settings.shard_count))
         for source in sources_of(state.settings.sentences.embedded):
-            found.update(kept_files(tables, source.table, imported_for(runner.key(stage)), due))
+            found.update(kept_files(tables, source.table, imported_for(engine.key(stage)), due))
     return (row, found) if found else (None, found)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import uneven, vector_key
 from pipelines.records import Failure
-from resources.parquet.vectors import KnownVectors, digits_of, keys_from, vector_table
+from resources.engine import Makeshift
+from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
 from resources.stages.embedded_items import (
     SENTENCE_FORMS,
     STAGES,
@@ -26,11 +27,10 @@ from resources.stages.embedded_items import (
     by_document,
     headings,
 )
-from resources.state.stage_work import Makeshift
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder, Progress, Vectors
-    from resources.state.stage_work import Outcomes, StageReport, Work, Works
+    from resources.engine import Outcomes, StageReport, Work, Works
     from resources.state.state import State
 
 
@@ -151,7 +151,7 @@ class BoughtVectors:
             items = self._items_of(work)
             keys.append(keys_from(item.key for item in items))
             texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
-            shards.append(np.full(len(items), work.shard, np.int32))
+            shards.append(np.full(len(items), work.part.number, np.int32))
             work.forget()
         asked, text_of, shard_of = map(np.concatenate, (keys, texts, shards))
         order = np.argsort(asked, kind="stable")
@@ -165,7 +165,7 @@ class BoughtVectors:
         self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
-        items = self._items_of(work)
+        items, number = self._items_of(work), work.part.number
         failed = self._make(work, items)
         self._note(items, failed)
         for instead in (_beginning, _heading, _nothing):
@@ -177,7 +177,7 @@ class BoughtVectors:
         if failed:
             raise self._stuck(items, failed)
         made = Embedded([item.row for item in items], self._known.rows([item.key for item in items]))
-        self._known.forget({item.key for item in items if self._last.get(item.key, work.shard) == work.shard})
+        self._known.forget({item.key for item in items if self._last.get(item.key, number) == number})
         return made
 
     def _note(self, items: Sequence[Item], failed: RefusedText | None) -> None:
@@ -262,7 +262,7 @@ class BoughtVectors:
         vectors = made.of([(item.text, item.span) for item in items])
         poor = set(uneven(vectors))
         good = [row for row in range(len(items)) if row not in poor]
-        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.shard)
+        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.number)
 
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
         """Write vectors into a file that no commit names, where the next run finds them."""
@@ -335,9 +335,9 @@ def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     tokens = state.parts.embedders.tokens(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
-        state.parts.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
+        state.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
     for each in STAGES[stage](form):
-        known[each.table].unkeep(report.shards, state.runner.key(stage))
+        known[each.table].unkeep(report.shards, state.engine.key(stage))
     return report
 
 

@@ -45,17 +45,17 @@ from pipelines.records import (
 )
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
+from resources.engine import Makeshift
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
 from resources.stages.by_worker import Given, Options, by_shard, by_worker, made_by_workers
-from resources.state.stage_work import Makeshift
 from resources.workers.document_requests import figure_images
 from resources.workers.task import Task
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings
-    from resources.state.stage_work import Compute, Outcomes, Rows, Work, Works
+    from resources.engine import Compute, Outcomes, Work, Works
     from resources.state.state import State
     from resources.workers.pool import DocumentPool
 
@@ -76,7 +76,7 @@ def windows(given: Iterator[Given]) -> Iterator[list[Given]]:
     documents."""
     last: dict[int, Given] = {}
     while window := list(islice(given, WINDOW)):
-        here = {each[0].shard: each for each in window}
+        here = {each[0].part.number: each for each in window}
         for shard in last.keys() - here.keys():
             last[shard][0].forget()
         last = here
@@ -240,7 +240,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
     model is asked: workers that wait meanwhile would count as hanging."""
 
     def run(works: Works) -> Outcomes:
-        templates = templates_of(stage.role, state.runner.frozen.prompts[stage.role])
+        templates = templates_of(stage.role, state.engine.frozen.prompts[stage.role])
         model = state.language_model(stage.role, stage.stage)
         check = reply_check(templates.values(), stage.characters)
 
@@ -401,7 +401,7 @@ def _nothing(works: Works) -> Outcomes:
 
 def _described(state: State) -> Compute:
     def run(works: Works) -> Outcomes:
-        templates = templates_of(ROLE, state.runner.frozen.prompts[ROLE])
+        templates = templates_of(ROLE, state.engine.frozen.prompts[ROLE])
         model, check = state.language_model(ROLE, STAGE), reply_check(templates.values(), CHARACTERS)
 
         def tasks(given: Iterator[Given]) -> Iterator[FigureTask]:
@@ -416,7 +416,7 @@ def _described(state: State) -> Compute:
                     root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
                     yield FigureTask(raw, root, figures, template, before)
 
-        def described(given: Iterator[Given]) -> Iterator[tuple[str, Rows | Makeshift]]:
+        def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Makeshift]]:
             for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
                 replies = list(said.values())
                 require_answers(state, replies, model)

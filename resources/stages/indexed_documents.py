@@ -1,35 +1,35 @@
 """The write of documents and links from Parquet into a generation's Postgres tables, and the check that the two agree.
 
-A bucket is planned and written shard by shard, so no more than one shard's documents are held.
+A bucket is planned and written part by part, so no more than one part's documents are held.
 """
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import bucket_of, combined
+from pipelines.fingerprint import combined
 from pipelines.indexing.indexed_documents import DocumentFacts, document_facts
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
 from pipelines.stages import WHOLE
-from resources.postgres.catalog import ManifestRow, add_statistics, commit_row
+from resources.engine import StageReport
+from resources.postgres.catalog import IndexCommit, add_statistics, commit_row
 from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
-from resources.stages.shard_rows import INPUTS, TERMS, ShardRows, read_shard, regrouped
+from resources.stages.shard_rows import INPUTS, TERMS, PartRows, read_part, regrouped
 from resources.state import generation as generations
-from resources.state.committed_files import committed
-from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine import Part
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
@@ -37,17 +37,12 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- the write of one bucket
 
 
-Commits = Mapping[int, Mapping[str, "ManifestRow"]]
-"""Commits of INPUTS and TERMS, by shard to look at."""
-
-
 @dataclass
 class BucketWrite:
-    """The plan and the rows of one bucket's write. `stands` has the hashes of these shards' documents in Postgres; with
+    """The plan and the rows of one bucket's write. `stands` has the hashes of these parts' documents in Postgres; with
     `whole` all of them are written again."""
 
-    tables: ParquetTables
-    commits: Commits
+    parts: Sequence[Part]
     stands: Mapping[str, str]
     whole: bool
     changed: dict[int, list[str]] = field(default_factory=dict)
@@ -55,18 +50,18 @@ class BucketWrite:
     held: set[str] = field(default_factory=set)
     regrouped: dict[str, tuple[str, ...]] = field(default_factory=dict)
     documents: dict[int, int] = field(default_factory=dict)
-    """Number of documents that can be served, by shard."""
+    """Number of documents that can be served, by part."""
     chunks: int = 0
-    _last: tuple[int, ShardRows] | None = None
+    _last: PartRows | None = None
 
     def plan(self, index: GenerationTables) -> None:
         """Find the documents to write, delete or hold before anything is written. If Postgres has no documents, only
         `batches` looks at them."""
         known, left = {} if self.whole else self.stands, set(self.stands)
-        for shard in self.commits if self.stands else ():
-            found = self._read(shard)
-            self.changed[shard] = [doc_id for doc_id, value in found.hashes.items() if known.get(doc_id) != value]
-            self.documents[shard] = len(found.hashes)
+        for part in self.parts if self.stands else ():
+            found = self._read(part)
+            self.changed[part.number] = [doc_id for doc_id, value in found.hashes.items() if known.get(doc_id) != value]
+            self.documents[part.number] = len(found.hashes)
             left -= found.hashes.keys() | found.held
             held = found.held & self.stands.keys()
             self.held |= held
@@ -75,22 +70,22 @@ class BucketWrite:
         self.gone = [] if self.whole else sorted(left)
 
     def batches(self) -> Iterator[Sequence[IndexedDocument]]:
-        """Yield the documents to write, one shard at a time."""
-        for shard in self.commits:
-            if self.stands and not self.changed[shard]:
+        """Yield the documents to write, one part at a time."""
+        for part in self.parts:
+            if self.stands and not self.changed[part.number]:
                 continue
-            found = self._read(shard)
-            changed = self.changed.setdefault(shard, list(found.hashes))
-            self.documents[shard] = len(found.hashes)
+            found = self._read(part)
+            changed = self.changed.setdefault(part.number, list(found.hashes))
+            self.documents[part.number] = len(found.hashes)
             documents = found.documents(changed)
             self.chunks += sum(len(document.chunks) for document in documents)
             yield documents
 
-    def _read(self, shard: int) -> ShardRows:
-        if self._last is None or self._last[0] != shard:
+    def _read(self, part: Part) -> PartRows:
+        if self._last is None or self._last.part is not part:
             self._last = None
-            self._last = shard, read_shard(self.tables, self.commits[shard])
-        return self._last[1]
+            self._last = read_part(part)
+        return self._last
 
     @property
     def written(self) -> int:
@@ -98,9 +93,15 @@ class BucketWrite:
         return sum(map(len, self.changed.values()))
 
 
-def standing_of(stands: Mapping[str, str], shards: Collection[int], count: int) -> dict[str, str]:
-    """Return the hashes of those documents that are in these of `count` shards."""
-    return {doc_id: value for doc_id, value in stands.items() if bucket_of(doc_id, count) in shards}
+def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, str]:
+    """Return the hashes of those documents that are in these parts, which are in order."""
+    starts = [part.first for part in parts]
+
+    def within(doc_id: str) -> bool:
+        at = bisect_right(starts, doc_id)
+        return at > 0 and doc_id < parts[at - 1].after
+
+    return {doc_id: value for doc_id, value in stands.items() if within(doc_id)}
 
 
 # ---------------------------------------------------------------- the build of an index
@@ -115,7 +116,7 @@ class IndexBuild:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._tables, self._catalog = state.parts.tables, state.parts.catalog
+        self._catalog = state.catalog
 
     @property
     def generation(self) -> GenerationRow:
@@ -123,7 +124,7 @@ class IndexBuild:
 
     @property
     def index(self) -> GenerationTables:
-        return GenerationTables(self._state.parts.database, self.generation, self._state.settings.vector_index)
+        return GenerationTables(self._state.database, self.generation, self._state.settings.vector_index)
 
     # ------------------------------------------------------------ rows
 
@@ -132,14 +133,13 @@ class IndexBuild:
         since its last write; a bucket that somebody else changed is written completely. A bucket's rows and its commit
         are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
-        written = self._catalog.manifest_of("indexed_documents", self.key)
-        parts = self._catalog.manifest_of(SHARDS, self.key)
-        made = self._made()
+        written = self._catalog.index_commits("indexed_documents", self.key)
+        parts = self._catalog.index_commits(SHARDS, self.key)
+        made = self._parts(buckets)
         self.require_terms()
         states = self.index.bucket_states(buckets)
         for done, bucket in enumerate(buckets, start=1):
-            commits = self._commits(bucket, made)
-            wanted, before = _input(commits), written.get(bucket)
+            wanted, before = _input(made[bucket]), written.get(bucket)
             touched = states.get(bucket, EMPTY) != (before.output if before else EMPTY)
             if before and before.input == wanted and not touched:
                 report.kept += before.documents
@@ -147,20 +147,19 @@ class IndexBuild:
                 report.shards[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
             else:
                 known = parts if before and not touched else {}
-                self._write_bucket(bucket, commits, wanted, touched, known, report)
+                self._write_bucket(bucket, made[bucket], wanted, touched, known, report)
             self._state.run.progress("indexed_documents", done, len(buckets))
         report.seconds = time.perf_counter() - started
         return report
 
-    def _made(self) -> dict[str, dict[int, ManifestRow]]:
-        return {table: self._state.runner.manifest(table) for table in (*INPUTS, TERMS)}
-
-    def _commits(self, bucket: int, made: Mapping[str, dict[int, ManifestRow]]) -> dict[int, dict[str, ManifestRow]]:
-        """Return the commits that each shard's rows in a bucket are made from.
+    def _parts(self, buckets: Sequence[int]) -> dict[int, list[Part]]:
+        """Return the parts that the rows of each of these buckets are made from.
 
         Raise IndexStateError (`missing_input`)."""
-        shards = self._state.settings.shards_of([bucket])
-        return {shard: {table: committed(table, shard, rows) for table, rows in made.items()} for shard in shards}
+        found: dict[int, list[Part]] = {bucket: [] for bucket in buckets}
+        for part in self._state.engine.parts((*INPUTS, TERMS), buckets, require=True):
+            found[part.bucket].append(part)
+        return found
 
     @property
     def key(self) -> str:
@@ -169,11 +168,11 @@ class IndexBuild:
 
     def standing(self) -> bool:
         """Say whether all rows are as the last run left them, as far as counts and hashes of documents show."""
-        committed = self._catalog.manifest_of("indexed_documents", self.key)
+        committed = self._catalog.index_commits("indexed_documents", self.key)
         states = self.index.bucket_states()
         if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in committed.items()):
             return False
-        links = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
+        links = self._catalog.index_commits("loaded_links", self.key).get(WHOLE)
         if links is None or len(committed) != self._state.settings.buckets:
             return False
         valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
@@ -197,38 +196,38 @@ class IndexBuild:
         return self.index.vector_indexes.build(live)
 
     def documents(self, bucket: int) -> Iterator[list[IndexedDocument]]:
-        """Yield a bucket's documents as Parquet says their rows should be, one shard at a time. No shard is held while
+        """Yield a bucket's documents as Parquet says their rows should be, one part at a time. No part is held while
         the next is read."""
-        for rows in self._commits(bucket, self._made()).values():
-            found = read_shard(self._tables, rows)
+        for part in self._parts([bucket])[bucket]:
+            found = read_part(part)
             yield found.documents(list(found.hashes))
             del found
 
     def _write_bucket(
         self,
         bucket: int,
-        commits: Mapping[int, Mapping[str, ManifestRow]],
+        parts: Sequence[Part],
         wanted: str,
         whole: bool,
-        parts: Mapping[int, ManifestRow],
+        before: Mapping[int, IndexCommit],
         report: StageReport,
     ) -> None:
-        """Write a bucket. Shards whose inputs are those of their earlier commits (`parts`) are not read."""
-        inputs = {shard: _input({shard: rows}) for shard, rows in commits.items()}
-        kept = {shard: parts[shard] for shard in commits if shard in parts and parts[shard].input == inputs[shard]}
-        fresh = {shard: rows for shard, rows in commits.items() if shard not in kept}
-        stands = standing_of(self.index.document_hashes(bucket), fresh, self._state.settings.shard_count)
-        todo = BucketWrite(self._tables, fresh, stands, whole)
+        """Write a bucket. Parts whose inputs are those of their commits `before` are not read."""
+        inputs = {part.number: _input([part]) for part in parts}
+        kept = {number: before[number] for number, value in inputs.items()
+                if number in before and before[number].input == value}  # fmt: skip
+        fresh = [part for part in parts if part.number not in kept]
+        todo = BucketWrite(fresh, standing_of(self.index.document_hashes(bucket), fresh), whole)
         todo.plan(self.index)
 
         def commit(connection: Connection[Any], state: str, rows: int) -> None:
             run, key, count = self._state.run.id, self.key, sum(todo.documents.values())
             count += sum(row.documents for row in kept.values())
-            row = ManifestRow("indexed_documents", key, bucket, "", wanted, state, rows, count, run)
+            row = IndexCommit("indexed_documents", key, bucket, wanted, state, rows, count, run)
             commit_row(connection, row)
-            for shard in fresh if len(commits) > 1 else ():
-                documents = todo.documents.get(shard, 0)
-                commit_row(connection, ManifestRow(SHARDS, key, shard, "", inputs[shard], "", 0, documents, run))
+            for number in (part.number for part in fresh) if len(parts) > 1 else ():
+                documents = todo.documents.get(number, 0)
+                commit_row(connection, IndexCommit(SHARDS, key, number, inputs[number], "", 0, documents, run))
             report.shards[bucket] = {"documents": count, "written": todo.written, "rows": rows}
             report.total += rows
             report.kept += count - todo.written
@@ -268,12 +267,12 @@ class IndexBuild:
             statistics = {name: value for name, value in statistics.items() if name != "average_terms"}
         if "average_terms" in statistics and self.index.term_count() == statistics.get("terms"):
             return
-        generations.require_whole(self._state.runner, "chunks")
+        generations.require_whole(self._state.engine, "chunks")
         frequency: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         chunks = total = 0
-        for shard, row in sorted(self._state.runner.manifest(TERMS).items()):
-            facts = self._facts(shard)
-            for own in from_table(ChunkTerms, self._tables.read(row.file)):
+        for part in self._state.engine.parts((*INPUTS[:2], TERMS), require=True):
+            facts = _facts(part)
+            for own in from_table(ChunkTerms, part.read(TERMS)):
                 frequency[facts[own.doc_id].groups].update(own.terms)
                 chunks += 1
                 total += sum(own.counts)
@@ -285,26 +284,19 @@ class IndexBuild:
 
         self.index.freeze_terms(frequency, commit)
 
-    def _facts(self, shard: int) -> dict[str, DocumentFacts]:
-        read = {table: self._tables.read(self._state.table(table).commit(shard).file) for table in INPUTS[:2]}
-        raws = {raw.doc_id: raw for raw in from_table(RawDocument, read["raw_documents"])}
-        parsed = from_table(ParsedDocument, read["parsed_documents"])
-        return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
-
     # ------------------------------------------------------------ links
 
     def load_links(self) -> None:
         """Bring RELATED_TO in Postgres to what Parquet says. Nothing is read if it already agrees."""
-        links = self._state.table("sentence_links").commit(WHOLE)
-        loaded = self._catalog.manifest_of("loaded_links", self.key).get(WHOLE)
-        if loaded and loaded.input == links.output and self.index.link_count() == loaded.rows:
+        links = self._state.engine.whole("sentence_links")
+        output, count = links.output("sentence_links"), links.rows("sentence_links")
+        loaded = self._catalog.index_commits("loaded_links", self.key).get(WHOLE)
+        if loaded and loaded.input == output and self.index.link_count() == loaded.rows:
             return
-        pieces = self._tables.pieces(links.file)
+        pieces = links.pieces("sentence_links")
         self.index.replace_links(link for piece in pieces for link in from_table(SentenceLink, piece))
-        row = ManifestRow(
-            "loaded_links", self.key, WHOLE, "", links.output, links.output, links.rows, 0, self._state.run.id
-        )
-        self._catalog.commit([row], "loaded_links", self.key, WHOLE)
+        row = IndexCommit("loaded_links", self.key, WHOLE, output, output, count, 0, self._state.run.id)
+        self._catalog.commit_index(row)
 
     # ------------------------------------------------------------ checks
 
@@ -314,7 +306,7 @@ class IndexBuild:
 
     def missing_buckets(self) -> list[tuple[str, str]]:
         """Return a problem if a backfill has not filled all buckets of the generation yet."""
-        written = self._catalog.manifest_of("indexed_documents", self.key)
+        written = self._catalog.index_commits("indexed_documents", self.key)
         missing = [f"{bucket:02d}" for bucket in range(self._state.settings.buckets) if bucket not in written]
         if not missing:
             return []
@@ -325,22 +317,21 @@ class IndexBuild:
         has."""
         problems = []
         states = self.index.bucket_states(buckets)
-        made = self._made()
-        for bucket, row in self._catalog.manifest_of("indexed_documents", self.key).items():
-            if buckets and bucket not in buckets:
-                continue
-            commits = self._commits(bucket, made)
-            chunks = sum(rows["chunks"].rows for rows in commits.values())
-            found = None if chunks == row.rows else self._hashes(commits)
+        written = self._catalog.index_commits("indexed_documents", self.key)
+        made = self._parts([bucket for bucket in written if not buckets or bucket in buckets])
+        for bucket, parts in made.items():
+            row = written[bucket]
+            chunks = sum(part.rows("chunks") for part in parts)
+            found = None if chunks == row.rows else _hashes(parts)
             if found:
-                served = sum(self._chunks_but(found[1], rows["chunks"].file) for rows in commits.values())
+                served = sum(_chunks_but(found[1], part) for part in parts)
                 stored = row.rows - self.index.chunks_of(found[1])
                 if stored != served:
                     told = f"{stored} chunks in Postgres, {served} in Parquet"
                     problems.append(("count", f"bucket {bucket:02d}: {told}"))
-            if states.get(bucket, EMPTY) == row.output and row.input == _input(commits):
+            if states.get(bucket, EMPTY) == row.output and row.input == _input(parts):
                 continue
-            hashes, held = found or self._hashes(commits)
+            hashes, held = found or _hashes(parts)
             known = self.index.document_hashes(bucket)
             both = (known.keys() | hashes.keys()) - held
             differ = sorted(doc for doc in both if known.get(doc) != hashes.get(doc))
@@ -349,22 +340,29 @@ class IndexBuild:
                 problems.append(("disagree", f"rows of bucket {bucket:02d} were changed by somebody else"))
         return problems
 
-    def _hashes(self, commits: Mapping[int, Mapping[str, ManifestRow]]) -> tuple[dict[str, str], set[str]]:
-        """Return the hashes that the rows of these shards' documents should have, and the documents that are held."""
-        hashes, held = dict[str, str](), set[str]()
-        for rows in commits.values():
-            found = read_shard(self._tables, rows)
-            hashes.update(found.hashes)
-            held |= found.held
-        return hashes, held
 
-    def _chunks_but(self, held: Collection[str], file: str) -> int:
-        """Return the number of chunks in a file, without those of these documents."""
-        column = self._tables.read(file, ["doc_id"])["doc_id"].to_pylist()
-        return sum(doc_id not in held for doc_id in column)
+def _facts(part: Part) -> dict[str, DocumentFacts]:
+    raws = {raw.doc_id: raw for raw in from_table(RawDocument, part.read("raw_documents"))}
+    parsed = from_table(ParsedDocument, part.read("parsed_documents"))
+    return {document.doc_id: document_facts(raws[document.doc_id], document) for document in parsed}
 
 
-def _input(commits: Mapping[int, Mapping[str, ManifestRow]]) -> str:
-    """Return a hash of the inputs of these shards' rows."""
-    made = [[rows[table] for table in INPUTS] for rows in commits.values()]
-    return combined(text for rows in made for text in (*(row.output for row in rows), *(row.input for row in rows)))
+def _hashes(parts: Sequence[Part]) -> tuple[dict[str, str], set[str]]:
+    """Return the hashes that the rows of these parts' documents should have, and the documents that are held."""
+    hashes, held = dict[str, str](), set[str]()
+    for part in parts:
+        found = read_part(part)
+        hashes.update(found.hashes)
+        held |= found.held
+    return hashes, held
+
+
+def _chunks_but(held: Collection[str], part: Part) -> int:
+    """Return the number of chunks in a part, without those of these documents."""
+    column = part.read("chunks", ["doc_id"])["doc_id"].to_pylist()
+    return sum(doc_id not in held for doc_id in column)
+
+
+def _input(parts: Sequence[Part]) -> str:
+    """Return a hash of the inputs of these parts' rows."""
+    return combined(text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from pipelines.records import RawDocument
     from pipelines.settings.base import Settings
     from pipelines.stages import Frozen
+    from resources.engine import Compute, Outcomes, StageReport, Works
     from resources.postgres.catalog import GenerationRow
     from resources.sources.book import SourceBook
-    from resources.state.stage_work import Compute, Outcomes, StageReport, Works
     from resources.state.state import State
     from resources.workers.pool import DocumentPool, Result
 
 
 # ---------------------------------------------------------------- stages of text
 #
-# A stage is computed by a function from works to outcomes, which resources/state/stage_runner.py runs.
+# A stage is computed by a function from works to outcomes, which resources/engine/engine.py runs.
 
 
 WINDOW = 64
@@ -53,7 +53,7 @@ def compute_of(state: State, stage: str) -> Compute:
         return describing.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
         return enriching.enrich(state, stage)
-    return by_worker(state, stage, OPTIONS[stage](settings, state.runner.frozen))
+    return by_worker(state, stage, OPTIONS[stage](settings, state.engine.frozen))
 
 
 def parse(pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress) -> Compute:
@@ -140,7 +140,7 @@ def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
 def require_replies(state: State) -> None:
     """Raise Waiting if documents of a generation that nobody is served from wait for a batch: embedding it now would
     embed it twice."""
-    waiting = {item.doc_id: item.message for item in state.runner.failures() if item.code == "pending"}
+    waiting = {item.doc_id: item.message for item in state.engine.failures() if item.code == "pending"}
     if waiting and not state.serving:
         count = f"{len(waiting)} documents wait" if len(waiting) > 1 else "1 document waits"
         raise Waiting(
@@ -155,7 +155,7 @@ def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str],
     def do() -> StageReport:
         settle(state, sources)
         lost = lost_shards(state, "raw_documents")
-        report = state.listing.commit(state.settings.shards_of(buckets), sources, lost, allow_deletions)
+        report = state.listing.commit(buckets, sources, lost, allow_deletions)
         state.run.remade.update(lost)
         return state.run.report(report)
 
@@ -225,17 +225,16 @@ def after(asset: str) -> str:
 
 def _committed(state: State) -> set[str]:
     """Return the files made with the present settings, and those of the generations that are kept."""
-    keys = {state.runner.key(stage) for stage in STAGES}
-    keys.update(key for row in state.parts.catalog.generations() for key in row.keys.values())
-    return state.parts.catalog.files_under(keys) - {""}
+    keys = {state.engine.key(stage) for stage in STAGES}
+    keys.update(key for row in state.catalog.generations() for key in row.keys.values())
+    return state.catalog.files_under(keys) - {""}
 
 
 def lost_shards(state: State, stage: str) -> list[int]:
     """Return the shards with a damaged or missing committed file of the stage, as far as this run may make them."""
     found, own = set[int](), state.run.buckets
     for table in STAGES[stage].tables:
-        rows = state.parts.catalog.manifest_of(table, state.runner.key(stage))
-        found.update(shard for shard, row in rows.items() if not state.parts.tables.exists(row.file))
+        found.update(state.engine.table(table).lost_parts)
     return sorted(found if own is None else found & set(state.settings.shards_of(own)))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,39 +23,38 @@ from pipelines.indexing.embeddings import vector_key
 from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, floor_for, links_near, lowered, on_grid, sentence_links
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
-from pipelines.stages import STAGES, WHOLE
+from pipelines.stages import STAGES
+from resources.engine import StageReport
+from resources.engine.tables import DOC_ID, as_states, states_schema, states_table
+from resources.engine.vectors import matrix
 from resources.hashes import bytes_hash
-from resources.parquet.tables import DOC_ID, as_states, states_schema, states_table
-from resources.parquet.vectors import matrix
-from resources.postgres.catalog import ManifestRow
-from resources.state.committed_files import committed
-from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from pipelines.ports import Progress
-    from resources.parquet.tables import ParquetTables
-    from resources.postgres.catalog import Catalog, GenerationRow
+    from resources.engine import Engine, Part
+    from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
+
+
+STAGE, _VECTORS = "sentence_links", "sentence_embeddings"
 
 
 # ---------------------------------------------------------------- links, with vectors read a piece at a time
 
 
-Files = Sequence[tuple[str, str]]
-"""Pairs of files, one for each shard: its sentences and their vectors."""
 Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
 """Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
 
 
 class _Shard(NamedTuple):
-    """Ids of a shard's sentences in ascending order, their chunks, and the file of their vectors."""
+    """Ids of a part's sentences in ascending order, their chunks, and the part that has their vectors."""
 
     ids: Ids
     chunk_ids: Ids
-    vectors: str
+    part: Part
 
 
 class Updated(NamedTuple):
@@ -68,24 +66,23 @@ class Updated(NamedTuple):
 
 
 def updated(
-    tables: ParquetTables,
-    files: Files,
-    before: str,
+    parts: Sequence[Part],
+    before: Part,
     changed: Collection[str],
     floor: float,
     most: int,
     progress: Progress,
 ) -> Updated | None:
-    """Return the links after these documents changed, from the file `before`. They are the links that sentence_links
+    """Return the links after these documents changed, from the links `before`. They are the links that sentence_links
     makes of all sentences. Return None if all must be compared again: too many changed, or the last link that reached
     the floor is gone and weaker ones were not looked for.
 
     Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
-    over = float(tables.note(before) or 0.0)  # no note if there were no sentences
+    over = float(before.note(STAGE) or 0.0)  # no note if there were no sentences
     if over not in (floor, lowered(floor)) or not most:
         return None
-    standing, fresh, shards = Standing(link_columns(tables.read(before)), most), list[Ids](), list[_Shard]()
-    for shard, new in _sentences(tables, files, changed):
+    standing, fresh, shards = Standing(link_columns(before.read(STAGE)), most), list[Ids](), list[_Shard]()
+    for shard, new in _sentences(parts, changed):
         standing.see(shard.ids[~new])
         fresh.append(shard.ids[new])
         shards.append(shard)
@@ -97,9 +94,9 @@ def updated(
         return None
     links = held
     if len(asked):
-        chunk_ids, vectors = _vectors_of(tables, shards, asked)
+        chunk_ids, vectors = _vectors_of(shards, asked)
         search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
-        _compare(search, tables, shards, progress)
+        _compare(search, shards, progress)
         links = search.links()
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
@@ -107,14 +104,12 @@ def updated(
     return Updated(links.taken(reaching), len(asked), floor) if reaching.any() else Updated(links, len(asked), over)
 
 
-def near_one_another(
-    tables: ParquetTables, files: Files, floor: float, most: int, progress: Progress
-) -> Updated | None:
+def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: Progress) -> Updated | None:
     """Return the links of all sentences, made again, if they are too many to compare all pairs; only some of their
     vectors are in memory at a time. Return None if they are fewer.
 
     Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
-    shards = [shard for shard, _ in _sentences(tables, files, ())]
+    shards = [shard for shard, _ in _sentences(parts, ())]
     count = sum(len(shard.ids) for shard in shards)
     if count * count <= EXACT_PAIRS or not most:
         return None
@@ -133,7 +128,7 @@ def near_one_another(
             raise _without_vectors(count - seen)
 
     def rows(ranked: tuple[NDArray[np.int64], _Shard]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-        return ((ranked[0][at], on_grid(vectors.copy())) for at, vectors in _rows(tables, ranked[1]))
+        return ((ranked[0][at], on_grid(vectors.copy())) for at, vectors in _rows(ranked[1]))
 
     for over in (floor, lowered(floor)):
         found = links_near(read, chunks, most, over, progress)
@@ -144,9 +139,9 @@ def near_one_another(
     return Updated(LinkColumns(ids[sources], ids[targets], cosines), count, over)
 
 
-def _compare(search: Neighbours, tables: ParquetTables, shards: Sequence[_Shard], progress: Progress) -> None:
+def _compare(search: Neighbours, shards: Sequence[_Shard], progress: Progress) -> None:
     seen, count = 0, sum(len(shard.ids) for shard in shards)
-    for ids, chunk_ids, vectors in read_ahead(shards, partial(_piece, tables)):
+    for ids, chunk_ids, vectors in read_ahead(shards, _piece):
         search.compare(ids, chunk_ids, vectors)
         seen += len(ids)
         progress(seen, count)
@@ -200,21 +195,21 @@ def links_hash(links: LinkColumns) -> str:
 # ---------------------------------------------------------------- sentences and their vectors
 
 
-def linked(tables: ParquetTables, sentences: str, vectors: str) -> pa.Table:
-    """Return the sentences of a shard that have a vector of their own: id, chunk and document. Sentences that an
+def linked(part: Part) -> pa.Table:
+    """Return the sentences of a part that have a vector of their own: id, chunk and document. Sentences that an
     endpoint refused are left out: their fallback vector is similar to others by its place, not its meaning."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    read, states = tables.read(sentences, ["sentence_id", "chunk_id", "doc_id"]), tables.states(vectors)
+    read, states = part.read("sentences", ["sentence_id", "chunk_id", "doc_id"]), part.states_table(_VECTORS)
     embedded = states.filter(pc.not_equal(states["output"], ""))["doc_id"]
     read = read.replace_schema_metadata(None).filter(pc.is_in(read["doc_id"], embedded.combine_chunks()))
-    if poor := _stand_ins(tables, sentences, vectors, states):
+    if poor := _stand_ins(part, states):
         read = read.filter(pc.invert(pc.is_in(read["sentence_id"], pa.array(sorted(poor), pa.string()))))
     return read
 
 
-def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.Table) -> set[str]:
+def _stand_ins(part: Part, states: pa.Table) -> set[str]:
     """Return the ids of sentences with the vector of another text, because an endpoint refused theirs."""
     import pyarrow.compute as pc
 
@@ -222,50 +217,48 @@ def _stand_ins(tables: ParquetTables, sentences: str, vectors: str, states: pa.T
     marked = states.filter(stands_in)["doc_id"].combine_chunks()
     if not len(marked):
         return set()
-    read = tables.read(vectors, ["item_id", "text_hash"])
+    read = part.read(_VECTORS, ["item_id", "text_hash"])
     keys = dict(zip(read["item_id"].to_pylist(), read["text_hash"].to_pylist(), strict=True))
-    read = tables.read(sentences, ["sentence_id", "doc_id", "text"])
+    read = part.read("sentences", ["sentence_id", "doc_id", "text"])
     read = read.filter(pc.is_in(read["doc_id"], marked))
     rows = zip(read["sentence_id"].to_pylist(), read["text"].to_pylist(), strict=True)
     return {name for name, text in rows if keys[name] != vector_key(text)}
 
 
-def _sentences(
-    tables: ParquetTables, files: Files, changed: Collection[str]
-) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
-    """Yield each shard, and which of its sentences are of documents that changed."""
+def _sentences(parts: Sequence[Part], changed: Collection[str]) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+    """Yield each part, and which of its sentences are of documents that changed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     others = pa.array(sorted(changed), pa.string())
 
-    def read(pair: tuple[str, str]) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
-        rows = linked(tables, *pair).sort_by("sentence_id")
+    def read(part: Part) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+        rows = linked(part).sort_by("sentence_id")
         new = pc.is_in(rows["doc_id"], others).to_numpy()
-        yield _Shard(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), pair[1]), new
+        yield _Shard(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), part), new
 
-    return read_ahead(files, read)
-
-
-def _piece(tables: ParquetTables, shard: _Shard) -> Iterator[Piece]:
-    return ((shard.ids[at], shard.chunk_ids[at], vectors) for at, vectors in _rows(tables, shard))
+    return read_ahead(parts, read)
 
 
-def _rows(tables: ParquetTables, shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+def _piece(shard: _Shard) -> Iterator[Piece]:
+    return ((shard.ids[at], shard.chunk_ids[at], vectors) for at, vectors in _rows(shard))
+
+
+def _rows(shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Yield vectors of a shard's sentences, read-only and a piece at a time, with their places in the shard."""
-    for piece in tables.pieces(shard.vectors, ["item_id", "vector"]) if len(shard.ids) else ():
+    for piece in shard.part.pieces(_VECTORS, ["item_id", "vector"]) if len(shard.ids) else ():
         at, found = places_in(shard.ids, ids_of(piece["item_id"]))
         if found.any():
             vectors = matrix(piece["vector"])
             yield (at, vectors) if found.all() else (at[found], vectors[found])
 
 
-def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
+def _vectors_of(shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
     """Return the chunks and vectors of these sentences, in their order."""
     found, among = list[Piece](), np.sort(asked)
     for shard in shards:  # shards without any of them are not read
         wanted = places_in(among, shard.ids)[1]
-        found += _piece(tables, _Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.vectors))
+        found += _piece(_Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.part))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
     order = np.argsort(ids)
     at, there = places_in(ids[order], asked)
@@ -279,10 +272,6 @@ def _vectors_of(tables: ParquetTables, shards: Sequence[_Shard], asked: Ids) -> 
 # ---------------------------------------------------------------- documents to compare
 #
 # Committed states tell, in columns, which documents' sentences and vectors are unchanged since the last links.
-
-
-Made = Mapping[str, Mapping[int, "ManifestRow"]]
-"""Committed shards of the tables that links are made from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,22 +294,23 @@ class LinkPlan:
         return pa.concat_tables([self.kept, states_table(fresh)]).sort_by(DOC_ID)
 
 
-def link_plan(tables: ParquetTables, made: Made, before: ManifestRow | None) -> LinkPlan:
+def link_plan(parts: Sequence[Part], before: Part | None) -> LinkPlan:
     """Return the plan of pipelines.increments.plan. States are built only for documents that changed."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    first = next(iter(made))
-    last = tables.states(before.file) if before else states_schema().empty_table()
+    made = STAGES[STAGE].inputs
+    first = made[0]
+    last = before.states_table(STAGE) if before else states_schema().empty_table()
     last_ids, last_wanted = ids_of(last[DOC_ID]), pc.coalesce(last["failed"], last["fingerprint"])
     there, first_made = np.zeros(len(last_ids), dtype=bool), dict[str, str]()
     changed: dict[str, dict[str, DocumentState]] = {table: {} for table in made}
 
-    def read(shard: int) -> Iterator[dict[str, pa.Table]]:
-        yield {table: _with_rows(tables.states(made[table][shard].file)) for table in made}
+    def read(part: Part) -> Iterator[dict[str, pa.Table]]:
+        yield {table: _with_rows(part.states_table(table)) for table in made}
 
-    for states in read_ahead(list(made[first]), read):
+    for states in read_ahead(parts, read):
         ids = states[first][DOC_ID].combine_chunks()
         for table in made:
             ids = ids.filter(pc.is_in(ids, states[table][DOC_ID].combine_chunks()))
@@ -354,27 +344,23 @@ def _with_rows(states: pa.Table) -> pa.Table:
 # ---------------------------------------------------------------- the stage
 
 
-STAGE = "sentence_links"
-
-
 def link_sentences(state: State) -> StageReport:
     """Compare the sentences of documents that changed since the last links with all others. No row is read if no
     sentence and no vector changed. Raise IndexStateError (`missing_input`) if a shard's sentences have no vectors
     yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
     state.ensure_generation()
-    runner, tables, made = state.runner, state.parts.tables, made_from(state)
-    wanted = combined(rows[shard].output for rows in made.values() for shard in rows)
-    own = runner.manifest(STAGE).get(WHOLE)
-    before = own or _elsewhere(state)
-    if own and own.input == wanted:
-        report.kept, report.total = own.documents, own.rows
-        if note := tables.note(own.file):
+    engine, parts = state.engine, made_from(state)
+    wanted = combined(part.output(table) for table in STAGES[STAGE].inputs for part in parts)
+    before = engine.whole_before(STAGE)
+    if before and engine.table(STAGE).made and before.input(STAGE) == wanted:
+        report.kept, report.total = before.documents(STAGE), before.rows(STAGE)
+        if note := before.note(STAGE):
             report.notes["floor"] = float(note)
         return report
-    todo = link_plan(tables, made, before)
-    found = _links(state, made, todo, before)
-    _commit(state, found, todo.states(state.run.id), wanted)
+    todo = link_plan(parts, before)
+    found, states = _links(state, parts, todo, before), todo.states(state.run.id)
+    engine.commit_whole(STAGE, link_table(found.links), states, wanted, links_hash(found.links), str(found.floor))
     report.computed, report.kept, report.gone = len(todo.changed), todo.kept.num_rows, todo.gone
     report.total = report.written = len(found.links.sources)
     report.notes.update({"sentences compared": found.compared, "floor": found.floor})
@@ -382,28 +368,21 @@ def link_sentences(state: State) -> StageReport:
     return report
 
 
-def _elsewhere(state: State) -> ManifestRow | None:
-    """Return the links made earlier from another number of shards."""
-    layout = state.runner.layout(STAGES[STAGE])
-    return layout.commits[STAGE][WHOLE] if layout else None
-
-
-def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None) -> Updated:
+def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | None) -> Updated:
     """Return the new links. All vectors are in memory only if they are few, and too many documents changed or no links
     existed before."""
-    settings, tables = state.settings.sentences, state.parts.tables
+    settings = state.settings.sentences
     floor, most = floor_for(settings, state.ensure_generation().embedder["name"]), settings.related_most
 
     def progress(done: int, total: int) -> None:
         state.run.progress(STAGE, done, total)
 
-    files = [(row.file, made["sentence_embeddings"][shard].file) for shard, row in made["sentences"].items()]
-    if before and (found := updated(tables, files, before.file, todo.changed, floor, most, progress)):
+    if before and (found := updated(parts, before, todo.changed, floor, most, progress)):
         return found
-    if found := near_one_another(tables, files, floor, most, progress):
+    if found := near_one_another(parts, floor, most, progress):
         return found
-    sentences = LinkedSentences(tables, made)
-    old = from_table(SentenceLink, tables.read(before.file)) if before else []
+    sentences = LinkedSentences(parts)
+    old = from_table(SentenceLink, before.read(STAGE)) if before else []
     known = {name for name, doc_id in zip(sentences.ids, sentences.doc_ids, strict=True) if doc_id not in todo.changed}
     links, compared, used = sentence_links(
         sentences.ids, sentences.chunk_ids, sentences.vectors, floor, most, progress, old, known if before else ()
@@ -411,28 +390,17 @@ def _links(state: State, made: Made, todo: LinkPlan, before: ManifestRow | None)
     return Updated(link_columns(to_table(SentenceLink, links)), compared, used)
 
 
-def floor_used(catalog: Catalog, tables: ParquetTables, generation: GenerationRow) -> float | None:
+def floor_used(engine: Engine, generation: GenerationRow) -> float | None:
     """Return the cosine that a generation's links had to reach; None if it has no links yet."""
-    row = catalog.manifest_of(STAGE, generation.keys.get(STAGE, "")).get(WHOLE)
-    note = tables.note(row.file) if row and tables.exists(row.file) else ""
+    note = engine.table(STAGE, key=generation.keys.get(STAGE, "")).note
     return float(note) if note else None
 
 
-def made_from(state: State) -> Made:
-    """Return the committed shards that links are made from.
+def made_from(state: State) -> list[Part]:
+    """Return the sentences that links are made from, in parts, as far as they were made.
 
-    Raise IndexStateError (`missing_input`) if a shard's sentences have no vectors yet."""
-    rows = {table: state.runner.manifest(table) for table in STAGES[STAGE].inputs}
-    shards = sorted(rows["sentences"])
-    return {table: {shard: committed(table, shard, rows[table]) for shard in shards} for table in rows}
-
-
-def _commit(state: State, found: Updated, states: pa.Table, wanted: str) -> None:
-    key = state.runner.key(STAGE)
-    file = state.parts.tables.write(STAGE, key, WHOLE, link_table(found.links), states, note=str(found.floor))
-    count = len(found.links.sources)
-    row = ManifestRow(STAGE, key, WHOLE, file, wanted, links_hash(found.links), count, states.num_rows, state.run.id)
-    state.parts.catalog.commit([row], STAGE, key, WHOLE)
+    Raise IndexStateError (`missing_input`) if a part's sentences have no vectors yet."""
+    return state.engine.parts(STAGES[STAGE].inputs, having="sentences", require=True)
 
 
 class LinkedSentences:
@@ -441,19 +409,17 @@ class LinkedSentences:
 
     The vectors are held once, and some rows besides while they are read. Raise IndexStateError (`missing_input`)."""
 
-    def __init__(self, tables: ParquetTables, made: Made) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         import pyarrow as pa
 
-        embedded = made["sentence_embeddings"]
-        files = [(row.file, embedded[shard].file) for shard, row in made["sentences"].items()]
-        read = [linked(tables, *pair) for pair in files]
+        read = [linked(part) for part in parts]
         whole = pa.concat_tables(read).sort_by("sentence_id") if read else None
         self.ids, self.chunk_ids, self.doc_ids = (
             whole[name].to_pylist() if whole else [] for name in ("sentence_id", "chunk_id", "doc_id")
         )
         places = {name: place for place, name in enumerate(self.ids)}
         self.vectors: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
-        pieces = (piece for _, file in files for piece in tables.pieces(file, ["item_id", "vector"]))
+        pieces = (piece for part in parts for piece in part.pieces(_VECTORS, ["item_id", "vector"]))
         found = sum(self._take(piece, places) for piece in pieces)
         if found != len(places):
             raise IndexStateError(

@@ -1,4 +1,4 @@
-"""One shard's documents as Parquet has them, and the rows that Postgres should hold for them."""
+"""One part's documents as Parquet has them, and the rows that Postgres should hold for them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from pipelines.increments import DocumentState
 from pipelines.indexing.indexed_documents import DocumentFacts, document_facts, row_hash
 from pipelines.records import ParsedDocument, RawDocument
 from pipelines.schemas import from_table
-from resources.parquet.vectors import vectors_of
+from resources.engine.vectors import vectors_of
 from resources.postgres.index_rows import IndexedDocument
-from resources.state.stage_work import rows_by_document
 
 if TYPE_CHECKING:
-    from resources.parquet.tables import ParquetTables
-    from resources.postgres.catalog import ManifestRow
+    from resources.engine import Part
 
 TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
 TERMS = "chunk_terms"
@@ -27,12 +25,10 @@ INPUTS = ("raw_documents", "parsed_documents", *TEXTS, *VECTORS)
 
 
 @dataclass
-class ShardRows:
-    """The rows of one shard's documents. `files` maps each table of INPUTS and TERMS to its file, `hashes` each
-    document to the hash of its rows."""
+class PartRows:
+    """The rows of one part's documents. `hashes` maps each document to the hash of its rows."""
 
-    tables: ParquetTables
-    files: Mapping[str, str]
+    part: Part
     states: Mapping[str, Mapping[str, DocumentState]]
     raws: Mapping[str, RawDocument]
     parsed: Mapping[str, ParsedDocument]
@@ -51,8 +47,8 @@ class ShardRows:
         wanted = set(doc_ids)
         if not wanted:
             return []
-        rows = {table: rows_by_document(self.tables, self.files[table], table, wanted) for table in (*TEXTS, TERMS)}
-        vectors = {table: vectors_of(self.tables, self.files[table], wanted) for table in VECTORS}
+        rows = {table: self.part.records(table, wanted) for table in (*TEXTS, TERMS)}
+        vectors = {table: vectors_of(self.part, table, wanted) for table in VECTORS}
         return [
             self._document(
                 doc_id,
@@ -84,14 +80,13 @@ class ShardRows:
         )
 
 
-def read_shard(tables: ParquetTables, rows: Mapping[str, ManifestRow]) -> ShardRows:
-    """Read a shard's listing, parses and document states. Rows of documents are read on demand. `rows` maps each table
-    of INPUTS and TERMS to its commit."""
-    files = {table: row.file for table, row in rows.items()}
-    states = {table: tables.documents(files[table]) for table in INPUTS}
-    raws = {raw.doc_id: raw for raw in from_table(RawDocument, tables.read(files["raw_documents"]))}
-    parsed = from_table(ParsedDocument, tables.read(files["parsed_documents"]))
-    found = ShardRows(tables, files, states, raws, {document.doc_id: document for document in parsed})
+def read_part(part: Part) -> PartRows:
+    """Read a part's listing, parses and document states. Rows of documents are read on demand. The part has all of
+    INPUTS and TERMS."""
+    states = {table: part.states(table) for table in INPUTS}
+    raws = {raw.doc_id: raw for raw in from_table(RawDocument, part.read("raw_documents"))}
+    parsed = from_table(ParsedDocument, part.read("parsed_documents"))
+    found = PartRows(part, states, raws, {document.doc_id: document for document in parsed})
     for doc_id in found.parsed:
         outputs = [state.output for table in INPUTS[1:] if (state := states[table].get(doc_id))]
         if not all(outputs) or len(outputs) < len(INPUTS) - 1:
@@ -103,7 +98,7 @@ def read_shard(tables: ParquetTables, rows: Mapping[str, ManifestRow]) -> ShardR
 
 
 def regrouped(
-    found: ShardRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
+    found: PartRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
 ) -> dict[str, tuple[str, ...]]:
     """Return the new groups of each document in `held` whose groups changed although its rows stay. `served` maps a
     document to its bucket and groups."""

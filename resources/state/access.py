@@ -11,20 +11,19 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import SettingsError, SourceError, UsageError
-from pipelines.fingerprint import bucket_of, first_id, overlapping
 from pipelines.indexing.indexed_documents import document_groups
 from pipelines.settings.sources import SourceSettings
+from resources.engine import withheld
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.book import read_memberships as read
 from resources.sources.landing import Landing
-from resources.state.stage_runner import withheld
 from resources.state.state import State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine import Table
     from resources.postgres.catalog import GenerationRow
 
 
@@ -42,30 +41,30 @@ def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[
     Each item has the first id of the shard, the first id after it, and the groups. Groups that a file names itself come
     from its last parse under the generation's settings, or from a newer parse under the present ones. A record is built
     only for documents that something restricts."""
-    count, listing, hidden = state.settings.shard_count, state.listing.committed(), hidden_documents(state)
+    listing, hidden = state.listing.committed(), hidden_documents(state)
     parses = _parses(state, generation)
-    for shard in range(count):
-        listed = _but(listing.read(shard, _NAMING), hidden)
-        yield (first_id(shard, count), first_id(shard + 1, count)), _groups(state, listed, parses, shard)
+    for part in state.engine.parts(()):
+        ends = part.first, part.after
+        yield ends, _groups(state, _but(listing.between(*ends, _NAMING), hidden), parses, ends)
 
 
-def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], shard: int) -> Known:
+def _groups(state: State, listed: pa.Table, parses: Sequence[Table], ends: tuple[str, str]) -> Known:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     parsed: dict[str, tuple[str, ...]] = {}
     for parse in parses:
-        for rows in parse.read(shard, state.settings.shard_count):
-            if parsed:  # groups that a newer parse does not name no longer hold
-                for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
-                    del parsed[doc_id]
-            named = rows.filter(_named(rows["groups"]))
-            for doc_id, groups in zip(named["doc_id"].to_pylist(), named["groups"].to_pylist(), strict=True):
-                parsed[doc_id] = tuple(groups)
+        rows = parse.between(*ends, ["doc_id", "groups"])
+        if parsed:  # groups that a newer parse does not name no longer hold
+            for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
+                del parsed[doc_id]
+        named = rows.filter(_named(rows["groups"]))
+        for doc_id, groups in zip(named["doc_id"].to_pylist(), named["groups"].to_pylist(), strict=True):
+            parsed[doc_id] = tuple(groups)
     found: dict[str, tuple[str, ...] | None] = dict.fromkeys(listed["doc_id"].to_pylist(), ())
     if parses[0].lost:
         silent = listed["doc_id"].filter(pc.is_null(listed["groups"])).to_pylist()
-        found.update((doc_id, None) for doc_id in silent if bucket_of(doc_id, parses[0].count) in parses[0].lost)
+        found.update((doc_id, None) for doc_id in silent if parses[0].is_lost(doc_id))
     restricted = pc.or_(_named(listed["groups"]), _named(listed["source_groups"]))
     if parsed:
         restricted = pc.or_(restricted, pc.is_in(listed["doc_id"], pa.array(sorted(parsed), pa.string())))
@@ -76,32 +75,11 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[CommittedParse], sh
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedParse:
-    """The committed files of parsed documents in `count` shards, and the shards whose file is `lost`."""
-
-    tables: ParquetTables
-    files: Mapping[int, str]
-    lost: frozenset[int]
-    count: int
-
-    def read(self, shard: int, shards: int) -> Iterator[pa.Table]:
-        """Yield ids and groups of the parsed documents of one of `shards` shards, and maybe of other shards."""
-        for own in overlapping(shard, shards, self.count):
-            if own in self.files:
-                yield self.tables.read(self.files[own], ["doc_id", "groups"])
-
-
-def _parses(state: State, generation: GenerationRow) -> list[CommittedParse]:
+def _parses(state: State, generation: GenerationRow) -> list[Table]:
     """Return the parses under the generation's settings and, if those differ, under the present settings."""
     counts = {generation.keys.get("parsed_elements", ""): shard_count(generation, state.settings.buckets)}
-    counts.setdefault(state.runner.key("parsed_elements"), state.settings.shard_count)
-    found = []
-    for key, count in counts.items():
-        rows = state.parts.catalog.manifest_of("parsed_documents", key)
-        files = {shard: row.file for shard, row in rows.items() if state.parts.tables.exists(row.file)}
-        found.append(CommittedParse(state.parts.tables, files, frozenset(rows.keys() - files.keys()), count))
-    return found
+    counts.setdefault(state.engine.key("parsed_elements"), state.settings.shard_count)
+    return [state.engine.table("parsed_documents", key=key, count=count) for key, count in counts.items()]
 
 
 def shard_count(generation: GenerationRow, buckets: int = 1) -> int:
@@ -128,7 +106,7 @@ def _named(groups: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def hidden_documents(state: State) -> set[str]:
     """Return the ids of the documents that are withheld."""
-    return {failure.doc_id for failure in state.runner.failures() if withheld(failure)}
+    return {failure.doc_id for failure in state.engine.failures() if withheld(failure)}
 
 
 # ---------------------------------------------------------------- members of groups
@@ -151,8 +129,8 @@ def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     each.
 
     Only indexed sources have memberships. No run is waited for. Raise UsageError for a name that was not indexed."""
-    book, table = state.parts.sources, MembershipTable(state.parts.database)
-    indexed = {row.name for row in state.parts.catalog.sources()}
+    book, table = state.parts.sources, MembershipTable(state.database)
+    indexed = {row.name for row in state.catalog.sources()}
     if unknown := [name for name in names if name not in indexed]:
         told = ", ".join(sorted(indexed)) or "none"
         raise UsageError(f"no source named {unknown[0]!r} was indexed; indexed: {told}")

@@ -18,18 +18,17 @@ from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
 from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import Failure, PackedChunk
-from pipelines.schemas import from_table
 from pipelines.settings.base import Settings
 from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
+from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
-from resources.parquet.vectors import matrix
 from resources.workers.task import Rows, Task
 
 if TYPE_CHECKING:
+    from resources.engine import Engine
     from resources.postgres.catalog import Catalog, GenerationRow
-    from resources.state.stage_runner import StageRunner
     from resources.workers.pool import DocumentPool
 
 
@@ -128,7 +127,7 @@ def reproducible(generation: GenerationRow, settings: Settings) -> bool:
 def ensure_generation(
     catalog: Catalog,
     settings: Settings,
-    runner: StageRunner,
+    engine: Engine,
     static: StaticVectors,
     embedder: Callable[[EmbedderSpec], TextEmbedder],
 ) -> GenerationRow:
@@ -137,18 +136,18 @@ def ensure_generation(
     Make one from the parsed and packed documents if there was no match, or if the corpus has drifted from the one that
     the statistics were frozen from. Raise IndexStateError if a shard was never packed or no document has text."""
     found = find_generation(catalog, settings)
-    if found and not _drifted(found, settings, runner):
+    if found and not _drifted(found, settings, engine):
         return found
-    require_whole(runner, "packed_chunks")
-    chunks = sum(row.rows for row in runner.manifest("packed_chunks").values())
+    require_whole(engine, "packed_chunks")
+    chunks = engine.table("packed_chunks").rows
     if not chunks:
-        failed = "; ".join(f"{item.uri}: {item.message}" for item in runner.failures()[:5])
+        failed = "; ".join(f"{item.uri}: {item.message}" for item in engine.failures()[:5])
         raise IndexStateError(
             "no document gave any text, so there is nothing to make an index of"
             + (f" ({failed})" if failed else "; check the source's folder and its include and exclude patterns"),
             "no_text",
         )
-    languages = corpus_languages(runner)
+    languages = corpus_languages(engine)
     spec = resolve(settings.embedder, choose_preset(languages))
     dimension = spec.dimension or embedder(spec).dimension
     models = installed(settings)
@@ -158,7 +157,7 @@ def ensure_generation(
         "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
         "chunking": chunking_key(settings, models, settings.buckets),
         "precision": "full" if settings.vector_index.precision == "full" else "half",
-        "overlap": _floors([] if found else catalog.generations(), settings, runner, static),
+        "overlap": _floors([] if found else catalog.generations(), settings, engine, static),
     }
     return catalog.create_generation(
         generation_key(settings, models),
@@ -179,14 +178,14 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
     return keys | set(stage_keys(settings, text_models(settings)).values())
 
 
-def _drifted(generation: GenerationRow, settings: Settings, runner: StageRunner) -> bool:
+def _drifted(generation: GenerationRow, settings: Settings, engine: Engine) -> bool:
     """Say whether the corpus grew or shrank so much since the statistics were frozen that they no longer describe it. A
     change of a few chunks never counts."""
-    rows = runner.manifest("packed_chunks")
+    packed = engine.table("packed_chunks")
     before: int | None = generation.statistics.get("packed_chunks")
-    if len(rows) < settings.shard_count or before is None:
+    if engine.unmade("packed_chunks") or packed.lost or before is None:
         return False
-    small, large = sorted((before, sum(row.rows for row in rows.values())))
+    small, large = sorted((before, packed.rows))
     return small > 0 and large - small >= LEAST_DRIFT and large > (1 + settings.publish.drift) * small
 
 
@@ -202,13 +201,12 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
     return found
 
 
-def require_whole(runner: StageRunner, table: str) -> None:
+def require_whole(engine: Engine, table: str) -> None:
     """Require every shard of a table, since statistics are frozen from the whole corpus whatever buckets a backfill
     begins with.
 
     Raise IndexStateError (`missing_input`) if a shard was never made."""
-    made = runner.manifest(table)
-    missing = [f"{shard:02d}" for shard in range(runner.settings.shard_count) if shard not in made]
+    missing = engine.unmade(table, lost=True)
     if missing:
         raise IndexStateError(
             f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
@@ -217,16 +215,15 @@ def require_whole(runner: StageRunner, table: str) -> None:
         )
 
 
-def corpus_languages(runner: StageRunner) -> dict[str, int]:
+def corpus_languages(engine: Engine) -> dict[str, int]:
     """Count the documents by language, over all buckets."""
     counts: Counter[str] = Counter()
-    for row in runner.manifest("parsed_documents").values():
-        counts.update(runner.tables.read(row.file, ["language"])["language"].to_pylist())
+    counts.update(engine.table("parsed_documents").column("language"))
     return dict(sorted(counts.items()))
 
 
 def _floors(
-    others: Sequence[GenerationRow], settings: Settings, runner: StageRunner, static: StaticVectors
+    others: Sequence[GenerationRow], settings: Settings, engine: Engine, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
     """Return overlap calibrations by language: inherited from the newest generation that chunks alike, else
     computed."""
@@ -237,26 +234,24 @@ def _floors(
             return dict(generation.statistics["overlap"])
     if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
         return {}
-    found = {language: static(chunks) for language, chunks in _chunks_by_language(runner).items()}
+    found = {language: static(chunks) for language, chunks in _chunks_by_language(engine).items()}
     cosines = {language: cosines_of(vectors, chunks) for language, (chunks, vectors) in found.items() if chunks}
     wanted = settings.chunking.overlap_floor
     made = calibrations(cosines, None if wanted == "auto" else wanted)
     return {language: asdict(calibration) for language, calibration in made.items()}
 
 
-def _chunks_by_language(runner: StageRunner) -> dict[str, list[PackedChunk]]:
+def _chunks_by_language(engine: Engine) -> dict[str, list[PackedChunk]]:
     """Return packed chunks by language in reading order, in order of document ids, at most _SAMPLE for each
     language."""
     languages: dict[str, str] = {}
-    for row in runner.manifest("parsed_documents").values():
-        read = runner.tables.read(row.file, ["doc_id", "language"])
+    for read in engine.table("parsed_documents").pieces(["doc_id", "language"]):
         languages.update(zip(read["doc_id"].to_pylist(), read["language"].to_pylist(), strict=True))
     grouped: dict[str, list[PackedChunk]] = {}
-    for _, row in sorted(runner.manifest("packed_chunks").items()):
-        for chunk in from_table(PackedChunk, runner.tables.read(row.file)):
-            sample = grouped.setdefault(languages.get(chunk.doc_id, "und"), [])
-            if len(sample) < _SAMPLE:
-                sample.append(chunk)
+    for chunk in engine.table("packed_chunks").records():
+        sample = grouped.setdefault(languages.get(chunk.doc_id, "und"), [])
+        if len(sample) < _SAMPLE:
+            sample.append(chunk)
     return dict(sorted(grouped.items()))
 
 

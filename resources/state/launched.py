@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, SettingsError, UsageError
 from pipelines.fingerprint import fingerprint
 from pipelines.stages import STAGES, WHOLE_CORPUS, generation_key
+from resources.engine import StageReport
 from resources.llm.model import Spent
 from resources.postgres.launched_runs import OwnRun
 from resources.sources.book import Listed
@@ -22,7 +23,6 @@ from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.state.generation import installed
 from resources.state.run import Built, Missing, Run
-from resources.state.stage_work import StageReport
 
 if TYPE_CHECKING:
     from dagster import DagsterRun
@@ -174,8 +174,8 @@ def require_same(tags: Mapping[str, str], settings: Settings) -> None:
 @contextmanager
 def telling(state: State, tags: Mapping[str, str]) -> Iterator[None]:
     """Write a run's progress to Postgres while the context is open, and its record after each stage."""
-    state.parts.database.migrate()
-    own = OwnRun(state.parts.database, state.run.id)
+    state.database.migrate()
+    own = OwnRun(state.database, state.run.id)
     own.begin(tags.get(BACKFILL, ""), buckets_in(tags))
 
     def keep() -> None:

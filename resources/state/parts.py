@@ -16,11 +16,11 @@ from resources.settings_file import Project
 from resources.sources.book import SourceBook
 
 if TYPE_CHECKING:
+    from resources.engine.tables import ParquetTables
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
     from resources.models.embedders.loaded import Embedders
     from resources.object_store.objects import LocalCache, ObjectStore
-    from resources.parquet.tables import ParquetTables
     from resources.postgres.catalog import Catalog
     from resources.postgres.database import Database
     from resources.sources.stored_documents import StoredDocuments
@@ -124,8 +124,8 @@ class Parts:
 
     @_Part
     def tables(self) -> ParquetTables:
-        from resources.parquet.files import StoredFiles
-        from resources.parquet.tables import ParquetTables
+        from resources.engine.files import StoredFiles
+        from resources.engine.tables import ParquetTables
         from resources.postgres.catalog import WrittenFiles
 
         if self.store is None:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from resources.engine import StageReport
     from resources.llm.model import BoughtModel, Spent
-    from resources.state.stage_work import StageReport
 
 
 # ---------------------------------------------------------------- publication

@@ -12,22 +12,24 @@ from typing import TYPE_CHECKING
 from pipelines.fingerprint import shards_wanted
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen
+from resources.engine import Engine, Table
 from resources.memory import give_back
+from resources.parsers.installed import installed
 from resources.settings_file import Project
 from resources.state import generation as generations
 from resources.state.generation import static_vectors
 from resources.state.listing import SourceListing
 from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
-from resources.state.stage_runner import StageRunner, Table
 
 if TYPE_CHECKING:
     from pipelines.ports import CountingEmbedder
+    from resources.engine import Compute, StageReport
     from resources.llm.model import BoughtModel
     from resources.models.embedders.specs import EmbedderSpec
-    from resources.postgres.catalog import GenerationRow
+    from resources.postgres.catalog import Catalog, GenerationRow
+    from resources.postgres.database import Database
     from resources.sources.book import Listed
-    from resources.state.stage_work import Compute, StageReport
 
 
 # ---------------------------------------------------------------- number of shards
@@ -43,7 +45,7 @@ def settle(state: State, sources: Sequence[str] = ()) -> None:
     if state.project.settings.shards == "auto":
         wanted = shards_wanted(state.listing.count(sources), state.settings.buckets)
         if wanted > state.settings.shards_per_bucket:
-            state.parts.catalog.keep_layout(state.settings.buckets, wanted)
+            state.catalog.keep_layout(state.settings.buckets, wanted)
             state.relaid()
             state.listing.regroup()
 
@@ -73,7 +75,7 @@ class State:
         self.run, self.parts = run or Run(), parts or Parts(project)
         self._generation, self._listed = generation, listed
         self._settings: Settings | None = None
-        self._runner: StageRunner | None = None
+        self._engine: Engine | None = None
         self._listing: SourceListing | None = None
         self.warmup = Warmup(self.parts)
 
@@ -95,15 +97,24 @@ class State:
             return
         if self._listing is not None:
             self._listed = self._listing.read_already
-        self._settings = self._runner = self._listing = None
+        self._settings = self._engine = self._listing = None
 
     @property
-    def runner(self) -> StageRunner:
-        found = self._runner
+    def catalog(self) -> Catalog:
+        """The state's catalog, brought to this version of pincite."""
+        return self.parts.catalog
+
+    @property
+    def database(self) -> Database:
+        return self.parts.database
+
+    @property
+    def engine(self) -> Engine:
+        found = self._engine
         if found is None:
             frozen, keys = self._recorded()
-            found = StageRunner(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys)
-            self._runner = found
+            found = Engine(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys, installed)
+            self._engine = found
         return found
 
     def _recorded(self) -> tuple[Frozen, dict[str, str]]:
@@ -114,12 +125,12 @@ class State:
     def listing(self) -> SourceListing:
         found = self._listing
         if found is None:
-            found = self._listing = SourceListing(self.parts, self.runner, self._listed)
+            found = self._listing = SourceListing(self.parts, self.engine, self._listed)
         return found
 
     def table(self, name: str) -> Table:
-        own = self.run.buckets
-        return Table(name, self.runner, None if own is None else self.settings.shards_of(own))
+        """Return a table as it is committed now, of the buckets of the run."""
+        return self.engine.table(name, self.run.buckets)
 
     # ------------------------------------------------------------ the same state otherwise
 
@@ -155,11 +166,11 @@ class State:
             known = generations.find_generation(self.parts.catalog, self.settings)
             if not self.run.alone:
                 self._generation = generations.require_frozen(known)
-                self.runner.freeze(generations.frozen_of(self._generation))
+                self.engine.freeze(generations.frozen_of(self._generation))
                 return self._generation
             static = partial(static_vectors, self.parts.pool)
-            made = generations.ensure_generation(self.parts.catalog, self.settings, self.runner, static, self.embedder)
-            self.runner.freeze(generations.frozen_of(made))
+            made = generations.ensure_generation(self.parts.catalog, self.settings, self.engine, static, self.embedder)
+            self.engine.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
                 self.run.remade.update(range(self.settings.shard_count))
@@ -203,7 +214,7 @@ class State:
 
     def run_stage(self, stage: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
         """Bring a stage's shards up to date with a compute, and keep the report with the run."""
-        report = self.run.report(self.runner.run(stage, shards, compute, note))
+        report = self.run.report(self.engine.run(stage, shards, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")
         self.warmup.join()

@@ -26,11 +26,12 @@ from pathlib import Path
 from types import TracebackType
 
 from pipelines.errors import DocumentError, PinciteError
+from pipelines.increments import Made
 from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.workers.process import LOADING_SECONDS, MODULE, START_SECONDS, DocumentProcess, Refused, Template
-from resources.workers.task import PARSING, Batch, Batches, Made, Task, framed
+from resources.workers.task import PARSING, Batch, Batches, Task, framed
 
 # ---------------------------------------------------------------- work folder
 

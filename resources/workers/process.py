@@ -23,6 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.increments import Made
 from pipelines.parsing.cleaning import clean_text
 from pipelines.records import TABLES
 from pipelines.schemas import schema_of
@@ -31,7 +32,6 @@ from resources.parsers.installed import libreoffice, pandoc_path
 from resources.workers.checks import LARGEST, sound
 from resources.workers.frames import MOST_JSON, Message, Received, decoded
 from resources.workers.main import LENGTH, said
-from resources.workers.task import Made
 from resources.workers.tasks import KINDS
 
 if TYPE_CHECKING:

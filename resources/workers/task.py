@@ -150,14 +150,6 @@ class Batch:
         return [following] if following else []
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """One document's rows as a worker made them: tables by name, and the hash of each table's rows by name."""
-
-    tables: Mapping[str, pa.Table]
-    outputs: Mapping[str, str]
-
-
 # ---------------------------------------------------------------- batches
 
 

@@ -131,11 +131,11 @@ def test_a_range_may_not_write_shards_of_other_buckets(parted: Project) -> None:
     parted.configure(shards=3)
     parted.index()
     with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
-        row = state.table("packed_chunks").commit(6)
+        rows = state.engine.manifest("packed_chunks")
         with state.parts.database.shared("index", [0, 1]):
-            state.runner.commit([state.table("packed_chunks").commit(5)], "packed_chunks", 5)
+            state.engine.commit([rows[5]], "packed_chunks", 5)
             with pytest.raises(IndexStateError, match="may not write bucket 02") as caught:
-                state.runner.commit([row], "packed_chunks", 6)
+                state.engine.commit([rows[6]], "packed_chunks", 6)
     assert caught.value.code == "not_held"
 
 

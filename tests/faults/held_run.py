@@ -55,13 +55,13 @@ class Point:
     fits: Fits = _any
 
 
-_TABLES, _PARQUET = "resources.postgres.generation_tables:GenerationTables", "resources.parquet.tables:ParquetTables"
+_TABLES, _PARQUET = "resources.postgres.generation_tables:GenerationTables", "resources.engine.tables:ParquetTables"
 _VECTOR_INDEXES = "resources.postgres.vector_indexes:VectorIndexes"
 _CATALOG = "resources.postgres.catalog:Catalog"
 
 POINTS = {
     "parsed": Point("resources.workers.pool:DocumentPool.run", "items"),
-    "embedded": Point("resources.parquet.vectors:KnownVectors.add", "before"),
+    "embedded": Point("resources.engine.vectors:KnownVectors.add", "before"),
     "file half written": Point("os:fsync", "before"),
     "file written": Point(f"{_PARQUET}.write", "after", _table("chunk_embeddings")),
     "before a commit": Point(f"{_CATALOG}.commit", "before", _stage("chunk_embeddings")),

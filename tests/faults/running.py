@@ -15,7 +15,7 @@ import psycopg
 
 from pincite.index import Index, open_index
 from pipelines.fingerprint import text_hash
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 from resources.settings_file import locate
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import DOCUMENTS, TABLES, Project, make_project, project_copy, rows_of

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.tokens import TokenIndex
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 from tests.faults.held_run import held_run
 from tests.faults.parsing import POLICY
 from tests.faults.running import Clean, assert_verified, changed, contents, unchanged

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 from tests.faults.held_run import held_run
 from tests.faults.running import assert_verified
 from tests.support.embedding_server import embedding_server, hashed_vector

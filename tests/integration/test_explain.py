@@ -11,7 +11,7 @@ import pytest
 
 from pincite.text.passages import explanation_shown
 from pipelines.errors import IndexStateError
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 from resources.reports.explain import explain
 from resources.search.passages import Searcher
 from resources.settings_file import locate

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.parquet.tables import STATES, ParquetTables
+from resources.engine.tables import STATES, ParquetTables
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.older_files import written_before
 from tests.support.projects import Project, make_project, new_database

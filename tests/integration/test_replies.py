@@ -19,11 +19,11 @@ from pipelines.ports import Prompt, Reply
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
 from resources import threads as workers
+from resources.engine.tables import ParquetTables
 from resources.llm import model as module
 from resources.llm.factory import language_model
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyStore
-from resources.parquet.tables import ParquetTables
 from resources.postgres.database import Database
 from tests.support.llm_server import (
     MODEL,

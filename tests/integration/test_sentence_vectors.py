@@ -227,7 +227,7 @@ def test_vectors_searched_that_were_spoilt_are_found(project: Project) -> None:
 
     from pipelines.records import Embedding
     from pipelines.schemas import schema_of
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.tables import ParquetTables
 
     table = "sentence_search_embeddings"
     tables = ParquetTables(str(project.state / "parquet"))

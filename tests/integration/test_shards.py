@@ -14,7 +14,7 @@ import pytest
 from pincite.index import open_index
 from pipelines.fingerprint import bucket_of, document_id
 from resources.settings_file import locate
-from resources.stages.shard_rows import read_shard
+from resources.stages.shard_rows import read_part
 from resources.state.state import State
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
@@ -122,8 +122,9 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
         live = state.parts.catalog.live()
         assert live is not None
         for table in ("raw_documents", "parsed_elements", "chunk_embeddings"):
-            rows = state.of(live).table(table)
-            ids = {shard: rows.values(shard, "doc_id") for shard in range(shards)}
+            parts = state.of(live).engine.parts([table])
+            ids = {part.number: part.read(table, ["doc_id"])["doc_id"].to_pylist() for part in parts}
+            assert len(ids) == shards
             assert all(bucket_of(doc_id, shards) == shard for shard, own in ids.items() for doc_id in own)
             assert all(own == sorted(own) for own in ids.values())
     stands(project)
@@ -185,7 +186,7 @@ def test_only_the_shard_that_changed_is_read_for_the_rows_in_postgres(project: P
     project.configure(shards=4)
     project.index(code=3)
     project.write("rule-07.md", "# Rule 7\n\nIt says something else by now.")
-    with mock.patch("resources.stages.indexed_documents.read_shard", wraps=read_shard) as read:
+    with mock.patch("resources.stages.indexed_documents.read_part", wraps=read_part) as read:
         project.index(code=3)
     assert read.call_count == 1
     stands(project)

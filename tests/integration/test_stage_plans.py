@@ -17,11 +17,10 @@ from pipelines.errors import IndexStateError
 from pipelines.fingerprint import document_id
 from pipelines.records import OFF, DocumentSummary, Failure
 from pipelines.stages import STAGES
+from resources.engine import Engine, Outcomes, StageReport, Work, Works
 from resources.settings_file import locate
 from resources.stages.make import list_documents, make
 from resources.state.run import Run
-from resources.state.stage_runner import StageRunner
-from resources.state.stage_work import Outcomes, StageReport, Work, Works
 from resources.state.state import State
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
@@ -115,18 +114,18 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     """How many plans there are whenever a shard is committed, by stage."""
     seen: list[weakref.ref[Work]] = []
     counts: dict[str, list[int]] = defaultdict(list)
-    begin, commit = Work.__init__, StageRunner.commit
+    begin, commit = Work.__init__, Engine.commit
 
     def begun(work: Work, *arguments: Any, **named: Any) -> None:
         begin(work, *arguments, **named)
         seen.append(weakref.ref(work))
 
-    def committed(runner: StageRunner, rows: Any, stage: str, *arguments: Any, **named: Any) -> None:
-        commit(runner, rows, stage, *arguments, **named)
+    def committed(engine: Engine, rows: Any, stage: str, *arguments: Any, **named: Any) -> None:
+        commit(engine, rows, stage, *arguments, **named)
         counts[stage].append(sum(work() is not None for work in seen))
 
     monkeypatch.setattr(Work, "__init__", begun)
-    monkeypatch.setattr(StageRunner, "commit", committed)
+    monkeypatch.setattr(Engine, "commit", committed)
     return counts
 
 
@@ -197,7 +196,7 @@ def test_the_same_documents_in_other_shards_are_told_of_nothing(project: Project
 @pytest.mark.faults
 def test_shards_that_only_lose_documents_lie_between_others(project: Project, held: dict[str, list[int]]) -> None:
     with closing(State(locate(str(project.config)))) as state:
-        shard_of = state.runner.shard_of
+        shard_of = state.engine.shard_of
         own: dict[int, list[str]] = defaultdict(list)
         for number in range(WHOLE):
             uri = f"rule-{number:02}.md"
@@ -240,16 +239,16 @@ def summaries(work: Work) -> dict[str, Any]:
 
 
 def committed(state: State) -> dict[int, tuple[int, str]]:
-    return {shard: (row.documents, row.output) for shard, row in state.runner.manifest(SUMMARIES).items()}
+    return {shard: (row.documents, row.output) for shard, row in state.engine.manifest(SUMMARIES).items()}
 
 
 def test_a_compute_may_look_twice_and_hand_back_in_any_order(state: State) -> None:
     passes: list[list[tuple[int, list[str]]]] = []
 
     def compute(works: Works) -> Outcomes:
-        passes.append([(work.shard, work.doc_ids) for work in works])
+        passes.append([(work.part.number, work.doc_ids) for work in works])
         every = list(works)
-        passes.append([(work.shard, work.doc_ids) for work in every])
+        passes.append([(work.part.number, work.doc_ids) for work in every])
         assert works.documents == WHOLE
         for work in reversed(every):
             yield work, summaries(work)
@@ -286,7 +285,7 @@ def test_what_was_committed_before_a_compute_or_a_commit_fails_stays(
         raise IndexStateError("no room", "disk")
 
     with monkeypatch.context() as patched, pytest.raises(IndexStateError, match="no room") as raised:
-        patched.setattr(state.runner, "commit", full)
+        patched.setattr(state.engine, "commit", full)
         state.run_stage(SUMMARIES, range(BUCKETS), compute)
     assert len(ended) == 2, "the compute has ended though the error is still held"
     assert raised.value.code == "disk" and list(committed(state)) == [0, 1, 2]
@@ -313,11 +312,11 @@ def test_all_documents_may_fail_and_be_tried_again(state: State) -> None:
     assert state.run_stage(SUMMARIES, range(BUCKETS), failing).computed == WHOLE
     assert expected == [WHOLE, WHOLE]
     state.run.retry_failed = False
-    assert len(state.runner.failures()) == WHOLE + BROKEN
+    assert len(state.engine.failures()) == WHOLE + BROKEN
 
 
 def test_nothing_is_computed_where_an_input_is_missing(state: State) -> None:
-    (row,) = [row for shard, row in state.runner.manifest("chunks").items() if shard == BUCKETS - 1]
+    (row,) = [row for shard, row in state.engine.manifest("chunks").items() if shard == BUCKETS - 1]
     state.parts.tables.delete([row.file])
     asked = mock.Mock(side_effect=AssertionError("computed"))
     with pytest.raises(IndexStateError, match=f"shard {BUCKETS - 1} of chunks has not been made") as raised:

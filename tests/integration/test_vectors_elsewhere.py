@@ -22,9 +22,9 @@ from pipelines.fingerprint import text_hash
 from pipelines.indexing.embeddings import FOOTER, LEAST_COSINE, RowKey
 from pipelines.settings.models import EmbedderSettings
 from resources.child_process import child_environment
+from resources.engine.tables import ParquetTables
 from resources.models.embedders.loaded import make_embedder
 from resources.models.embedders.specs import package_folder, resolve
-from resources.parquet.tables import ParquetTables
 from resources.postgres.database import Database
 from tests.support.embedding_server import EmbeddingServer, hashed_vector
 from tests.support.places import LIBRARY, ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.checks.verify import verify
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 from resources.postgres.database import Database
 from resources.settings_file import locate
 from resources.state.state import State

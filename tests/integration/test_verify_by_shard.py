@@ -21,7 +21,7 @@ from resources.checks.row_diff import _TableDiff, bucket_findings
 from resources.postgres.index_rows import IndexedDocument
 from resources.settings_file import locate
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.shard_rows import ShardRows, read_shard
+from resources.stages.shard_rows import PartRows, read_part
 from resources.state.state import State
 from resources.workers.process import DocumentProcess
 from resources.workers.task import Batch
@@ -85,14 +85,14 @@ def test_a_shard_is_read_when_nothing_of_another_is_held(project: Project, monke
     before, there, made, asked = documents_held(), list[int](), list[int](), list[int]()
     rows = _TableDiff.rows
 
-    class Watched(ShardRows):
+    class Watched(PartRows):
         def documents(self, doc_ids: Sequence[str]) -> list[IndexedDocument]:
             made.append(len(doc_ids))
             return super().documents(doc_ids)
 
-    def read(*given: Any) -> ShardRows:
+    def read(*given: Any) -> PartRows:
         there.append(documents_held() - before)
-        found = read_shard(*given)
+        found = read_part(*given)
         return Watched(**{field.name: getattr(found, field.name) for field in fields(found)})
 
     def watched(diff: _TableDiff, key: str, names: Collection[str], columns: Collection[str]) -> Iterator[Any]:
@@ -100,7 +100,7 @@ def test_a_shard_is_read_when_nothing_of_another_is_held(project: Project, monke
             asked.append(len(names))
         return rows(diff, key, names, columns)
 
-    monkeypatch.setattr("resources.stages.indexed_documents.read_shard", read)
+    monkeypatch.setattr("resources.stages.indexed_documents.read_part", read)
     monkeypatch.setattr(_TableDiff, "rows", watched)
     assert project.run("verify").json["problems"] == []
     assert there == [0] * (BUCKETS * SHARDS)
@@ -121,7 +121,7 @@ def findings(project: Project) -> list[Finding]:
         with seen.parts.database.connect() as connection:
             for bucket in range(BUCKETS + 1):
                 shards = IndexBuild(seen).documents(bucket) if bucket < BUCKETS else ()
-                found = bucket_findings(connection, live.schema, bucket, shards, average, seen.runner.held())
+                found = bucket_findings(connection, live.schema, bucket, shards, average, seen.engine.held())
                 told += found
     return sorted(told)
 
@@ -346,7 +346,7 @@ def test_a_document_that_is_held_is_left_alone_and_so_are_its_postings(project: 
     rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(project, table, doc_id)]
     assert findings(project) == [] and len(rows) > 1
     wanted = [("extra_document", of), *((f"extra_{noun}", f"{each} of {of}") for noun, each in rows)]
-    with mock.patch("resources.state.stage_runner.StageRunner.held", return_value={}):
+    with mock.patch("resources.engine.engine.Engine.held", return_value={}):
         assert findings(project) == sorted(wanted)
     found = tampered(
         project,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.increments import DocumentState
-from resources.parquet.tables import FOOTER
+from resources.engine.tables import FOOTER
 
 
 def written_before(root: Path, name: str, rows: pa.Table, states: Mapping[str, DocumentState], note: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.embeddings import RowKey
+from resources.engine.vectors import keys_from
 from resources.exchange.vectors import Rows, Sample, samples_of
-from resources.parquet.vectors import keys_from
 
 KEYS = np.sort(keys_from([text_hash(str(number)) for number in range(400)]))
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import VectorFileError
+from resources.engine.vectors import matrix
 from resources.exchange import vector_file
 from resources.exchange.vector_file import VectorFile
-from resources.parquet.vectors import matrix
 from tests.support.waiting import AT_ONCE_SECONDS
 
 DIMENSION = 8

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SourceError
-from pipelines.fingerprint import document_id
+from pipelines.fingerprint import document_id, first_id
 from pipelines.records import Failure, RawDocument
 from resources.sources.book import Listed, guard
 from resources.sources.listed_documents import AllListed, ListedDocuments
 
-SHARDS = 4
+RANGES = [(first_id(at, 4), first_id(at + 1, 4)) for at in range(4)]
 NOTES = [f"notes/{number}.txt" for number in range(40)]
 
 
@@ -37,7 +37,7 @@ def refused(
 ) -> bool:
     known, listed = ListedDocuments(before), Listed(sources, AllListed([ListedDocuments(now)]), [], list(failures))
     try:
-        guard(listed, lambda shard: known.names(shard, SHARDS), SHARDS, said=str)
+        guard(listed, lambda ends: known.names(*ends), RANGES, said=str)
     except SourceError as error:
         assert error.code == "deletion_guard"
         return True

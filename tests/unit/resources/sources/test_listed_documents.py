@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.fingerprint import bucket_of, document_id
+from pipelines.fingerprint import bucket_of, document_id, first_id
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, to_table
-from resources.sources.listed_documents import NAMED, AllListed, ListedDocuments, OfShards
+from resources.sources.listed_documents import NAMED, AllListed, ListedDocuments, OfRanges
 from resources.sources.siblings import KnownContents
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -45,10 +46,11 @@ def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list
         wanted = sorted(
             (raw for raw in [*own, *others] if bucket_of(raw.doc_id, shards) == shard), key=lambda raw: raw.doc_id
         )
-        read = both.shard(shard, shards)
+        ends = first_id(shard, shards), first_id(shard + 1, shards)
+        read = both.between(*ends)
         assert read.equals(to_table(RawDocument, wanted)), "as it is committed"
-        assert both.names(shard, shards).to_pylist() == read.select(list(NAMED)).to_pylist()
-        part = OfShards(both, [shard], shards)
+        assert both.names(*ends).to_pylist() == read.select(list(NAMED)).to_pylist()
+        part = OfRanges(both, [ends])
         assert (list(part), len(part)) == (wanted, len(wanted))
 
 
@@ -70,7 +72,9 @@ def test_what_is_dropped_or_could_not_be_read_keeps_who_may_find_it() -> None:
     assert [raw.uri for raw in both] == ["b"] and len(both) == 1
     assert both.get(one.doc_id) == ("hr",) and both.get("22" * 16) == ("law",)
     assert both.get("33" * 16) is None and both.get("44" * 16) is None
-    assert from_table(RawDocument, both.shard(0, 1)) == [two], "what is listed says itself who may find it"
+    assert from_table(RawDocument, both.between("", first_id(1, 1))) == [two], (
+        "what is listed says itself who may find it"
+    )
 
 
 def test_contents_of_before_are_read_when_somebody_asks_for_one() -> None:
@@ -98,7 +102,8 @@ def test_what_is_held_of_them_does_not_grow() -> None:
             RawDocument(f"{at:032x}", "s", f"{at}.txt", f"{at:032x}", 1, "", None, None, None, (f"g{at}",), (), {})
             for at in range(count)
         )
-        most = max(listed.shard(shard, count // 500).num_rows for shard in range(4))
+        ends = [first_id(at, count // 500) for at in range(5)]
+        most = max(listed.between(*each).num_rows for each in pairwise(ends))
         found = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         assert len(listed) == count and most <= count

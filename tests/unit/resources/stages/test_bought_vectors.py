@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing.embeddings import unit, vector_key
-from resources.parquet.tables import ParquetTables
-from resources.parquet.vectors import KnownVectors, VectorRow, vector_table
+from resources.engine.tables import ParquetTables
+from resources.engine.vectors import KnownVectors, VectorRow, vector_table
 from resources.stages.embedded_items import FromModel, Item
 from resources.stages.embeddings import BoughtVectors, Texts
 
@@ -23,8 +23,12 @@ from resources.stages.embeddings import BoughtVectors, Texts
 class Shard:
     """As much of a Work as is asked for."""
 
-    shard: int
+    number: int
     texts: Sequence[str]
+
+    @property
+    def part(self) -> Any:
+        return self
 
     def forget(self) -> None:
         """Nothing is held."""
@@ -41,7 +45,7 @@ class Model:
 
 def items_of(work: Any) -> list[Item]:
     return [
-        Item(VectorRow(f"doc {work.shard}", at, f"item {at}", vector_key(text)), text)
+        Item(VectorRow(f"doc {work.part.number}", at, f"item {at}", vector_key(text)), text)
         for at, text in enumerate(work.texts)
     ]
 

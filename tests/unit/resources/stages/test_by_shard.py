@@ -18,8 +18,12 @@ from resources.stages.by_worker import Given, by_shard
 class Shard:
     """As much of a Work as is asked for."""
 
-    shard: int
+    number: int
     compute: Sequence[str]
+
+    @property
+    def part(self) -> Any:
+        return self
 
 
 class Shards:
@@ -39,7 +43,7 @@ def handed_back(shards: Shards, work: Any) -> list[tuple[int, dict[str, str]]]:
     found = []
     for shard, outcome in by_shard(cast(Any, shards), work):
         shards.back += 1
-        found.append((cast(Any, shard).shard, outcome))
+        found.append((cast(Any, shard).part.number, outcome))
     return found
 
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from pipelines.increments import DocumentState, plan
 from pipelines.records import DocumentSummary, SentenceLink
 from pipelines.schemas import to_table
-from resources.parquet.tables import ParquetTables, as_states
+from resources.engine import Part
+from resources.engine.committed import with_rows
+from resources.engine.tables import ParquetTables, as_states
 from resources.postgres.catalog import ManifestRow
 from resources.stages.sentence_links import link_plan
-from resources.state.stage_work import with_rows
 
 TABLES = ("sentences", "sentence_embeddings")
 OUTPUTS = st.sampled_from(["", "0123456789abcdefg", "0123456789abcdefh", "fedcba9876543210f"])
@@ -47,7 +48,12 @@ def test_it_is_what_the_plan_of_records_is(
         for table, rows in made.items():
             for found_row in rows.values():
                 now[table].update(with_rows(tables.documents(found_row.file)))
-        wanted, found = plan(now, before), link_plan(tables, made, row)
+        parts = [
+            Part(number, number, "", "", tables, {table: rows[number] for table, rows in made.items()})
+            for number in range(len(world))
+        ]
+        last: Part | None = Part(-1, -1, "", "", tables, {"sentence_links": row}) if row else None
+        wanted, found = plan(now, before), link_plan(parts, last)
         assert (dict(found.changed), dict(found.reasons)) == (wanted.compute, wanted.reasons)
         assert (as_states(found.kept), found.gone) == (wanted.keep, len(wanted.gone))
         states = found.states("run")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from resources.engine import StageReport
 from resources.llm.model import Spent
 from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.state.launched import record_of, with_records
 from resources.state.run import Built, Missing, Run
-from resources.state.stage_work import StageReport
 
 
 class _State:

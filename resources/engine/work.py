@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pipelines.increments import DocumentState
+from pipelines.increments import DocumentState, Made
 from pipelines.records import Failure
-from pipelines.schemas import from_table, runs
-from pipelines.stages import MAKER, Stage
-from resources.workers.task import Made
+from pipelines.schemas import runs
+from pipelines.stages import Stage
+from resources.engine.committed import by_document, rows_of
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.committed import Part, Standing, StandingElsewhere
     from resources.postgres.catalog import ManifestRow
-    from resources.state.committed_files import Standing, StandingElsewhere
+
+
+class RunOfStages(Protocol):
+    """The run that the engine works for, as far as it asks about it."""
+
+    id: str
+    retry_failed: bool
+
+    @property
+    def progress(self) -> Callable[[str, int, int], None]:
+        """The callback for progress, called with (stage, done, total)."""
+
+    @property
+    def alone(self) -> bool:
+        """True if no other run is in progress."""
+
+    def at(self, what: str) -> None:
+        """Report the start of work of unknown length."""
+
 
 _BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]
@@ -75,16 +93,14 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 
 @dataclass
 class Work:
-    """One shard's work: the documents to `compute` with their fingerprints, and the `reasons` why.
+    """The work on one part: the documents to `compute` with their fingerprints, and the `reasons` why.
 
-    Rows of the inputs, in `files`, are read on first use. `last` has the committed files of the stage's own tables.
-    Only the number of `kept` documents is held, so a shard with little to compute needs little memory."""
+    Rows of the inputs, in `part`, are read on first use. `last` has the committed files of the stage's own tables.
+    Only the number of `kept` documents is held, so a part with little to compute needs little memory."""
 
     stage: Stage
-    shard: int
+    part: Part
     compute: Mapping[str, str]
-    files: Mapping[str, str]
-    tables: ParquetTables
     last: Mapping[str, Standing | StandingElsewhere] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     gone: Collection[str] = ()
@@ -96,6 +112,10 @@ class Work:
     def doc_ids(self) -> list[str]:
         return list(self.compute)
 
+    def read(self, table: str, columns: Sequence[str]) -> pa.Table:
+        """Return columns of an input table for the documents to compute."""
+        return rows_of(self.part.read(table, columns), self.doc_ids)
+
     def keep(self, known: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
         """Return the states of the documents that are kept, from the known states of all documents of the shard."""
         others = {*self.compute, *self.gone}
@@ -104,7 +124,7 @@ class Work:
     def all(self, table: str, doc_id: str) -> list[Any]:
         """Return a document's rows of an input table as records, in order."""
         if table not in self._rows:
-            self._rows[table] = rows_by_document(self.tables, self.files[table], table, set(self.compute))
+            self._rows[table] = self.part.records(table, set(self.compute))
         return self._rows[table].get(doc_id, [])
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
@@ -117,7 +137,7 @@ class Work:
 
     def _sliced(self, table: str) -> _Slices:
         if table not in self._slices:
-            self._slices[table] = _Slices(self._wanted(self.tables.read(self.files[table])))
+            self._slices[table] = _Slices(self._wanted(self.part.read(table)))
         return self._slices[table]
 
     def _wanted(self, rows: pa.Table) -> pa.Table:
@@ -228,9 +248,9 @@ class StageReport:
         self.kept += work.kept
         self.gone += len(work.gone)
         self.total += rows
-        self.shards[work.shard] = {"computed": len(work.compute), "kept": work.kept, "rows": rows}
+        self.shards[work.part.number] = {"computed": len(work.compute), "kept": work.kept, "rows": rows}
         if work.kept:
-            self.parts[work.shard] = work.doc_ids
+            self.parts[work.part.number] = work.doc_ids
         self.failures.extend(failures)
 
     def with_more(self, more: StageReport) -> StageReport:
@@ -245,30 +265,3 @@ class StageReport:
             failures=[*self.failures, *more.failures],
             notes={**self.notes, **counted},
         )
-
-
-def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
-    """Return the documents that have a result, of this version or of their last good one."""
-    return {doc_id: state for doc_id, state in states.items() if state.output}
-
-
-def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
-    """Return the rows of some documents."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return rows.filter(pc.is_in(rows["doc_id"], pa.array(sorted(doc_ids), pa.string())))
-
-
-def rows_by_document(tables: ParquetTables, file: str, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
-    """Return the records of some documents of one file by document, in table order."""
-    return by_document(tables.read(file), table, doc_ids)
-
-
-def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
-    """Return the records of some documents of these rows by document, in table order."""
-    rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(read, doc_ids))
-    grouped: dict[str, list[Any]] = {}
-    for row in rows:
-        grouped.setdefault(row.doc_id, []).append(row)
-    return grouped

@@ -1,9 +1,10 @@
-"""RELATED_TO in Parquet over the real catalog: what an update compares, keeps and commits."""
+"""RELATED_TO over an engine in memory: what an update compares, keeps and commits."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,19 @@ from pipelines.fingerprint import bucket_of, document_id, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.indexing.sentence_links import sentence_links
 from pipelines.records import Embedding, Sentence, SentenceLink, Span
-from pipelines.schemas import from_table, to_table
+from pipelines.schemas import to_table
 from pipelines.settings.base import settings_from
-from pipelines.stages import WHOLE, generation_key, stage_keys
-from resources.postgres.catalog import ManifestRow
+from pipelines.stages import stage_keys
+from resources.engine import StageReport
+from resources.engine.memory import MemoryFiles, MemoryManifest
+from resources.engine.tables import ParquetTables
+from resources.postgres.catalog import GenerationRow, ManifestRow
 from resources.settings_file import Project
 from resources.stages.sentence_links import floor_used, link_sentences
 from resources.state.generation import frozen_from, installed
+from resources.state.parts import Parts
 from resources.state.run import Run
-from resources.state.stage_work import StageReport
 from resources.state.state import State
-
-pytestmark = pytest.mark.integration
 
 BUCKETS = 4
 
@@ -56,15 +58,17 @@ LIBRARY["alone.txt"] = [("0", 0)]
 
 
 @pytest.fixture
-def state(fresh_url: str, tmp_path: Path) -> Iterator[State]:
+def state(tmp_path: Path) -> Iterator[State]:
     floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
-    settings = settings_from({"database": fresh_url, "buckets": BUCKETS, "sentences": floors})
-    made = State(Project(settings, None, tmp_path, tmp_path / "state"), Run("a run"))
+    settings = settings_from({"buckets": BUCKETS, "shards": 1, "sentences": floors})
     unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
     keys = stage_keys(settings, frozen_from(statistics, "weights"))
-    made.parts.catalog.create_generation(generation_key(settings, unfrozen), {}, spec, 32, statistics, keys)
-    made.ensure_generation()
+    now = datetime.now(UTC)
+    generation = GenerationRow(1, "key", {}, spec, 32, statistics, None, now, None, None, keys, None)
+    project = Project(settings, None, tmp_path, tmp_path / "state")
+    parts = Parts(project, catalog=MemoryManifest(), tables=ParquetTables(MemoryFiles()))
+    made = State(project, Run("a run"), parts, generation)
     yield made
     made.close()
 
@@ -82,7 +86,7 @@ def rows(uri: str, sentences: list[tuple[str, int]]) -> tuple[list[Sentence], li
 
 def commit(state: State, table: str, record: type, documents: Mapping[str, list[Any]]) -> None:
     """A table as its stage leaves it: every bucket's rows, states and commit."""
-    key = state.runner.key(table)
+    key = state.engine.key(table)
     for bucket in range(BUCKETS):
         inside = {doc_id: found for doc_id, found in documents.items() if bucket_of(doc_id, BUCKETS) == bucket}
         states = {doc_id: DocumentState("", output_hash(found)) for doc_id, found in inside.items()}
@@ -104,7 +108,7 @@ def update(state: State, library: Library) -> StageReport:
 
 
 def committed(state: State) -> list[SentenceLink]:
-    return from_table(SentenceLink, state.table("sentence_links").read(WHOLE))
+    return list(state.engine.table("sentence_links").records())
 
 
 def arrays(library: Library) -> tuple[list[str], list[str], Any]:
@@ -151,22 +155,23 @@ def test_no_row_is_read_where_nothing_changed(state: State, monkeypatch: pytest.
 
 def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_from(state: State) -> None:
     update(state, LIBRARY)
-    before = state.table("sentence_links").commit(WHOLE)
+    before = state.engine.whole("sentence_links")
     update(state, {**LIBRARY, "empty.txt": []})
-    after = state.table("sentence_links").commit(WHOLE)
-    assert before.file != after.file and (before.documents, after.documents) == (13, 14)
-    assert before.output == after.output
+    after = state.engine.whole("sentence_links")
+    assert before.origin("sentence_links")[0] != after.origin("sentence_links")[0]
+    assert (before.documents("sentence_links"), after.documents("sentence_links")) == (13, 14)
+    assert before.output("sentence_links") == after.output("sentence_links")
     update(state, {**LIBRARY, "twin.txt": [("0", 0)]})
-    assert state.table("sentence_links").commit(WHOLE).output != before.output
+    assert state.engine.table("sentence_links").output != before.output("sentence_links")
 
 
 def floors(state: State, report: StageReport) -> tuple[float, float | None]:
     """As the run reports it, and as it stands beside the links."""
-    return report.notes["floor"], floor_used(state.parts.catalog, state.parts.tables, state.ensure_generation())
+    return report.notes["floor"], floor_used(state.engine, state.ensure_generation())
 
 
 def test_the_floor_is_the_embedder_s_or_lower_where_no_pair_reaches_it_and_is_recorded(state: State) -> None:
-    assert floor_used(state.parts.catalog, state.parts.tables, state.ensure_generation()) is None
+    assert floor_used(state.engine, state.ensure_generation()) is None
     apart = {f"{number}.txt": [("0", number * 5)] for number in range(6)}
     low = update(state, {**apart, "near.txt": [("0", NEAR[0])]})
     assert floors(state, low) == (0.85, 0.85) and low.total == 2
@@ -200,7 +205,7 @@ def test_any_sequence_of_updates_ends_where_a_rebuild_ends(state: State) -> None
 
 def test_links_whose_file_is_lost_are_made_anew(state: State) -> None:
     update(state, LIBRARY)
-    state.parts.tables.delete([state.table("sentence_links").commit(WHOLE).file])
+    state.parts.tables.delete(state.engine.table("sentence_links").files)
     assert compared(link_sentences(state)) == 49
     assert committed(state) == rebuilt(LIBRARY)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from resources.state.stage_work import row_sizes
+from resources.engine.work import row_sizes
 
 
 def test_all_that_is_in_a_row_counts() -> None:

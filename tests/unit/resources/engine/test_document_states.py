@@ -11,8 +11,8 @@ from pipelines.errors import DamagedFile
 from pipelines.increments import DocumentState
 from pipelines.records import DocumentSummary
 from pipelines.schemas import to_table
-from resources.parquet import tables as module
-from resources.parquet.tables import ParquetTables, as_states, packed, states_table, unpacked
+from resources.engine import tables as module
+from resources.engine.tables import ParquetTables, as_states, packed, states_table, unpacked
 from tests.support.older_files import written_before
 
 STATES = {
@@ -66,7 +66,7 @@ def test_the_pieces_of_a_file_are_its_rows(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.defends("7a")
 def test_a_bit_that_flips_in_a_large_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is hashed piece by piece, and then read from where it lies."""
-    monkeypatch.setattr("resources.parquet.files.LARGE", 0)
+    monkeypatch.setattr("resources.engine.files.LARGE", 0)
     name = ParquetTables(str(tmp_path)).write("t", "k", 0, ROWS, STATES)
     assert ParquetTables(str(tmp_path)).documents(name) == STATES
     good = (tmp_path / name).read_bytes()

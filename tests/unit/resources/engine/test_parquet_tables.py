@@ -11,7 +11,7 @@ from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
-from resources.parquet.tables import ParquetTables
+from resources.engine.tables import ParquetTables
 
 ROWS = [DocumentSummary(f"doc {number}", f"Summary of {number}.", "off") for number in range(3)]
 STATES = {row.doc_id: DocumentState("from", "made") for row in ROWS}

@@ -12,8 +12,10 @@ import pytest
 
 from pipelines.records import Embedding
 from pipelines.schemas import to_table
-from resources.parquet.tables import ParquetTables
-from resources.parquet.vectors import KnownVectors, keys_from, vectors_of
+from resources.engine import Part
+from resources.engine.tables import ParquetTables
+from resources.engine.vectors import KnownVectors, keys_from, vectors_of
+from resources.postgres.catalog import ManifestRow
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
 
@@ -81,7 +83,8 @@ def test_a_vector_that_stays_does_not_hold_those_made_with_it(tables: ParquetTab
 
 def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
     (file,) = [name for name in tables.files("vectors") if "two" in name]
-    found = vectors_of(tables, file, ["doc two", "doc nine"])
+    part = Part(0, 0, "", "", tables, {"vectors": ManifestRow("vectors", "two", 0, file, "", "", 2, 1)})
+    found = vectors_of(part, "vectors", ["doc two", "doc nine"])
     assert found.keys() == {"doc two", "doc nine"}
     assert found["doc nine"] == {}
     assert found["doc two"].keys() == {"item 3", "item 4"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,16 +17,26 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import bucket_of, combined, fingerprint
+from pipelines.fingerprint import bucket_of, combined, fingerprint, first_id
 from pipelines.fingerprint import shard_name as named
-from pipelines.increments import DocumentState, bucket_output, output_hash, plan
+from pipelines.increments import DocumentState, Made, bucket_output, output_hash, plan
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
-from pipelines.stages import KEEPING, MAKER, STAGES, Frozen, Stage, stage_keys
-from resources.parsers.installed import installed
-from resources.state.committed_files import Layout, Previous, Standing, StandingElsewhere, committed, previous
-from resources.state.stage_work import (
+from pipelines.stages import KEEPING, MAKER, STAGES, WHOLE, Frozen, Stage, stage_keys
+from resources.engine.committed import (
+    Layout,
+    Part,
+    Previous,
+    Standing,
+    StandingElsewhere,
+    Table,
+    committed,
+    previous,
+    rows_of,
+    with_rows,
+)
+from resources.engine.work import (
     Compute,
     Makeshift,
     Outcome,
@@ -34,26 +44,15 @@ from resources.state.stage_work import (
     StageReport,
     Work,
     Works,
-    rows_of,
-    with_rows,
 )
-from resources.workers.task import Made
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipelines.increments import DocumentState
-    from pipelines.records import Failure
-    from resources.parquet.tables import ParquetTables
-    from resources.postgres.catalog import ManifestRow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.committed import Commits
+    from resources.engine.tables import ParquetTables
+    from resources.engine.work import Rows, RunOfStages
     from resources.postgres.catalog import Catalog, ManifestRow
-    from resources.state.run import Run, StageProgress
-    from resources.state.stage_work import Rows
 
 
 # ---------------------------------------------------------------- merged rows
@@ -101,10 +100,6 @@ def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
 # ---------------------------------------------------------------- stage plan
 
 
-Commits = Mapping[str, Mapping[int, "ManifestRow"]]
-"""Commits of files, by table and shard."""
-
-
 def input_hash(inputs: Commits, shard: int) -> str:
     """Return the hash of a shard's inputs."""
     return combined(rows[shard].output for rows in inputs.values())
@@ -116,11 +111,12 @@ class StagePlan:
     is made. It uses the commits of the `inputs`, of the tables that the stage looks at besides, and of its own files
     `before`.
 
-    `retried` has, by shard, documents to try again although nothing about them changed. With `retry_failed`, all
-    documents that failed are tried again."""
+    `part` makes a part of a shard and its commits. `retried` has, by shard, documents to try again although nothing
+    about them changed. With `retry_failed`, all documents that failed are tried again."""
 
     stage: Stage
     tables: ParquetTables
+    part: Callable[[int, Mapping[str, ManifestRow]], Part]
     inputs: Commits
     looked_at: Commits
     before: Previous
@@ -164,34 +160,33 @@ class StagePlan:
             retried = retried.union(doc_id for doc_id, state in known.items() if state.failed is not None)
         states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in self.inputs.items()}
         todo = plan(states, known, retried)
-        files = {table: rows[shard].file for table, rows in (*self.inputs.items(), *self.looked_at.items())}
+        part = self.part(shard, {table: rows[shard] for table, rows in (*self.inputs.items(), *self.looked_at.items())})
         last = {table: rows[shard] for table, rows in self.before.tables.items() if shard in rows}
-        return Work(
-            self.stage, shard, todo.compute, files, self.tables, last, todo.reasons, todo.gone, kept=len(todo.keep)
-        )
+        return Work(self.stage, part, todo.compute, last, todo.reasons, todo.gone, kept=len(todo.keep))
 
 
-# ---------------------------------------------------------------- stage runner
+# ---------------------------------------------------------------- engine
 
 
-LISTING = "raw_documents"
+class Engine:
+    """The stages over one state: brought up to date document by document, and read as parts and tables.
 
-
-class StageRunner:
-    """A runner of stages over one state. `frozen` is what stages must know of models and statistics, `recorded` the
-    keys that a generation was made with."""
+    `frozen` is what stages must know of models and statistics, `recorded` the keys that a generation was made with.
+    `readers` returns a description of the programs that can read documents here, which decides whether a document that
+    nothing could read is tried again."""
 
     def __init__(
         self,
         settings: Settings,
         tables: ParquetTables,
         catalog: Catalog,
-        run: Run,
+        run: RunOfStages,
         frozen: Frozen,
         recorded: Mapping[str, str],
+        readers: Callable[[], Any] = tuple,
     ) -> None:
         self.settings, self.tables, self.catalog = settings, tables, catalog
-        self._run, self._recorded = run, recorded
+        self._run, self._recorded, self._readers = run, recorded, readers
         self.freeze(frozen)
 
     def freeze(self, frozen: Frozen) -> None:
@@ -208,7 +203,7 @@ class StageRunner:
         return self._run.retry_failed
 
     @property
-    def progress(self) -> StageProgress:
+    def progress(self) -> Callable[[str, int, int], None]:
         return self._run.progress
 
     def key(self, stage: str) -> str:
@@ -226,6 +221,161 @@ class StageRunner:
 
     def shard_of(self, doc_id: str) -> int:
         return bucket_of(doc_id, self.settings.shard_count)
+
+    # ------------------------------------------------------------ reading
+
+    def table(self, name: str, buckets: Collection[int] | None = None, key: str | None = None, count: int = 0) -> Table:
+        """Return a table as it is committed now: of these buckets, if any are named, and under this key in place of the
+        present one, if one is given. It was made in `count` shards, the settings' number if that is 0."""
+        shards = None if buckets is None else self.settings.shards_of(buckets)
+        stage_key = self.key(MAKER[name].name) if key is None else key
+        rows = self.catalog.manifest_of(name, stage_key, shards)
+        return Table(name, self.tables, rows, count or self.settings.shard_count)
+
+    def parts(
+        self,
+        tables: Iterable[str],
+        buckets: Collection[int] | None = None,
+        doc_ids: Iterable[str] | None = None,
+        having: str = "",
+        require: bool = False,
+        partial: bool = False,
+    ) -> list[Part]:
+        """Return the documents of these buckets, or of all, in parts that can be held, as committed in these tables;
+        only parts of these documents, if any are named, and for which the table `having` was made. A part that lacks a
+        table is left out, unless `partial` takes it without that table.
+
+        Raise IndexStateError (`missing_input`) for such a part with `require`."""
+        made = {table: self.manifest(table) for table in tables}
+        shards = range(self.settings.shard_count) if buckets is None else self.settings.shards_of(buckets)
+        own = shards if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)) & set(shards))
+        found = []
+        for shard in own:
+            if having and shard not in made[having]:
+                continue
+            if partial:
+                found.append(self._part(shard, {table: rows[shard] for table, rows in made.items() if shard in rows}))
+            elif require or all(shard in rows for rows in made.values()):
+                found.append(self._part(shard, {table: committed(table, shard, rows) for table, rows in made.items()}))
+        return found
+
+    def versions(self, stage: str) -> dict[int, list[str]]:
+        """Return by bucket what identifies the rows of a stage, for each bucket that was made whole: the key and the
+        hash of each table of each part. A stage that is not parted has one version, by WHOLE."""
+        tables = [self.manifest(table) for table in STAGES[stage].tables]
+        buckets = range(self.settings.buckets) if STAGES[stage].parted else ()
+        groups = {bucket: self.settings.shards_of([bucket]) for bucket in buckets} or {WHOLE: [WHOLE]}
+        return {
+            bucket: [text for shard in shards for rows in tables for text in (rows[shard].key, rows[shard].output)]
+            for bucket, shards in groups.items()
+            if set(shards) <= tables[0].keys()
+        }
+
+    def unmade(self, table: str, lost: bool = False) -> list[str]:
+        """Return the names of the parts of a table that were never committed; with `lost` also of those whose file is
+        gone."""
+        made = self.manifest(table) if lost else self.catalog.manifest_of(table, self.key(MAKER[table].name))
+        shards = range(self.settings.shard_count) if MAKER[table].parted else [WHOLE]
+        return [named(shard) for shard in shards if shard not in made]
+
+    def due_parts(
+        self, stages: Iterable[str], tables: Iterable[str], doc_ids: Iterable[str] | None = None
+    ) -> list[Part]:
+        """Return the parts for which one of these stages has something to do, with those of these tables that were
+        made; only parts of these documents, if any are named."""
+        every = range(self.settings.shard_count) if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)))
+        made = {table: self.manifest(table) for table in tables}
+        due = sorted({shard for stage in stages for shard in self.due(stage, every)})
+        return [self._part(shard, {name: rows[shard] for name, rows in made.items() if shard in rows}) for shard in due]
+
+    def part_of(self, doc_id: str, tables: Iterable[str]) -> Part:
+        """Return the part that a document belongs to, with those of these tables that were made."""
+        shard = self.shard_of(doc_id)
+        rows = {table: row for table in tables if (row := self.manifest(table, [shard]).get(shard))}
+        return self._part(shard, rows)
+
+    def commit_part(
+        self,
+        table: str,
+        part: Part,
+        rows: pa.Table,
+        states: Mapping[str, DocumentState],
+        output: str,
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+    ) -> None:
+        """Write and commit a part of a table that is made from no other; `output` is the hash of its rows."""
+        from resources.postgres.catalog import ManifestRow
+
+        stage, count = MAKER[table].name, rows.num_rows
+        file = self.tables.write(table, self.key(stage), part.number, rows, states)
+        row = ManifestRow(table, self.key(stage), part.number, file, output, output, count, count, self.run_id)
+        self.commit([row], stage, part.number, failures, keep_failures_of)
+
+    def regroup(
+        self, table: str, completed: Callable[[pa.Table], pa.Table], output_of: Callable[[pa.Table], str]
+    ) -> bool:
+        """Commit a table that is made from no other, from its files of another number of shards: the shards that were
+        never made, or all shards if the last run used another number. `completed` adds columns that older files lack,
+        `output_of` hashes rows. Return False if the other files are not whole."""
+        stage, count = MAKER[table], self.settings.shard_count
+        last = self.catalog.last_layout()
+        known = self.catalog.manifest_of(table, self.key(stage.name)).keys() if last in (None, count) else ()
+        wanted = [shard for shard in range(count) if shard not in known]
+        if not wanted:
+            return True
+        layout = self.layout(stage, None if known else last)
+        if layout is None or not layout.whole:
+            return False
+        failures = self.catalog.failures([layout.key])
+        parts = {shard: part for shard in wanted if (part := layout.part(self.tables, table, shard, count))}
+        # All are read before any is committed: a damaged table must not be taken in part for the whole.
+        for part in parts.values():
+            part.read()
+        for shard, part in parts.items():
+            rows = completed(part.read())
+            moved = [failure for failure in failures if self.shard_of(failure.doc_id) == shard]
+            self.commit_part(table, self._part(shard, {}), rows, part.documents(), output_of(rows), moved)
+        return True
+
+    def commit_failures(
+        self, stage: str, part: Part, failures: Sequence[Failure], keep_failures_of: Collection[str] = ()
+    ) -> None:
+        """Replace the failures recorded for a part of a stage, except those of the documents in `keep_failures_of`."""
+        self.commit([], stage, part.number, failures, keep_failures_of)
+
+    def whole(self, table: str) -> Part:
+        """Return a table that is not parted. Raise IndexStateError (`missing_input`) if it was never made."""
+        return self._part(WHOLE, {table: committed(table, WHOLE, self.manifest(table))})
+
+    def whole_before(self, table: str) -> Part | None:
+        """Return the last version of a table that is not parted, from any number of shards; None before the
+        first."""
+        if (row := self.manifest(table).get(WHOLE)) is None:
+            layout = self.layout(MAKER[table])
+            row = layout.commits[table][WHOLE] if layout else None
+        return self._part(WHOLE, {table: row}) if row else None
+
+    def commit_whole(
+        self, table: str, rows: pa.Table, states: pa.Table, made_from: str, output: str, note: str = ""
+    ) -> None:
+        """Write and commit a table that is not parted. `made_from` is the hash of its inputs, `output` of its rows."""
+        from resources.postgres.catalog import ManifestRow
+
+        stage = MAKER[table].name
+        key = self.key(stage)
+        file = self.tables.write(table, key, WHOLE, rows, states, note)
+        count = rows.num_rows
+        row = ManifestRow(table, key, WHOLE, file, made_from, output, count, states.num_rows, self.run_id)
+        self.catalog.commit([row], stage, key, WHOLE)
+
+    def _part(self, shard: int, rows: Mapping[str, ManifestRow]) -> Part:
+        if shard == WHOLE:
+            return Part(WHOLE, WHOLE, "", first_id(1, 1), self.tables, rows)
+        count, (bucket,) = self.settings.shard_count, self.settings.buckets_of([shard])
+        return Part(shard, bucket, first_id(shard, count), first_id(shard + 1, count), self.tables, rows)
+
+    # ------------------------------------------------------------ keys and failures
 
     def failures(self) -> list[Failure]:
         """Return all failures that still hold under the present settings, by source and uri."""
@@ -285,7 +435,7 @@ class StageRunner:
         for doc_id in self._retried(stage, before):
             retried.setdefault(self.shard_of(doc_id), set()).add(doc_id)
         inputs, looked_at = ({table: self.manifest(table) for table in of} for of in (stage.inputs, stage.looks_at))
-        return StagePlan(stage, self.tables, inputs, looked_at, before, retried, self._run.retry_failed)
+        return StagePlan(stage, self.tables, self._part, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, shards: Iterable[int]) -> list[int]:
         """Return the shards that were never made, or were made from other inputs than the present ones."""
@@ -362,7 +512,7 @@ class StageRunner:
 
     @cached_property
     def _installed(self) -> str:
-        return fingerprint(installed())
+        return fingerprint(self._readers())
 
     def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
         """Write the shard's files and commit them, with its failures, in one transaction."""
@@ -372,8 +522,9 @@ class StageRunner:
         settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
         keep: Mapping[str, DocumentState] = {}
         rows: list[ManifestRow] = []
+        stage = work.stage.name
         for table, record in work.stage.tables.items():
-            before = plan.before.of(table, work.shard)
+            before = plan.before.of(table, work.part.number)
             known = before.documents() if before else {}
             keep = keep if rows else work.keep(known)
             kept = self._kept(work, keep, before, settled)
@@ -383,15 +534,15 @@ class StageRunner:
             states = self._states(work, keep, table, known, settled)
             for doc_id in stopgaps:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
-            file = self.tables.write(table, self.key(work.stage.name), work.shard, arrow, states, note)
+            file = self.tables.write(table, self.key(work.stage.name), work.part.number, arrow, states, note)
             rows.append(
-                self._row(work.stage.name, table, work.shard, file, plan.input(work.shard), states, arrow.num_rows)
+                self._row(stage, table, work.part.number, file, plan.input(work.part.number), states, arrow.num_rows)
             )
             if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
-        elsewhere = isinstance(plan.before.first.get(work.shard), StandingElsewhere)
+        elsewhere = isinstance(plan.before.first.get(work.part.number), StandingElsewhere)
         moved = plan.before.moved(keep) if elsewhere else []
-        self.commit(rows, work.stage.name, work.shard, [*failures, *moved], keep.keys())
+        self.commit(rows, work.stage.name, work.part.number, [*failures, *moved], keep.keys())
         report.did(work, rows[0].rows, failures)
 
     def _commit_empty(self, plan: StagePlan, shards: Sequence[int], report: StageReport, note: str) -> None:
@@ -408,7 +559,7 @@ class StageRunner:
             if own:
                 self.catalog.commit_shards(rows, name, self.key(name), own, bucket)
         for shard in shards:
-            report.did(Work(plan.stage, shard, {}, {}, self.tables), 0, ())
+            report.did(Work(plan.stage, self._part(shard, {}), {}), 0, ())
 
     def commit(
         self,
@@ -479,42 +630,3 @@ def withheld(failure: Failure) -> bool:
 
 def time_shown() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-# ---------------------------------------------------------------- table
-
-
-class Table:
-    """The committed shards of one table under the present settings. Each method reads the manifest again."""
-
-    def __init__(self, name: str, runner: StageRunner, shards: Collection[int] | None = None) -> None:
-        """Read only `shards`; None means all that were made."""
-        self._name, self._runner, self._shards = name, runner, shards
-
-    def commits(self, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Return the commits by shard, of these shards if any are given. A shard whose file is gone was never made."""
-        return self._runner.manifest(self._name, shards)
-
-    def commit(self, shard: int) -> ManifestRow:
-        """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
-        return committed(self._name, shard, self.commits([shard]))
-
-    def read(self, shard: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a shard's rows. Raise IndexStateError if it was never made or its file is damaged."""
-        return self._runner.tables.read(self.commit(shard).file, columns)
-
-    def pieces(self, columns: Sequence[str], shards: Collection[int] | None = None) -> Iterator[pa.Table]:
-        """Yield columns of these shards, one shard after the other; by default of all shards of this table that were
-        made."""
-        wanted = self._shards if shards is None else shards
-        for row in self.commits(wanted).values():
-            yield self._runner.tables.read(row.file, columns)
-
-    def values(self, shard: int, column: str) -> list[Any]:
-        """Return one column of a shard."""
-        found: list[Any] = self.read(shard, [column])[column].to_pylist()
-        return found
-
-    def column(self, name: str) -> list[Any]:
-        """Return one column of all shards that were made."""
-        return [value for read in self.pieces([name]) for value in read[name].to_pylist()]

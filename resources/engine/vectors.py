@@ -21,7 +21,8 @@ from pipelines.stages import WHOLE
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from resources.parquet.tables import ParquetTables
+    from resources.engine.committed import Part
+    from resources.engine.tables import ParquetTables
 
 
 # ---------------------------------------------------------------- keys
@@ -96,12 +97,12 @@ def vector_table(rows: Sequence[VectorRow], vectors: NDArray[np.float32]) -> pa.
     return pa.Table.from_arrays([*columns, pa.ListArray.from_arrays(pa.array(ends), flat)], schema=schema)
 
 
-def vectors_of(tables: ParquetTables, file: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
-    """Return vectors of some documents of one file: doc_id to item id to shape (dimension,)."""
+def vectors_of(part: Part, table: str, doc_ids: Collection[str]) -> dict[str, dict[str, NDArray[np.float32]]]:
+    """Return vectors of some documents of a part: doc_id to item id to shape (dimension,)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    read = tables.read(file, ["doc_id", "item_id", "vector"])
+    read = part.read(table, ["doc_id", "item_id", "vector"])
     read = read.filter(pc.is_in(read["doc_id"], pa.array(sorted(doc_ids), pa.string())))
     values = matrix(read["vector"])
     found: dict[str, dict[str, NDArray[np.float32]]] = {doc_id: {} for doc_id in doc_ids}

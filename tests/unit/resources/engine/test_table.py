@@ -1,13 +1,12 @@
-from __future__ import annotations
+"""Parts that were never made are named, with the remedy."""
 
-from types import SimpleNamespace
-from typing import Any
+from __future__ import annotations
 
 import pytest
 
 from pipelines.errors import IndexStateError
 from pipelines.stages import WHOLE
-from resources.state.stage_runner import Table
+from resources.engine.committed import committed
 
 
 @pytest.mark.parametrize(
@@ -18,7 +17,6 @@ from resources.state.stage_runner import Table
     ],
 )
 def test_an_input_that_was_never_made_is_named_with_the_remedy(table: str, shard: int, told: str) -> None:
-    runner: Any = SimpleNamespace(manifest=lambda name, shards: {})
     with pytest.raises(IndexStateError, match=told) as caught:
-        Table(table, runner).commit(shard)
+        committed(table, shard, {})
     assert caught.value.code == "missing_input"

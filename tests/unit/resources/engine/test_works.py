@@ -1,4 +1,4 @@
-"""resources/state/stage_work.py: how many documents there are to compute is known without a plan of every shard."""
+"""resources/engine/work.py: how many documents there are to compute is known without a plan of every shard."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.state.stage_work import Work, Works
+from resources.engine import Work, Works
 
 Shards = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), max_size=8)
 """Whether a shard was made before, how many of its documents are computed, and how many failed in its inputs."""
@@ -17,10 +17,11 @@ Shards = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3))
 def works(shards: list[tuple[bool, int, int]], planned: list[int], settled: list[int]) -> Works:
     def plan(shard: int) -> Work:
         planned.append(shard)
-        return cast(Work, SimpleNamespace(shard=shard, compute=dict.fromkeys(map(str, range(shards[shard][1])))))
+        compute = dict.fromkeys(map(str, range(shards[shard][1])))
+        return cast(Work, SimpleNamespace(part=SimpleNamespace(number=shard), compute=compute))
 
     most = {shard: None if before else count + failed for shard, (before, count, failed) in enumerate(shards)}
-    return Works(most, plan, lambda work: settled.append(work.shard))
+    return Works(most, plan, lambda work: settled.append(work.part.number))
 
 
 @given(Shards)
@@ -43,7 +44,7 @@ def test_what_is_counted_becomes_exact_and_is_never_too_little(
     for _ in range(passes):
         seen = []
         for work in found:
-            seen.append(work.shard)
+            seen.append(work.part.number)
             told.append(found.documents)
         assert seen == [shard for shard, (_, count, _) in enumerate(shards) if count]
     assert sorted(settled) == [shard for shard, (_, count, _) in enumerate(shards) if not count]

@@ -12,8 +12,8 @@ from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
-from resources.parquet.files import StoredFiles, content_of
-from resources.parquet.tables import ParquetTables
+from resources.engine.files import StoredFiles, content_of
+from resources.engine.tables import ParquetTables
 from resources.postgres.catalog import Written
 from tests.support.object_stores import Machine, machine
 

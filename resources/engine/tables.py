@@ -24,7 +24,7 @@ from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.schemas import schema_of
 from pipelines.stages import MAKER
-from resources.parquet.files import Files, Harmed, LocalFiles
+from resources.engine.files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,8 +139,8 @@ class ParquetTables:
     def write(self, table: str, key: str, shard: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
         """Write rows with their documents' states. Return the file's name under the root.
 
-        `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all. Without
-        rows and documents only the name is made."""
+        `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all. If there
+        are no rows and no documents, only the name is made."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

@@ -1,0 +1,25 @@
+"""The incremental build: documents, the stages that are computed for them, and the tables that hold the results.
+
+A stage computes the documents whose inputs changed, and keeps all other rows. Results are committed part by part. The
+package knows nothing of formats, models or sources. It is entered by the names below; `tables`, `files` and `vectors`
+hold the form of the files, and where they are kept.
+"""
+
+from resources.engine.committed import Part, Table, rows_of
+from resources.engine.engine import Engine, time_shown, withheld
+from resources.engine.work import Compute, Makeshift, Outcomes, StageReport, Work, Works
+
+__all__ = [
+    "Compute",
+    "Engine",
+    "Makeshift",
+    "Outcomes",
+    "Part",
+    "StageReport",
+    "Table",
+    "Work",
+    "Works",
+    "rows_of",
+    "time_shown",
+    "withheld",
+]
