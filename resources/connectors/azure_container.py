@@ -11,9 +11,9 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.bounded_http import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session
-from resources.connectors.bucket_address import entries_of, fault, is_anonymous, missing, place_of, said, whole
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.bucket_address import entries_of, is_anonymous, missing, place_of, whole
+from resources.connectors.source import Address, Entry, fault, options_of
+from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session, said
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient

@@ -10,9 +10,9 @@ from contextlib import closing, suppress
 from typing import Any
 
 from pipelines.errors import DocumentError, SourceError
-from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session
-from resources.connectors.bucket_address import broken_off, entries_of, fault, is_anonymous, place_of, said, whole
-from resources.connectors.source import READING_SECONDS, Address, Entry, options_of
+from resources.connectors.bucket_address import broken_off, entries_of, is_anonymous, place_of, whole
+from resources.connectors.source import READING_SECONDS, Address, Entry, fault, options_of
+from resources.http_client import CONNECTS, SILENCE, allowed, botocore_session, said
 
 ATTEMPTS = 4
 """Tries of each request, since the server may be busy or fail for a moment."""

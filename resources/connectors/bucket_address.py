@@ -7,11 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.bounded_http import why
-from resources.connectors.source import Address, Entry
-
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_LONGEST = 300
+from resources.connectors.source import Address, Entry, fault
+from resources.http_client import LOOPBACK
 
 
 def place_of(address: Address) -> tuple[str, str]:
@@ -70,18 +67,6 @@ def whole(entry: Entry, pieces: Iterable[bytes]) -> Generator[bytes]:
 
 class _Unmeant(Exception):
     """An answer of a server that makes no sense."""
-
-
-def said(error: BaseException) -> str:
-    """Return an error's message on one line."""
-    text = " ".join(why(error).split())
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def fault(address: Address, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
-    """Return the error of a listing that failed."""
-    told = f"source {address.name!r}: cannot list {address.url}: {said(error)}; nothing was changed"
-    return SourceError(f"{told}. {remedy}" if remedy else told, *(["credentials"] if credentials else []))
 
 
 def missing(address: Address, extra: str) -> SourceError:

@@ -10,9 +10,9 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SourceError
-from resources.bounded_http import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bound
-from resources.connectors.bucket_address import broken_off, entries_of, fault, is_anonymous, missing, place_of, said
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.bucket_address import broken_off, entries_of, is_anonymous, missing, place_of
+from resources.connectors.source import Address, Entry, fault, options_of
+from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bound, said
 
 if TYPE_CHECKING:
     from google.auth.transport.requests import AuthorizedSession

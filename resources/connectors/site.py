@@ -1,7 +1,6 @@
 """Pages of a site below an address as a source, found by their links or by its sitemap.
 
-robots.txt is obeyed, nothing is asked of another host, and redirects are followed within the site alone. Requests are
-bounded in time and bytes.
+robots.txt is obeyed, nothing is asked of another host, and redirects are followed within the site alone.
 
 A page that cannot be fetched keeps its place in the listing, with the links that it last had. It fails as a document,
 and nothing counts as gone because of it.
@@ -15,7 +14,7 @@ import re
 import shutil
 import time
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -26,9 +25,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.bounded_http import CONNECTS, SILENCE, allowed, bounded_session, overran, server_of, why
 from resources.connectors.source import Address, Entry, options_of
 from resources.hashes import bytes_hash
+from resources.http_client import Answer, HttpClient, LedAway, Unreached, server_of
 from resources.parsers.registry import media_type_of
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Scope:
     """The pages of a source: those on one site whose path begins with `prefix`."""
 
     start: str
-    site: tuple[str, str]
+    site: tuple[str, str, int]
     prefix: str
 
     @classmethod
@@ -73,10 +72,10 @@ class Scope:
         parts = urlsplit(start)
         folder, _, last = parts.path.rpartition("/")
         prefix = f"{folder}/" if "." in last else f"{parts.path.rstrip('/')}/"
-        return cls(start, _site(start), prefix)
+        return cls(start, server_of(start), prefix)
 
     def same_site(self, url: str) -> bool:
-        return _site(url) == self.site
+        return server_of(url) == self.site
 
     def has(self, url: str) -> bool:
         if not self.same_site(url):
@@ -87,12 +86,6 @@ class Scope:
     def at(self, path: str) -> str:
         parts = urlsplit(self.start)
         return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
-
-
-def _site(url: str) -> tuple[str, str]:
-    """Return the scheme, and the host with its port; ("", "") for a text that is not an address."""
-    scheme, host, port = server_of(url)
-    return scheme, f"{host}:{port}" if scheme else ""
 
 
 def named(scope: Scope, url: str, media_type: str) -> str:
@@ -106,6 +99,10 @@ def named(scope: Scope, url: str, media_type: str) -> str:
     if not endings or path.lower().endswith(endings):
         return path
     return f"{path}/index{endings[0]}" if endings[0] == ".html" and not path.endswith("index") else path + endings[0]
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def links_of(body: bytes, url: str, scope: Scope, most: int) -> tuple[str, ...]:
@@ -153,125 +150,19 @@ def _unpacked(body: bytes) -> bytes:
     return made
 
 
-# ---------------------------------------------------------------- site client
-#
-# One site's pages over HTTP: the limits in time and bytes, and which redirects are followed.
-
-
-_MOST_REDIRECTS = 5
-_ATTEMPTS = 2
-_AT_ONCE = 4
-_ANSWER_PIECE = 1 << 16
-SECONDS = 60.0
-"""Most seconds for one page with all its bytes, so that a slow server cannot hold up a listing."""
-MOST_BYTES = 128 << 20
-
-
-class Unreached(Exception):
-    """Raised if there is no answer, or none within the limits; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of the site. `unread` is true if no parser reads this media type, so its body was not fetched. `url` is
-    the address after redirects; a redirect to another site is not followed, and its target is `url` then."""
-
-    url: str
-    status: int
-    media_type: str = ""
-    etag: str = ""
-    modified: str = ""
-    body: bytes = b""
-    unread: bool = False
-
-
-class SiteClient:
-    """A client of one site, safe to use in several threads."""
-
-    name = "pincite"
-    """The user agent that robots.txt may name."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope, self._lock, self._next = scope, Lock(), 0.0
-        self._session = bounded_session(_AT_ONCE)
-        self._session.headers["User-Agent"] = self.name
-        self._session.headers["Accept"] = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
-
-    def pause(self, seconds: float) -> None:
-        """Keep this many seconds between two pages, whichever threads ask for them."""
-        if seconds:
-            with self._lock:
-                time.sleep(max(0.0, self._next - time.monotonic()))
-                self._next = time.monotonic() + seconds
-
-    def get(self, url: str, etag: str = "", modified: str = "", most: int = 0, packed: bool = False) -> Answer:
-        """Fetch a page unless it is still the one with these tags: at most `most` bytes (MOST_BYTES if 0). With
-        `packed`, a gzip file is kept packed. Raise Unreached."""
-        asked = {"If-None-Match": etag, "If-Modified-Since": modified}
-        headers = {name: value for name, value in asked.items() if value}
-        for _ in range(_MOST_REDIRECTS + 1):
-            answer, location = self._tried(url, headers, most or MOST_BYTES, packed)
-            if not location:
-                return answer
-            try:
-                url = urljoin(url, location)
-            except ValueError:
-                raise Unreached("it redirects to an address that is none") from None
-            if not self._scope.same_site(url):
-                return Answer(url, answer.status)
-        raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
-
-    def _tried(self, url: str, headers: dict[str, str], most: int, packed: bool) -> tuple[Answer, str]:
-        import requests
-        from urllib3.exceptions import HTTPError
-
-        fault = ""
-        for _ in range(_ATTEMPTS):
-            try:
-                with (
-                    allowed(None, SECONDS, packed),
-                    self._session.get(url, headers=headers, timeout=(CONNECTS, SILENCE), stream=True) as response,
-                ):
-                    found = self._answer(url, response, most)
-                if found.status < 500:
-                    return found, response.headers.get("location", "") if response.is_redirect else ""
-                fault = f"it answers {found.status}"
-            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
-                fault = why(error)
-                if overran(error):
-                    break
-        raise Unreached(fault)
-
-    def _answer(self, url: str, response: requests.Response, most: int) -> Answer:
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        tags = response.headers.get("etag", ""), response.headers.get("last-modified", "")
-        if response.status_code != 200:
-            return Answer(url, response.status_code, media_type, *tags)
-        whole_site = not url.startswith(self._scope.at(self._scope.prefix))  # robots.txt and sitemaps
-        if not whole_site and media_type_of(Path(named(self._scope, url, media_type))) is None:
-            return Answer(url, 200, media_type, *tags, unread=True)
-        return Answer(url, 200, media_type, *tags, _bounded(response, most))
-
-    def close(self) -> None:
-        self._session.close()
-
-
-def _bounded(response: requests.Response, most: int) -> bytes:
-    """Return the body as it was sent. Raise Unreached if it is too long."""
-    pieces, size = [], 0
-    for piece in response.raw.stream(_ANSWER_PIECE, decode_content=False):
-        pieces.append(piece)
-        size += len(piece)
-        if size > most:
-            raise Unreached(f"it is over {most >> 20} MB" if most >> 20 else f"it is over {most >> 10} KB")
-    return b"".join(pieces)
-
-
 # ---------------------------------------------------------------- site
 #
 # The order in which a site is crawled, what robots.txt lets it read, and what is kept from one listing to the next.
 
 
+NAME = "pincite"
+"""The user agent that robots.txt may name."""
+SECONDS = 60.0
+"""Most seconds for one page with all its bytes, so that a slow server cannot hold up a listing."""
+MOST_BYTES = 128 << 20
+_ATTEMPTS = 2
+_AT_ONCE = 4
+_ACCEPTED = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
 _PAGE_PIECE = 1 << 20
 _PAGE = 64
 _MOST_SITEMAPS = 100
@@ -314,12 +205,14 @@ def connect(address: Address) -> SiteSource:
 
 
 class SiteSource:
-    at_once = 4
+    at_once = _AT_ONCE
 
     def __init__(self, address: Address, scope: Scope, most: int, sitemap: str) -> None:
         self._address, self._scope, self._most, self._sitemap = address, scope, most, sitemap
         self._known_file, self._bodies = address.folder / "pages.json", address.folder / "bodies"
-        self._client = SiteClient(scope)
+        headers = {"User-Agent": NAME, "Accept": _ACCEPTED}
+        self._client = HttpClient(scope.start, _AT_ONCE, attempts=_ATTEMPTS, seconds=SECONDS, headers=headers)
+        self._lock, self._next = Lock(), 0.0
         self._now: dict[str, Page] = {}
         self._urls: dict[str, str] = {}
         self._linked: dict[str, str] = {}
@@ -330,11 +223,11 @@ class SiteSource:
         shutil.rmtree(self._bodies, ignore_errors=True)
         self._bodies.mkdir(mode=0o700, parents=True)
         robots = self._robots()
-        delay = min(float(robots.crawl_delay(self._client.name) or 0), 10.0)
+        delay = min(float(robots.crawl_delay(NAME) or 0), 10.0)
         known, self._now, self._linked, links = self._read_known(), {}, {}, 0
         with ThreadPoolExecutor(_DELAYED if delay else self.at_once) as threads:
             level, seen = self._first(), set[str]()
-            while level := [url for url in self._unseen(level, seen) if robots.can_fetch(self._client.name, url)]:
+            while level := [url for url in self._unseen(level, seen) if robots.can_fetch(NAME, url)]:
                 if len(seen) > self._most:
                     raise self._too_many()
                 found: dict[str, None] = {}
@@ -380,19 +273,17 @@ class SiteSource:
         from urllib.robotparser import RobotFileParser
 
         answer = self._asked(self._scope.at("/robots.txt"), "see that its site is reachable", MOST_OF_ROBOTS)
-        if answer.status >= 500:
-            raise self._fault(f"its robots.txt answers {answer.status}", "try again when it is well")
         rules = RobotFileParser()
         try:
-            rules.parse(answer.body.decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
-            min(float(rules.crawl_delay(self._client.name) or 0), 10.0)
+            rules.parse((answer.body or b"").decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
+            min(float(rules.crawl_delay(NAME) or 0), 10.0)
         except (ValueError, OverflowError) as error:
             raise self._fault(f"its robots.txt cannot be read: {error}", "mend it, or ask whoever keeps it") from None
         return rules
 
     def _asked(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> Answer:
         try:
-            return self._client.get(url, most=most, packed=packed)
+            return self._get(url, most=most, packed=packed)
         except Unreached as error:
             raise self._fault(f"{url}: {error}", remedy) from None
 
@@ -409,7 +300,7 @@ class SiteSource:
             if answer.status != 200:
                 raise self._fault(f"the sitemap {answer.url} answers {answer.status}", "see its option sitemap")
             try:
-                pages, more = sitemap_urls(answer.body, self._scope, max(self._most, _MOST_SITEMAPS) + 1)
+                pages, more = sitemap_urls(answer.body or b"", self._scope, max(self._most, _MOST_SITEMAPS) + 1)
             except ValueError as error:
                 raise self._fault(f"the sitemap {answer.url}: {error}", "see its option sitemap") from None
             found += pages
@@ -423,10 +314,10 @@ class SiteSource:
     def _visit(self, url: str, known: dict[str, Page], delay: float) -> Page | None:
         """Fetch a page. If it cannot be fetched, return it with its earlier links and the fault; None if it is gone or
         outside the scope."""
-        self._client.pause(delay)
+        self._pause(delay)
         before = known.get(url)
         try:
-            answer = self._client.get(url, before.etag if before else "", before.modified if before else "")
+            answer = self._get(url, before)
         except Unreached as error:
             return self._failing(url, before, str(error))
         if answer.status == 304 and before is not None:
@@ -435,16 +326,44 @@ class SiteSource:
             return None
         if answer.status != 200:
             return self._failing(url, before, f"it answers {answer.status}")
-        uri = named(self._scope, answer.url, answer.media_type)
-        if answer.unread:
-            return Page(answer.url, uri, answer.etag or answer.modified or "not read")
+        uri = named(self._scope, answer.url, _media_type(answer.headers))
+        etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
+        if answer.body is None:
+            return Page(answer.url, uri, etag or modified or "not read")
         revision = bytes_hash(answer.body)
         (self._bodies / revision).write_bytes(answer.body)
         linking = uri.endswith((".html", ".htm", ".xhtml"))
         # One link more than the limit of pages is enough: the listing is given up then.
         links = links_of(answer.body, answer.url, self._scope, self._most + 1) if linking else ()
         shared = tuple(self._linked.setdefault(link, link) for link in links)  # most pages link to the same ones
-        return Page(answer.url, uri, revision, len(answer.body), answer.etag, answer.modified, shared)
+        return Page(answer.url, uri, revision, len(answer.body), etag, modified, shared)
+
+    def _pause(self, seconds: float) -> None:
+        """Keep this many seconds between two pages, whichever threads ask for them."""
+        if seconds:
+            with self._lock:
+                time.sleep(max(0.0, self._next - time.monotonic()))
+                self._next = time.monotonic() + seconds
+
+    def _get(self, url: str, before: Page | None = None, most: int = 0, packed: bool = False) -> Answer:
+        """Fetch a page, unless it is still as it was `before`: at most `most` bytes (MOST_BYTES if 0). Its body is left
+        out if no parser reads its media type. An answer that leads to another site has the address there.
+
+        Raise Unreached."""
+        tags = {"If-None-Match": before.etag, "If-Modified-Since": before.modified} if before else {}
+        headers = {name: value for name, value in tags.items() if value}
+        try:
+            answer = self._client.fetch(url, headers, most=most or MOST_BYTES, packed=packed, wanted=self._is_read)
+        except LedAway as error:
+            return Answer(error.url, error.status, {})
+        if answer.status >= 500:
+            raise Unreached(f"it answers {answer.status}")
+        return answer
+
+    def _is_read(self, url: str, response: requests.Response) -> bool:
+        whole_site = not url.startswith(self._scope.at(self._scope.prefix))  # robots.txt and sitemaps
+        name = Path(named(self._scope, url, _media_type(response.headers)))
+        return response.status_code == 200 and (whole_site or media_type_of(name) is not None)
 
     def _failing(self, url: str, before: Page | None, fault: str) -> Page:
         uri = before.uri if before else named(self._scope, url, "text/html")
@@ -477,10 +396,10 @@ class SiteSource:
 
     def _fetch(self, entry: Entry, page: Page, into: Path) -> None:
         try:
-            answer = self._client.get(page.url)
+            answer = self._get(page.url)
         except Unreached as error:
             raise DocumentError(f"{entry.uri}: {error}", "unreadable") from None
-        if answer.status != 200 or bytes_hash(answer.body) != entry.revision:
+        if answer.status != 200 or answer.body is None or bytes_hash(answer.body) != entry.revision:
             raise DocumentError(f"{entry.uri}: it changed after it was listed; the next run reads it again", "changed")
         into.write_bytes(answer.body)
 

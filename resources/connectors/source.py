@@ -187,6 +187,14 @@ class Address:
     """The source's own folder in the state, for files that it keeps between runs."""
 
 
+def fault(address: Address, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
+    """Return the error of a listing that failed."""
+    from resources.http_client import said  # here, since all that read settings import this module
+
+    told = f"source {address.name!r}: cannot list {address.url}: {said(error)}; nothing was changed"
+    return SourceError(f"{told}. {remedy}" if remedy else told, *(["credentials"] if credentials else []))
+
+
 Connect = Callable[[Address], Source]
 """A function that connects to the source at an address. It has an attribute `named_by_strangers`, true, if people who
 are not trusted choose the names of the source's entries. No entry then says who may find it or another.

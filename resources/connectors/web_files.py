@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.bounded_http import server_of
-from resources.connectors.bucket_address import fault
-from resources.connectors.http_client import (
+from resources.connectors.source import Address, Entry, fault, options_of
+from resources.http_client import (
     HttpClient,
     Unreached,
     body_of,
+    credentials_of,
     joined,
     length_of,
     pinned,
     revision_of,
     same_revision,
+    server_of,
 )
-from resources.connectors.source import Address, Entry, options_of
 
 if TYPE_CHECKING:
     import requests
@@ -68,7 +68,9 @@ def connect(address: Address) -> WebFilesSource:
     if address.url.endswith("/"):
         told = "its path names no file; pages of a site are web+https://, a folder of files webdav+https://"
         raise SettingsError(f"source {address.name!r}: {told}")
-    return WebFilesSource(address, HttpClient(address, address.url, options["token"]), options["manifest"] == "true")
+    auth = credentials_of(f"source {address.name!r}", address.url, options["token"])
+    client = HttpClient(address.url, _AT_ONCE, auth=auth)
+    return WebFilesSource(address, client, options["manifest"] == "true")
 
 
 class WebFilesSource:

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from pipelines.errors import DocumentError, SourceError
-from resources.connectors.bucket_address import fault
-from resources.connectors.http_client import HttpClient, Unreached, body_of, joined, length_of, pinned, same_revision
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.source import Address, Entry, fault, options_of
+from resources.http_client import (
+    HttpClient,
+    Unreached,
+    body_of,
+    credentials_of,
+    joined,
+    length_of,
+    pinned,
+    same_revision,
+)
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -41,7 +49,8 @@ def connect(address: Address) -> WebdavSource:
     """Connect to a folder. Options: `token`, the name of an environment variable that has a bearer token."""
     options = options_of(address, token=None)
     url = address.url.removeprefix("webdav+")
-    return WebdavSource(address, f"{url.rstrip('/')}/", HttpClient(address, url, options["token"]))
+    auth = credentials_of(f"source {address.name!r}", url, options["token"])
+    return WebdavSource(address, f"{url.rstrip('/')}/", HttpClient(url, _AT_ONCE, auth=auth))
 
 
 class WebdavSource:

@@ -18,7 +18,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
-from resources.bounded_http import CONNECTS, SILENCE, allowed, botocore_session, why
+from resources.http_client import CONNECTS, SILENCE, allowed, botocore_session, why
 from resources.object_store.objects import AT_ONCE, Found, Passing, refused, require_https, unusable
 
 IN_PARTS = 1 << 30

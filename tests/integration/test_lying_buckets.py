@@ -14,7 +14,7 @@ from requests import Response
 
 from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
-from resources import bounded_http
+from resources import http_client
 from resources.connectors import source as source_module
 from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
@@ -182,7 +182,7 @@ def test_a_packed_listing_is_not_unpacked(bucket: LyingBucket, tmp_path: Path) -
 def test_an_answer_without_end_is_given_up(
     bucket: LyingBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_http, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(http_client, "MOST_BYTES", 1 << 20)
 
     def endless(line: str, headers: str) -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\n\r\n<a>"
@@ -198,7 +198,7 @@ def test_an_answer_without_end_is_given_up(
 def test_an_answer_that_trickles_is_given_up(
     head: bytes, bucket: LyingBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_http, "SECONDS", 0.3)
+    monkeypatch.setattr(http_client, "SECONDS", 0.3)
     bucket.pages = {"": bucket.server.trickle(head)}
     assert "does not end within 0.3 s" in fault(bucket, tmp_path)
 

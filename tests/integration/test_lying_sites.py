@@ -12,9 +12,8 @@ import pytest
 
 from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors import http_client, site
-from resources.connectors import site as site_client
-from resources.connectors import site as site_links
+from resources import http_client
+from resources.connectors import site
 from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
 from resources.sources.landing import Landing
@@ -68,8 +67,8 @@ def test_an_answer_that_is_packed_is_not_unpacked(kind: str, server: LyingServer
 def test_an_answer_that_trickles_is_left(
     head: bytes, kind: str, server: LyingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (http_client, site_client):
-        monkeypatch.setattr(module, "SECONDS", 0.2)
+    monkeypatch.setattr(http_client, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(site, "SECONDS", 0.2)
     body = head.replace(b"207 X", b"207 X" if "webdav" in kind else b"200 OK")
     server.says = {"robots": answer(b""), "HEAD": answer(b""), "": server.trickle(body)}
     assert "does not end within 0.2 s" in fault(server, kind, tmp_path)
@@ -123,7 +122,7 @@ def test_robots_that_cannot_be_read_close_the_site(robots: str, server: LyingSer
 def test_a_sitemap_is_unpacked_once_and_whole(
     server: LyingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site_links, "_MOST_OF_A_SITEMAP", 1 << 20)
+    monkeypatch.setattr(site, "_MOST_OF_A_SITEMAP", 1 << 20)
     options = {"sitemap": f"{server.url}/sitemap.xml.gz"}
     told = f"<urlset><url><loc>{server.url}/docs/a.html</loc></url></urlset>".encode()
     page = answer(b"Text.", "Content-Type: text/html")

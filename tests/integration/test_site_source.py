@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors import site as site_client
+from resources.connectors import site as site_module
 from resources.connectors.site import Scope, links_of, named, sitemap_urls
 from resources.connectors.source import connect
 from resources.sources.folder import Listing, list_source
@@ -119,7 +119,7 @@ def test_a_site_without_end_is_given_up(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_page_without_end_fails_alone(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_client, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(site_module, "MOST_BYTES", 1 << 20)
     site.endless.add("/docs/ferry")
     found = bring(site, tmp_path)
     assert names(found) == ["choir.html", "index.html", "plan.pdf"]

@@ -17,7 +17,8 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors import http_client, web_files, webdav
+from resources import http_client
+from resources.connectors import web_files, webdav
 from resources.connectors.source import connect
 from resources.sources import landing as landing_module
 from resources.sources.folder import Listing, list_source
@@ -74,13 +75,13 @@ class Store:
 
 @pytest.fixture(params=list(_LISTING))
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    for module, limit, value in (
-        ("google_bucket", "PATIENCE", 0.2),
-        ("azure_container", "ATTEMPTS", 1),
-        ("http_client", "LONGEST_WAIT", 0.0),
-        ("web_files", "MOST_UNTOLD", 4 << 20),
+    for limit, value in (
+        ("connectors.google_bucket.PATIENCE", 0.2),
+        ("connectors.azure_container.ATTEMPTS", 1),
+        ("http_client.LONGEST_WAIT", 0.0),
+        ("connectors.web_files.MOST_UNTOLD", 4 << 20),
     ):
-        monkeypatch.setattr(f"resources.connectors.{module}.{limit}", value)
+        monkeypatch.setattr(f"resources.{limit}", value)
     monkeypatch.setenv("AZURE_STORAGE_KEY", KEY)
     with ExitStack() as stack:
         place: Place

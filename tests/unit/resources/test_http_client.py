@@ -5,11 +5,21 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from resources import bounded_http
-from resources.bounded_http import allowed, bounded_session, server_of, why
+from resources import http_client
+from resources.http_client import (
+    HttpClient,
+    LedAway,
+    Unreached,
+    allowed,
+    bounded_session,
+    credentials_of,
+    server_of,
+    why,
+)
 from tests.support.lying_server import LyingServer, Said, answer, lying_server
 from tests.support.waiting import AT_ONCE_SECONDS, HANG_SECONDS
 
@@ -128,8 +138,48 @@ def test_an_address_is_of_its_server() -> None:
 
 
 def test_headers_have_a_time_of_their_own(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "HEAD_SECONDS", AT_ONCE_SECONDS)
+    monkeypatch.setattr(http_client, "HEAD_SECONDS", AT_ONCE_SECONDS)
     server.says = {"GET": server.trickle(HEAD, b"X-A: b", 0.01)}
     with bounded_session(1) as session, pytest.raises(OSError) as caught, allowed(None, HANG_SECONDS):
         session.get(server.url, timeout=HANG_SECONDS)
     assert f"within {AT_ONCE_SECONDS} s" in why(caught.value)
+
+
+# ---------------------------------------------------------------- client of one server
+
+
+def test_a_body_that_breaks_off_is_asked_for_again(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_client, "LONGEST_WAIT", 0.0)
+    whole = iter([answer(b"ab", length=3), answer(b"abc")])
+    server.says = {"GET": lambda line, headers: iter([next(whole)])}
+    client = HttpClient(server.url, 1)
+    assert client.fetch(server.url, most=9).body == b"abc" and len(server.asked) == 2
+    server.says = {"GET": answer(b"x" * 10)}
+    with pytest.raises(Unreached, match="over 0 KB"):
+        client.fetch(server.url, most=9)
+    assert len(server.asked) == 3, "a longer body would be as long again"
+    client.close()
+
+
+def test_credentials_are_of_one_server_and_only_where_they_are_wanted(
+    server: LyingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login ann password s3cret\n")
+    monkeypatch.setenv("TOKEN", "t0ken")
+    with lying_server() as other:
+        server.says = {"/away": answer(b"", f"Location: {other.url}/x", status="307 Away"), "": answer(b"")}
+        for auth, sent in (
+            (None, ""),
+            (credentials_of("source 'x'", server.url, ""), "Basic"),
+            (credentials_of("source 'x'", server.url, "TOKEN"), "Bearer t0ken"),
+        ):
+            client = HttpClient(server.url, 1, auth=auth)
+            assert client.fetch(server.url, most=9).body == b""
+            _, headers = server.asked[-1]
+            assert f"Authorization: {sent}" in headers if sent else "Authorization" not in headers
+            with pytest.raises(LedAway, match="another server") as led:
+                client.fetch(f"{server.url}/away", most=9)
+            assert (led.value.url, led.value.status) == (f"{other.url}/x", 307)
+            client.close()
+        assert other.asked == []

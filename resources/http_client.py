@@ -1,0 +1,498 @@
+"""The HTTP client: answers are bounded in bytes and time, redirects stay on one server, and failures say why.
+
+The limits hold where bytes come off the socket. So they count everything: status lines that never end, informational
+answers, headers, chunks, trailers and bodies of one byte a minute. Nothing is unpacked here, and an answer that is
+packed is refused by its headers: a few bytes of gzip may become gigabytes. Every library that stands on urllib3 can be
+held to them: requests, botocore and the clients of Google and Azure.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import netrc
+import os
+import re
+import socket
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.exceptions import HTTPError, LocationParseError
+from urllib3.util import parse_url
+
+from pipelines.errors import SettingsError, SourceError
+
+if TYPE_CHECKING:
+    import requests
+    from botocore.httpsession import URLLib3Session
+    from typing_extensions import Buffer
+
+# ---------------------------------------------------------------- bounded answers
+
+
+MOST_BYTES = 64 << 20
+"""Bytes of one answer with its headers, where the caller allows no other number. A page of a listing has about 1 MB."""
+SECONDS = 600.0
+"""Seconds that one answer may take, where the caller allows no other number."""
+HEAD_SECONDS = 120.0
+"""Seconds until the headers of an answer have come."""
+CONNECTS, SILENCE = 5.0, 30.0
+"""Seconds to wait for a connection, and between two pieces of an answer."""
+_PLAIN = frozenset({"", "identity"})
+_PORTS = {"http": 80, "https": 443}
+_UNCLEAN = re.compile(r"[\x00-\x20\x7f\\]")
+"""Signs in the name of a server that parsers of addresses read differently."""
+_DROPPED = re.compile(r"[\t\r\n]")
+"""Signs that only one of them leaves out."""
+_DEEPEST = 10
+
+
+class Overrun(OSError):
+    """An answer that is longer or slower than it may be, or packed in a way that was not asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowance:
+    most: int | None = MOST_BYTES
+    seconds: float = SECONDS
+    packed: bool = False
+
+
+_allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
+
+
+@contextmanager
+def allowed(most: int | None, seconds: float, packed: bool = False) -> Iterator[None]:
+    """Set the limits of answers to requests that are sent within. `packed` takes a Content-Encoding as a property of
+    the file: its bytes are given as they come, and never unpacked."""
+    token = _allowance.set(_Allowance(most, seconds, packed))
+    try:
+        yield
+    finally:
+        _allowance.reset(token)
+
+
+def bound(session: requests.Session, at_once: int) -> None:
+    """Make all answers to a session bounded. It follows no redirects, keeps no cookies and asks for plain bytes."""
+    from http.cookiejar import DefaultCookiePolicy
+
+    from requests.adapters import HTTPAdapter
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *given: Any, **named: Any) -> None:
+            super().init_poolmanager(*given, **named)
+            self.poolmanager.pool_classes_by_scheme = POOLS
+
+        def proxy_manager_for(self, *given: Any, **named: Any) -> Any:
+            manager = super().proxy_manager_for(*given, **named)
+            manager.pool_classes_by_scheme = POOLS
+            return manager
+
+        def add_headers(self, request: requests.PreparedRequest, **_: Any) -> None:
+            """Ask for plain bytes, whatever the library asks for, but for files that are kept packed."""
+            if not (_allowance.get() or _Allowance()).packed:
+                request.headers["Accept-Encoding"] = "identity"
+
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, Adapter(pool_maxsize=at_once))
+    session.headers["Accept-Encoding"] = "identity"
+    session.get_redirect_target = lambda resp: None  # type: ignore[method-assign]
+    session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+
+
+def bounded_session(at_once: int) -> requests.Session:
+    """Return a session that takes proxies and certificates from the environment, and no credentials."""
+    import requests
+
+    made = requests.Session()
+    bound(made, at_once)
+    made.auth = lambda request: request  # else those of a netrc file are sent, for whichever host
+    made.verify = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or True
+    return made
+
+
+def botocore_session(**named: Any) -> URLLib3Session:
+    """Return a sender of botocore's whose answers are bounded."""
+    from botocore.httpsession import URLLib3Session
+
+    made = URLLib3Session(timeout=(CONNECTS, SILENCE), **named)
+    made._pool_classes_by_scheme = made._manager.pool_classes_by_scheme = POOLS
+    return made
+
+
+class _Counted(io.RawIOBase):
+    """The bytes of a socket, as far as they are allowed."""
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, allowance: _Allowance) -> None:
+        self._raw, self._sock, self._allowance = raw, sock, allowance
+        self._silence = sock.gettimeout() or SILENCE
+        self._left, self._began = allowance.most, time.monotonic()
+        self._seconds = min(HEAD_SECONDS, allowance.seconds)
+
+    def headers_end(self) -> None:
+        self._seconds = self._allowance.seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Buffer, /) -> int:
+        left = self._began + self._seconds - time.monotonic()
+        if left <= 0:
+            raise self._slow()
+        if left < self._silence:
+            self._sock.settimeout(left)
+        try:
+            count = self._raw.readinto(into) or 0
+        except TimeoutError:
+            if left < self._silence:
+                raise self._slow() from None
+            raise
+        if self._left is not None:
+            self._left -= count
+            if self._left < 0:
+                raise Overrun(f"its answer is over {self._allowance.most:,} bytes")
+        return int(count)
+
+    def _slow(self) -> Overrun:
+        return Overrun(f"its answer does not end within {self._seconds:g} s")
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Answer(http.client.HTTPResponse):
+    fp: Any
+
+    def __init__(self, sock: socket.socket, *given: Any, **named: Any) -> None:
+        super().__init__(sock, *given, **named)
+        self._allowance = _allowance.get() or _Allowance(MOST_BYTES, SECONDS)
+        self._counted = _Counted(self.fp.detach(), sock, self._allowance)
+        self.fp = io.BufferedReader(self._counted)
+
+    def begin(self) -> None:
+        super().begin()
+        self._counted.headers_end()
+        if _named(self.headers, "Transfer-Encoding") not in _PLAIN | {"chunked"}:
+            raise Overrun("its answer is sent in a transfer encoding that was not asked for")
+        if not self._allowance.packed and _named(self.headers, "Content-Encoding") not in _PLAIN:
+            raise Overrun("its answer is packed (Content-Encoding), which was not asked for")
+
+
+def _named(headers: http.client.HTTPMessage, name: str) -> str:
+    return ",".join(headers.get_all(name) or ()).strip().lower()
+
+
+class _Connection(HTTPConnection):
+    response_class = _Answer
+
+
+class _SecureConnection(HTTPSConnection):
+    response_class = _Answer
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+POOLS = {"http": _Pool, "https": _SecurePool}
+"""Classes of connections, as a PoolManager of urllib3 takes them."""
+
+
+# ---------------------------------------------------------------- errors and addresses
+
+
+_LONGEST_SAID = 300
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+"""Hosts that plain HTTP may be spoken with."""
+
+
+def why(error: BaseException) -> str:
+    """Return the message of the limit that an answer overran, however libraries wrapped it; else the error's own."""
+    seen: list[object] = [error]
+    for found in seen:
+        if isinstance(found, Overrun):
+            return str(found)
+        if isinstance(found, BaseException) and len(seen) < _DEEPEST:
+            seen += [found.__cause__, found.__context__, *found.args, getattr(found, "reason", None)]
+    return str(error) or type(error).__name__
+
+
+def overran(error: BaseException) -> bool:
+    """Tell whether an error is of a limit, so that another try would meet it again."""
+    return why(error) != (str(error) or type(error).__name__) or isinstance(error, Overrun)
+
+
+def server_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of an address, or empty ones where the parser that decides and the one that
+    connects would not agree about it."""
+    try:
+        parts, sent_to = urlsplit(url), parse_url(url)
+        host = parts.hostname or ""
+        named = parse_url(f"//[{host}]" if ":" in host else f"//{host}").host if host else None
+        port = parts.port or _PORTS.get(parts.scheme, 0)
+    except (ValueError, LocationParseError):
+        return "", "", 0
+    if _UNCLEAN.search(parts.netloc) or _DROPPED.search(url):
+        return "", "", 0
+    agreed = (sent_to.scheme, sent_to.host, sent_to.port or port) == (parts.scheme, named, port)
+    return (parts.scheme, (named or "").strip("[]"), port) if agreed else ("", "", 0)
+
+
+def said(error: BaseException) -> str:
+    """Return an error's message on one line of bounded length."""
+    text = " ".join(why(error).split())
+    return text if len(text) <= _LONGEST_SAID else f"{text[:_LONGEST_SAID]}..."
+
+
+# ---------------------------------------------------------------- client of one server
+
+
+ATTEMPTS = 4
+"""Tries of each request, since the server may be busy or fail for a moment."""
+LONGEST_WAIT = 10.0
+"""Most seconds between two tries, whatever the server asks for."""
+BODY_SECONDS = 3600.0
+"""Most seconds that one body may take, so that a slow server cannot hold up a run forever."""
+_BUSY = frozenset({429, 500, 502, 503, 504})
+_MOST_REDIRECTS = 5
+_PIECE = 1 << 20
+T = TypeVar("T")
+_Take = Callable[[str, "requests.Response"], T]
+"""A function that takes from an answer, and from its address, what the caller wants."""
+
+
+class Unreached(Exception):
+    """No answer, or an invalid one; the message says why."""
+
+
+class LedAway(Unreached):
+    """A redirect to another server, which is not followed. `url` is its target."""
+
+    def __init__(self, url: str, status: int) -> None:
+        super().__init__("it redirects to another server, which is not followed")
+        self.url, self.status = url, status
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that was read. `url` is its address after redirects; `body` is None if it was not wanted."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+class HttpClient:
+    """A client of one server, safe in several threads. It has no credentials unless `auth` gives some."""
+
+    def __init__(
+        self,
+        url: str,
+        at_once: int,
+        *,
+        attempts: int | None = None,
+        seconds: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        auth: Callable[[requests.PreparedRequest], requests.PreparedRequest] | None = None,
+    ) -> None:
+        self.server = server_of(url)
+        self._attempts, self._seconds = attempts or ATTEMPTS, seconds or BODY_SECONDS
+        self._session = bounded_session(at_once)
+        self._session.headers.update({"User-Agent": "pincite", **(headers or {})})
+        if auth is not None:
+            self._session.auth = auth
+
+    @contextmanager
+    def asked(
+        self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
+    ) -> Iterator[requests.Response]:
+        """Yield an answer whose body is not read yet. Raise Unreached."""
+        response = self._answered(method, url, dict(headers or {}), content, False, lambda _, response: response)
+        try:
+            yield response
+        finally:
+            response.close()
+
+    def fetch(
+        self,
+        url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        most: int,
+        packed: bool = False,
+        wanted: Callable[[str, requests.Response], bool] = lambda _, response: response.status_code == 200,
+    ) -> Answer:
+        """Return an answer with its body of at most `most` bytes, if it is `wanted` by its address and its headers. A
+        body that breaks off is asked for again. With `packed`, a gzip file is kept packed. Raise Unreached."""
+
+        def take(at: str, response: requests.Response) -> Answer:
+            with response:
+                body = b"".join(_pieces(response, most)) if wanted(at, response) else None
+                return Answer(at, response.status_code, response.headers, body)
+
+        return self._answered("GET", url, dict(headers or {}), None, packed, take)
+
+    def _answered(
+        self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
+    ) -> T:
+        """Return what is taken from the answer at the end of the redirects, which stay on this server."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            response, taken = self._sent(method, url, headers, content, packed, take)
+            if taken is not None:
+                return taken
+            url = joined(url, response.headers["location"])
+            if server_of(url) != self.server:
+                raise LedAway(url, response.status_code)
+        raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
+
+    def _sent(
+        self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
+    ) -> tuple[requests.Response, T | None]:
+        """Return an answer, and what is taken from it; None for a redirect."""
+        import requests
+
+        for attempt in range(1, self._attempts + 1):
+            wait = 0.5 * 2.0**attempt
+            try:
+                with allowed(None, self._seconds, packed):
+                    response = self._session.request(
+                        method, url, headers=headers, data=content, timeout=(CONNECTS, SILENCE), stream=True
+                    )
+                if response.is_redirect:
+                    response.close()
+                    return response, None
+                if response.status_code not in _BUSY or attempt == self._attempts:
+                    return response, take(url, response)
+                wait = _asked_wait(response.headers.get("retry-after", ""), wait)
+                response.close()
+            except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+                broken = isinstance(error, requests.ConnectionError | requests.Timeout | HTTPError)
+                if attempt == self._attempts or not broken or overran(error):
+                    raise Unreached(said(error)) from None
+            time.sleep(min(wait, LONGEST_WAIT))
+        raise AssertionError("the last attempt answers or raises")
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def credentials_of(
+    owner: str, url: str, token: str
+) -> Callable[[requests.PreparedRequest], requests.PreparedRequest] | None:
+    """Return the credentials for a server: the bearer token in the environment variable `token`, else those for the
+    host in the netrc file. `owner` begins the message of an error.
+
+    Raise SettingsError for an address that may not be used, SourceError for missing credentials."""
+    from requests.auth import HTTPBasicAuth
+
+    scheme, host, _ = server_of(url)
+    if not host:
+        raise SettingsError(f"{owner}: no host in its path; write {urlsplit(url).scheme}://HOST/")
+    if scheme != "https" and host not in LOOPBACK:
+        raise SettingsError(f"{owner}: plain HTTP is for loopback; use https")
+    if token:
+        if not (value := os.environ.get(token)):
+            raise SourceError(f"{owner}: the variable {token} is not set", "credentials")
+        return _Bearer(value)
+    if found := _of_netrc(owner, host):
+        user, password = (text.encode() for text in found)  # text would go as Latin-1, which lacks letters
+        return HTTPBasicAuth(user, password)
+    return None
+
+
+class _Bearer:
+    """A token that is sent with each request."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+def joined(url: str, location: str) -> str:
+    """Return the address that a server names. Raise Unreached if it is invalid."""
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise Unreached("it names an address that is none") from None
+
+
+def body_of(response: requests.Response, most: int | None = None) -> Generator[bytes]:
+    """Yield the body in pieces, which are never unpacked. Raise Unreached if it breaks off, or is longer or
+    slower than allowed."""
+    try:
+        yield from _pieces(response, most)
+    except (HTTPError, OSError, ValueError) as error:
+        raise Unreached(said(error)) from None
+
+
+def _pieces(response: requests.Response, most: int | None) -> Generator[bytes]:
+    """Yield the body in pieces. Raise Unreached if it is too long, and the errors of urllib3."""
+    size = 0
+    for piece in response.raw.stream(_PIECE, decode_content=False):
+        size += len(piece)
+        if most is not None and size > most:
+            raise Unreached(f"it is over {most >> 20} MB" if most >> 20 else f"it is over {most >> 10} KB")
+        yield piece
+
+
+def revision_of(response: requests.Response) -> str:
+    """Return the ETag of an answer, else its modification time and size, or "" if the server gives neither."""
+    etag, modified = response.headers.get("etag", ""), response.headers.get("last-modified", "")
+    return etag or (f"{modified} {response.headers.get('content-length', '')}" if modified else "")
+
+
+def same_revision(asked: str, response: requests.Response) -> bool:
+    """Return whether an answer is of a revision from `revision_of`. An answer without a revision counts as the same."""
+    told = revision_of(response)
+    return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))
+
+
+def pinned(revision: str) -> dict[str, str]:
+    """Return the header that asks only for this revision, or no header if it is not a strong ETag."""
+    return {"If-Match": revision} if revision.startswith('"') else {}
+
+
+def length_of(told: str) -> int | None:
+    """Return the number of bytes that a server gives, or None if it is not a number."""
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 19 else None
+
+
+def _of_netrc(owner: str, host: str) -> tuple[str, str] | None:
+    """Return the user and password for a host, and no other, from the file NETRC, else ~/.netrc."""
+    file = Path(os.environ.get("NETRC") or Path.home() / ".netrc")
+    try:
+        found = netrc.netrc(str(file)).hosts.get(host)
+    except FileNotFoundError:
+        return None
+    except (OSError, netrc.NetrcParseError) as error:
+        told = error.msg if isinstance(error, netrc.NetrcParseError) else error.strerror
+        raise SourceError(f"{owner}: {file} cannot be read: {told}", "credentials") from None
+    return (found[0], found[2]) if found else None
+
+
+def _asked_wait(told: str, otherwise: float) -> float:
+    """Return the seconds that a server asks for, as a number or a date, else `otherwise`."""
+    if (seconds := length_of(told)) is not None:
+        return float(seconds)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return otherwise
