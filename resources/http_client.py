@@ -30,6 +30,7 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from urllib3.util import parse_url
 
 from pipelines.errors import SettingsError, SourceError
+from pipelines.settings.models import is_loopback
 
 if TYPE_CHECKING:
     import requests
@@ -216,8 +217,6 @@ POOLS = {"http": _Pool, "https": _SecurePool}
 
 
 _LONGEST_SAID = 300
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-"""Hosts that plain HTTP may be spoken with."""
 
 
 def why(error: BaseException) -> str:
@@ -403,7 +402,7 @@ def credentials_of(
     scheme, host, _ = server_of(url)
     if not host:
         raise SettingsError(f"{owner}: no host in its path; write {urlsplit(url).scheme}://HOST/")
-    if scheme != "https" and host not in LOOPBACK:
+    if scheme != "https" and not is_loopback(url):
         raise SettingsError(f"{owner}: plain HTTP is for loopback; use https")
     if token:
         if not (value := os.environ.get(token)):

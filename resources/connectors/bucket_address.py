@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
+from pipelines.settings.models import is_loopback
 from resources.connectors.source import Address, Entry, fault
-from resources.http_client import LOOPBACK
 
 
 def place_of(address: Address) -> tuple[str, str]:
@@ -20,6 +20,11 @@ def place_of(address: Address) -> tuple[str, str]:
     return parts.netloc, f"{prefix}/" if prefix else ""
 
 
+def require_bucket(address: Address) -> None:
+    """Raise SettingsError for an address without a bucket."""
+    place_of(address)
+
+
 def is_anonymous(address: Address, options: dict[str, str]) -> bool:
     """Return the option `anonymous`. Raise SettingsError if it is invalid, or `endpoint` is plain HTTP to another host
     and credentials would be sent."""
@@ -27,7 +32,7 @@ def is_anonymous(address: Address, options: dict[str, str]) -> bool:
     if options["anonymous"] not in ("true", "false"):
         raise SettingsError(f"source {name!r}: its option anonymous is true or false")
     anonymous = options["anonymous"] == "true"
-    if endpoint.startswith("http://") and urlsplit(endpoint).hostname not in LOOPBACK and not anonymous:
+    if endpoint.startswith("http://") and not is_loopback(endpoint) and not anonymous:
         raise SettingsError(f"source {name!r}: its endpoint is plain HTTP, and not on loopback; use https")
     return anonymous
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from resources.object_store.objects import PATIENCE, ObjectStore
+from resources.clouds.bucket import Unusable
+from resources.object_store.objects import PATIENCE, ObjectStore, unusable
 
 
 def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
@@ -12,9 +13,12 @@ def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
     Raise SettingsError, IndexStateError (`credentials`, `store`)."""
     scheme = address.partition(":")[0]
     if scheme == "s3":
-        from resources.object_store import s3
+        from resources.clouds import s3
 
-        return ObjectStore(s3.connect(address), patience)
+        try:
+            return ObjectStore(s3.connect(address, "tables", writes=True), patience)
+        except Unusable as error:
+            raise unusable(address, str(error), error.remedy) from None
     if scheme == "file":
         from resources.object_store import folder
 

@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pipelines.errors import SettingsError
-from resources.object_store.objects import Found, Passing, refused, require_https, unusable
+from resources.clouds.bucket import Found, Passing, require_https
+from resources.object_store.objects import refused, unusable
 
 _PIECE = 1 << 20
 _LONGEST = 300
@@ -50,7 +51,7 @@ def connect(address: str) -> ArrowObjects:
 def _google() -> Any:
     from pyarrow.fs import GcsFileSystem
 
-    if emulated := require_https("STORAGE_EMULATOR_HOST"):
+    if emulated := require_https("STORAGE_EMULATOR_HOST", "tables"):
         parts = urlsplit(emulated)
         return GcsFileSystem(
             anonymous=True, scheme=parts.scheme, endpoint_override=parts.netloc, retry_time_limit=_SECONDS
@@ -66,7 +67,7 @@ def _azure() -> Any:
         raise SettingsError("tables: az:// needs the name of the storage account; set AZURE_STORAGE_ACCOUNT")
     key, token = (os.environ.get(name) for name in ("AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"))
     given = {"account_key": key} if key else {"sas_token": token} if token else {}
-    emulated = urlsplit(require_https("AZURE_STORAGE_ENDPOINT"))
+    emulated = urlsplit(require_https("AZURE_STORAGE_ENDPOINT", "tables"))
     if emulated.netloc:
         given |= {
             f"{kind}_storage_{part}": value
@@ -81,6 +82,7 @@ class ArrowObjects:
 
     def __init__(self, address: str, files: Any, root: str) -> None:
         self.address, self._files, self._root = address, files, root.rstrip("/")
+        self.credentials = _REMEDIES[urlsplit(address).scheme]
 
     def put(self, key: str, body: bytes | Path) -> None:
         with self._asking(), self._files.open_output_stream(f"{self._root}/{key}") as sink:
@@ -108,7 +110,7 @@ class ArrowObjects:
             found = self._files.get_file_info(f"{self._root}/{key}")
         return int(found.size) if found.type == FileType.File else None
 
-    def pages(self, below: str) -> Iterator[Sequence[Found]]:
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
         from pyarrow.fs import FileSelector, FileType
 
         above = f"{self._root}/{below.rpartition('/')[0]}".rstrip("/")
@@ -119,7 +121,7 @@ class ArrowObjects:
             for info in infos
             if info.type == FileType.File
         ]
-        yield [each for each in found if each.key.startswith(below)]
+        return [each for each in found if each.key.startswith(below)], ""
 
     def delete(self, keys: Sequence[str]) -> None:
         for key in keys:

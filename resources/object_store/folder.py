@@ -14,7 +14,8 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
-from resources.object_store.objects import Found, refused, unusable
+from resources.clouds.bucket import Found
+from resources.object_store.objects import refused, unusable
 
 _PIECE = 1 << 20
 _GRANT = "give this user the right to read and write there"
@@ -39,6 +40,8 @@ class FolderObjects:
 
     Others may write in the folder. So no link below it is followed, and only plain files are read: a link would lead
     reading, writing and deleting elsewhere, and a pipe would block its reader."""
+
+    credentials = "the rights of this user in that folder"
 
     def __init__(self, address: str, root: Path) -> None:
         self.address, self._root = address, root
@@ -80,13 +83,15 @@ class FolderObjects:
                 return status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
-    def pages(self, below: str) -> Iterator[Sequence[Found]]:
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+        """Return all objects whose keys begin with `below`: a folder has one page."""
         above = below.rpartition("/")[0]
-        top = self._folder_of(f"{above}/." if above else ".")
+        top, objects = self._folder_of(f"{above}/." if above else "."), list[Found]()
         with self._asking(above), suppress(FileNotFoundError, NotADirectoryError), top as (at, name):
             for folder, _, names, within in os.fwalk(name, dir_fd=at, onerror=_raise_unless_gone):
                 found = (self._found(str(PurePosixPath(above, folder, each)), within, each) for each in names)
-                yield [each for each in found if each and each.key.startswith(below)]
+                objects += [each for each in found if each and each.key.startswith(below)]
+        return objects, ""
 
     @staticmethod
     def _found(key: str, at: int, name: str) -> Found | None:

@@ -11,19 +11,17 @@ the bytes match the name.
 from __future__ import annotations
 
 import os
-import random
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
-from urllib.parse import urlsplit
 
-from pipelines.errors import IndexStateError, SettingsError
+from pipelines.errors import IndexStateError
+from resources.clouds.bucket import DELETED_AT_ONCE, Found, Passing, Refused, Unusable, patiently
 
 # ---------------------------------------------------------------- local copies
 
@@ -110,35 +108,17 @@ class LocalCache:
 
 PATIENCE = 90.0
 """Seconds of pauses after which a store that is busy, failing or unreachable ends a run."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0
-"""Seconds: bounds of the first and of the longest pause. The bound doubles with each try."""
-AT_ONCE = 16
-"""Requests that run at the same time."""
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-DELETED_AT_ONCE = 1000
-"""Keys of one request to delete, the most that S3 takes."""
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An object of a listing; `changed` is when it was written, in seconds since 1970."""
-
-    key: str
-    size: int
-    changed: float
-
-
-class Passing(Exception):
-    """An error that another try may not meet: a server that is busy or failing, a connection that broke."""
-
-
 class Objects(Protocol):
-    """A store as its client library reaches it. Methods raise FileNotFoundError if there is no such object, Passing,
-    and IndexStateError (`credentials`, `store`, `disk`) for a lasting failure."""
+    """A store as it is reached: a bucket of a cloud, or a folder. Methods raise the errors of clouds.bucket.Bucket, or
+    IndexStateError for a lasting failure."""
 
     address: str
     """Address to show to people; it has no secrets."""
+    credentials: str
+    """Where rights come from, for messages."""
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object, or replace one."""
@@ -149,8 +129,9 @@ class Objects(Protocol):
     def size(self, key: str) -> int | None:
         """Return the size in bytes; None if there is no such object."""
 
-    def pages(self, below: str) -> Iterator[Sequence[Found]]:
-        """Yield pages of all objects whose keys begin with `below`."""
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+        """Return a page of the objects whose keys begin with `below`, and the token of the next; "" at the end, and
+        for the first page."""
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete at most DELETED_AT_ONCE objects. A missing one is no error."""
@@ -205,9 +186,12 @@ class ObjectStore:
 
     def listed(self, below: str) -> list[Found]:
         """Return all objects whose keys begin with `below`."""
-        return self._patiently(
-            f"list {below}", lambda: [found for page in self._objects.pages(below) for found in page]
-        )
+        found, token = list[Found](), ""
+        while True:
+            page, token = self._patiently(f"list {below}", lambda token=token: self._objects.page(below, token))  # type: ignore[misc]
+            found += page
+            if not token:
+                return found
 
     def delete(self, keys: Sequence[str]) -> None:
         for at in range(0, len(keys), DELETED_AT_ONCE):
@@ -218,31 +202,20 @@ class ObjectStore:
         self._objects.close()
 
     def _patiently(self, what: str, do: Callable[[], T]) -> T:
-        waited, tries = 0.0, 0
-        while True:
-            try:
-                return do()
-            except Passing as error:
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.0)
-                tries += 1
-                if waited + pause > self._patience:
-                    raise IndexStateError(
-                        f"the store {self.address} (setting tables) does not let {what}: {error}, at each of {tries} "
-                        f"tries in {waited:.0f} s; what is committed is kept: run again when it answers",
-                        "store",
-                    ) from None
-                self._sleep(pause)
-                waited += pause
-
-
-def require_https(variable: str) -> str:
-    """Return the address of an endpoint that the environment names; "" if it names none. Raise SettingsError if it is
-    plain HTTP and not on loopback."""
-    named = os.environ.get(variable, "")
-    parts = urlsplit(named)
-    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
-        raise SettingsError(f"tables: {variable} is plain HTTP, and not on loopback; use https")
-    return named
+        """Return what `do` returns, tried again after passing failures. Raise IndexStateError for a lasting one."""
+        try:
+            return patiently(do, self._patience, self._sleep)
+        except Passing as error:
+            raise IndexStateError(
+                f"the store {self.address} (setting tables) does not let {what}: {error}; what is committed is kept: "
+                "run again when it answers",
+                "store",
+            ) from None
+        except Refused as error:
+            remedy = f"give credentials that may list, read, write and delete there: {self._objects.credentials}"
+            raise refused(self.address, str(error), remedy) from None
+        except Unusable as error:
+            raise unusable(self.address, str(error), error.remedy) from None
 
 
 def refused(address: str, said: str, remedy: str) -> IndexStateError:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from pipelines.errors import DocumentError, code_of_map
 from pipelines.records import Failure, RawDocument
+from resources.clouds.bucket import AT_ONCE
 from resources.hashes import combined_hash, piecewise
-from resources.object_store.objects import AT_ONCE
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, require_size
 from resources.sources.files import private_copy, written
 from resources.sources.scratch import TextSet, windows

@@ -32,7 +32,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
 
 @pytest.fixture
 def front(bucket: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
-    monkeypatch.setattr("resources.connectors.bucket.ATTEMPTS", 1)
+    monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 0.0)
     with front_of(bucket) as made:
         yield made
 

@@ -99,7 +99,7 @@ def test_a_pyarrow_without_a_store_says_so(module: str, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Store]:
-    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
     with s3_store(monkeypatch) as made:
         yield made
 
@@ -117,8 +117,8 @@ def test_more_than_a_page_is_listed_and_deleted(served: S3Store) -> None:
 def test_a_large_object_is_sent_in_parts_and_is_there_with_the_last(
     served: S3Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("resources.object_store.s3.IN_PARTS", 1 << 20)
-    monkeypatch.setattr("resources.object_store.objects.LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr("resources.clouds.s3.IN_PARTS", 1 << 20)
+    monkeypatch.setattr("resources.clouds.bucket.LONGEST_PAUSE", 0.001)
     (tmp_path / "large").write_bytes(bytes(range(256)) * (9 << 12))
     store = open_store(served.address, 0.01)
     served.front.faults["partNumber=2"] = (500, error_body("InternalError"))

@@ -412,7 +412,7 @@ def test_verify_finds_what_the_store_has_lost_and_a_run_brings_it_back(project: 
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
     monkeypatch.setattr("resources.object_store.objects.PATIENCE", 0.05)
 
 
@@ -448,7 +448,7 @@ def test_a_store_that_ails_for_a_while_costs_a_run_time_alone(
     project: Project, other: Project, store: S3Store, part: str, answer: Callable[[], Response],
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("resources.object_store.objects.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
     other.configure(parsing={"workers": 1, "ocr": "off"})
     for_a_while(store, part, 5, answer)
     state = State(locate(str(other.config)))

@@ -109,8 +109,8 @@ def lying_bucket(kind: str, server: LyingServer, patch: pytest.MonkeyPatch) -> L
     for name, value in {**ENVIRONMENT, "AZURE_STORAGE_KEY": KEY}.items():
         patch.setenv(name, value)
     patch.setattr("resources.connectors.google_bucket.PATIENCE", 0.1)
-    for module in ("bucket", "azure_container"):
-        patch.setattr(f"resources.connectors.{module}.ATTEMPTS", 1)
+    patch.setattr("resources.connectors.azure_container.ATTEMPTS", 1)
+    patch.setattr("resources.connectors.bucket.PATIENCE", 0.0)
     return LyingBucket(kind, server)
 
 

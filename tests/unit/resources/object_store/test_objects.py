@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import IndexStateError, SettingsError
+from resources.clouds.bucket import LONGEST_PAUSE, require_https
 from resources.object_store.folder import FolderObjects, connect
-from resources.object_store.objects import LONGEST_PAUSE, PATIENCE, ObjectStore, require_https
+from resources.object_store.objects import PATIENCE, ObjectStore
 from tests.support.object_stores import machine
 
 
@@ -78,10 +79,10 @@ def test_a_folder_that_is_not_mounted_is_not_made(tmp_path: Path) -> None:
 def test_what_is_sent_in_the_clear_stays_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio.example:9000")
     with pytest.raises(SettingsError, match="AWS_ENDPOINT_URL is plain HTTP"):
-        require_https("AWS_ENDPOINT_URL")
+        require_https("AWS_ENDPOINT_URL", "tables")
     for fine in ("http://127.0.0.1:9000", "https://minio.example", ""):
         monkeypatch.setenv("AWS_ENDPOINT_URL", fine)
-        assert require_https("AWS_ENDPOINT_URL") == fine
+        assert require_https("AWS_ENDPOINT_URL", "tables") == fine
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import RawDocument
 from pipelines.settings.sources import SourceSettings
-from resources.object_store.objects import Found
+from resources.clouds.bucket import Found
 from resources.parsers.registry import ELEMENTS
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source

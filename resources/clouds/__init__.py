@@ -1,0 +1,1 @@
+"""Clients of the clouds' buckets, one for each cloud."""

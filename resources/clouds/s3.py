@@ -1,0 +1,226 @@
+"""The client of S3, and of servers with its protocol, by botocore, which follows no redirects to other hosts.
+
+Credentials are those that boto3 finds: the environment, ~/.aws, the machine's role. AWS_ENDPOINT_URL names a server
+other than Amazon's. Rights to list, read, write and delete below the prefix are enough: nothing is asked of the bucket
+itself. A listing decides whether an object exists, since a store that lets only a prefix be listed answers "forbidden"
+for an object that does not exist.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from resources.clouds.bucket import (
+    AT_ONCE,
+    READING_SECONDS,
+    Found,
+    Passing,
+    Refused,
+    Unauthenticated,
+    Unusable,
+    exactly,
+    found_of,
+    no_page,
+    opened,
+    place_of,
+    require_https,
+)
+from resources.http_client import CONNECTS, SILENCE, allowed, botocore_session, said
+
+IN_PARTS = 1 << 30
+"""Bytes from which an object is sent in parts; the store joins them at the end."""
+_SIGNED = 900
+"""Seconds for which a signed address is valid. It is used at once, but clocks differ."""
+_PIECE = 1 << 20
+_SEE_SETTINGS = "see AWS_ENDPOINT_URL, AWS_DEFAULT_REGION and ~/.aws"
+_SEE_SERVER = "see the endpoint (AWS_ENDPOINT_URL); it must speak S3"
+_BUSY = frozenset(
+    {"SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "Throttling", "OperationAborted", "BadDigest"}
+)
+_UNKNOWN = frozenset({"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
+_GONE = frozenset({"NoSuchKey", "404", "PreconditionFailed", "412"})
+
+
+def connect(
+    address: str, owner: str, *, endpoint: str = "", region: str = "", anonymous: bool = False, writes: bool = False
+) -> S3Bucket:
+    """Return the bucket of an address. `owner` begins the message of a SettingsError.
+
+    Raise SettingsError, Unusable."""
+    import botocore.session
+    from boto3.session import Session
+    from botocore import UNSIGNED
+    from botocore.config import Config
+    from botocore.utils import get_environ_proxies
+
+    if not endpoint and not anonymous:
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"):
+            require_https(name, owner)
+    config = Config(
+        connect_timeout=CONNECTS,
+        read_timeout=SILENCE,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        max_pool_connections=AT_ONCE,
+        signature_version=UNSIGNED if anonymous else "s3v4",
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    try:
+        session = botocore.session.get_session()
+        given = {"endpoint_url": endpoint or None, "region_name": region or None}
+        client = Session(botocore_session=session).client("s3", config=config, **given)
+        direct = botocore_session(
+            verify=session.get_config_variable("ca_bundle") or True,
+            proxies=get_environ_proxies(client.meta.endpoint_url),
+            max_pool_connections=AT_ONCE,
+        )
+        for operation in ("ListObjectsV2", "GetObject"):
+            client.meta.events.register(f"before-send.s3.{operation}", lambda request, **_: direct.send(request))
+    except Exception as error:  # botocore's errors for an endpoint, a region or a settings file have no common base
+        raise Unusable(said(error), _SEE_SETTINGS) from None
+    return S3Bucket(address, client, direct)
+
+
+class S3Bucket:
+    """The objects below a prefix; implements bucket.Bucket. The revision is the object's ETag."""
+
+    credentials = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
+
+    def __init__(self, address: str, client: Any, direct: Any) -> None:
+        self.address, self._client, self._direct = address, client, direct
+        self._bucket, self._prefix = place_of(address)
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        """Write an object. Its MD5 goes with it (unless it is sent in parts), and the store compares it."""
+        with self._asking(), opened(body) as stream:
+            md5 = hashlib.md5(usedforsecurity=False)
+            while piece := stream.read(_PIECE):
+                md5.update(piece)
+            size = stream.tell()
+            stream.seek(0)
+            named = {"Bucket": self._bucket, "Key": self._prefix + key}
+            if size >= IN_PARTS:
+                self._client.upload_fileobj(stream, **named)
+            else:
+                self._client.put_object(**named, Body=stream, ContentMD5=base64.b64encode(md5.digest()).decode())
+
+    def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
+        asked = {"IfMatch": revision} if revision else {}
+        if end is not None:
+            asked["Range"] = f"bytes={start}-{end - 1}"
+        try:
+            with self._asking():
+                with allowed(None, READING_SECONDS, packed=True):
+                    body = self._body(key, asked)
+                with closing(body):
+                    pieces = body.iter_chunks(_PIECE)
+                    yield from pieces if end is None else exactly(key, pieces, end - start)
+        except Refused as error:
+            if not isinstance(error, Unauthenticated) and self.size(key) is None:
+                raise FileNotFoundError(key) from None
+            raise
+
+    def _body(self, key: str, asked: dict[str, str]) -> Any:
+        """Return the object's body by a signed address, for half of the processor time of get_object. If it does not
+        come at once, get_object asks for it and reports errors."""
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import HTTPClientError
+        from botocore.response import StreamingBody
+
+        named = {"Bucket": self._bucket, "Key": self._prefix + key, **asked}
+        headers = {"If-Match" if name == "IfMatch" else name: value for name, value in asked.items()}
+        url = self._client.generate_presigned_url("get_object", Params=named, ExpiresIn=_SIGNED)
+        request = AWSRequest("GET", url, headers=headers, stream_output=True)
+        with suppress(HTTPClientError):
+            response = self._direct.send(request.prepare())
+            if response.status_code in (200, 206):
+                return StreamingBody(response.raw, response.headers.get("content-length"))
+            response.raw.close()
+        return self._client.get_object(**named)["Body"]
+
+    def size(self, key: str) -> int | None:
+        found, _ = self._listed(self._prefix + key, MaxKeys=1)
+        return next((item.size for item in found if item.key == key), None)
+
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+        return self._listed(self._prefix + below, **({"ContinuationToken": token} if token else {}))
+
+    def _listed(self, prefix: str, **asked: Any) -> tuple[Sequence[Found], str]:
+        with self._asking():
+            page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **asked)
+        more, token = page.get("IsTruncated"), page.get("NextContinuationToken")
+        if not isinstance(more, bool) or (more and not token and "MaxKeys" not in asked):
+            raise no_page(remedy=_SEE_SERVER)
+        items = (
+            (item.get("Key"), item.get("Size"), item.get("ETag"), item.get("LastModified"))
+            for item in page.get("Contents", ())
+        )
+        return found_of(items, self._prefix, _SEE_SERVER), (token if more and token else "")
+
+    def delete(self, keys: Sequence[str]) -> None:
+        named = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
+        with self._asking():
+            answered = self._client.delete_objects(Bucket=self._bucket, Delete=named)
+        for error in answered.get("Errors", ()):
+            if error["Code"] in _BUSY:
+                raise Passing(error["Code"])
+            if error["Code"] != "NoSuchKey":
+                raise Refused(f"{error['Code']} of deleting {error['Key']}")
+
+    def close(self) -> None:
+        self._direct.close()
+        self._client.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Translate botocore's errors to those of Bucket."""
+        from boto3.exceptions import Boto3Error
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+        try:
+            yield
+        except ClientError as error:
+            raise _answered(error) from None
+        except FileNotFoundError:
+            raise
+        except (HTTPClientError, Boto3Error, OSError) as error:
+            raise Passing(said(error)) from None
+        except BotoCoreError as error:
+            raise _unasked(error) from None
+
+
+def _answered(error: Any) -> Exception:
+    told = error.response.get("Error", {})
+    code, status = str(told.get("Code", "")), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _GONE:
+        return FileNotFoundError(code)
+    if code == "NoSuchBucket":
+        return Unusable(f"there is no such bucket ({code})", "see that its name, its region and its endpoint are right")
+    if code in _BUSY or status >= 500 or status == 429:
+        return Passing(f"{code or status}")
+    if status == 401 or code in _UNKNOWN:
+        return Unauthenticated(f"{code or status}")
+    if status == 403:
+        return Refused(f"{code or status}")
+    return Unusable(said(error), "see AWS_ENDPOINT_URL and AWS_DEFAULT_REGION")
+
+
+def _unasked(error: Exception) -> Exception:
+    from botocore.exceptions import (
+        CredentialRetrievalError,
+        IncompleteReadError,
+        NoCredentialsError,
+        PartialCredentialsError,
+        TokenRetrievalError,
+    )
+
+    if isinstance(error, IncompleteReadError):
+        return Passing(said(error))
+    if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | TokenRetrievalError):
+        return Unauthenticated(said(error))
+    return Unusable(said(error), _SEE_SETTINGS)
