@@ -1,1 +1,30 @@
-"""Clients of the clouds' buckets, one for each cloud."""
+"""Clients of the clouds' buckets, one for each cloud, chosen by the scheme of an address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from resources.clouds.bucket import Bucket
+
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine's account",
+}
+"""Where credentials come from, for messages."""
+OPTIONS = {"s3": ("endpoint", "region"), "gs": ("endpoint",)}
+"""Options of `connect` for each scheme."""
+
+
+def connect(address: str, owner: str, *, anonymous: bool = False, writes: bool = False, **options: str) -> Bucket:
+    """Return the bucket SCHEME://BUCKET/PREFIX. Nothing is asked of it yet. `owner` begins the message of a
+    SettingsError; options are those of the scheme, "" for one that is left out.
+
+    Raise SettingsError, Refused, Unusable."""
+    given: dict[str, Any] = {**options, "anonymous": anonymous, "writes": writes}
+    if address.startswith("s3:"):
+        from resources.clouds import s3
+
+        return s3.connect(address, owner, **given)
+    from resources.clouds import google
+
+    return google.connect(address, owner, **given)

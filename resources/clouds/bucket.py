@@ -66,8 +66,6 @@ class Bucket(Protocol):
 
     address: str
     """Address to show to people; it has no secrets."""
-    credentials: str
-    """Where credentials come from, for messages."""
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object, or replace one."""

@@ -89,8 +89,6 @@ def connect(
 class S3Bucket:
     """The objects below a prefix; implements bucket.Bucket. The revision is the object's ETag."""
 
-    credentials = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile"
-
     def __init__(self, address: str, client: Any, direct: Any) -> None:
         self.address, self._client, self._direct = address, client, direct
         self._bucket, self._prefix = place_of(address)

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.bucket_address import entries_of, is_anonymous, missing, place_of, whole
+from resources.connectors.bucket import entries_of, is_anonymous, missing, place_of, whole
 from resources.connectors.source import Address, Entry, fault, options_of
 from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session, said
 

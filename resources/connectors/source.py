@@ -210,7 +210,7 @@ It raises SettingsError if an option is missing or not valid, SourceError if not
 GROUP = "pincite.sources"
 _BUILT_IN = {
     "s3": "bucket",
-    "gs": "google_bucket",
+    "gs": "bucket",
     "az": "azure_container",
     "git+https": "git",
     "git+ssh": "git",

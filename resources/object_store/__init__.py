@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from resources.clouds.bucket import Unusable
-from resources.object_store.objects import PATIENCE, ObjectStore, unusable
+from resources.clouds import connect
+from resources.clouds.bucket import Refused, Unusable
+from resources.object_store.objects import PATIENCE, ObjectStore, refused_rights, unusable
 
 
 def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
@@ -11,18 +12,17 @@ def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
     `patience` seconds of pauses.
 
     Raise SettingsError, IndexStateError (`credentials`, `store`)."""
-    scheme = address.partition(":")[0]
-    if scheme == "s3":
-        from resources.clouds import s3
-
-        try:
-            return ObjectStore(s3.connect(address, "tables", writes=True), patience)
-        except Unusable as error:
-            raise unusable(address, str(error), error.remedy) from None
-    if scheme == "file":
+    if address.startswith("file:"):
         from resources.object_store import folder
 
         return ObjectStore(folder.connect(address), patience)
-    from resources.object_store import arrow
+    if address.startswith("az:"):
+        from resources.object_store import arrow
 
-    return ObjectStore(arrow.connect(address), patience)
+        return ObjectStore(arrow.connect(address), patience)
+    try:
+        return ObjectStore(connect(address, "tables", writes=True), patience)
+    except Refused as error:
+        raise refused_rights(address, error) from None
+    except Unusable as error:
+        raise unusable(address, str(error), error.remedy) from None

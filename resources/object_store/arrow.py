@@ -1,7 +1,6 @@
-"""The objects of Google Cloud Storage and Azure Blob Storage, reached through pyarrow's own file systems.
+"""The objects of Azure Blob Storage, reached through pyarrow's own file system.
 
-Credentials are those that the providers' libraries find. For Google: GOOGLE_APPLICATION_CREDENTIALS, gcloud's login,
-the machine's account. For Azure: AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else the
+Credentials are AZURE_STORAGE_ACCOUNT with AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else the
 environment's service principal, the machine's identity, the Azure CLI's login.
 """
 
@@ -11,7 +10,6 @@ import os
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,13 +20,10 @@ from resources.object_store.objects import refused, unusable
 
 _PIECE = 1 << 20
 _LONGEST = 300
-_SECONDS = timedelta(seconds=20)
 _REFUSED = re.compile(
     r"\b(401|403)\b|forbidden|permission|denied|unauthenticated|credential|authenticat", re.IGNORECASE
 )
 _REMEDIES = {
-    "gs": "give credentials that may list, read, write and delete there, by GOOGLE_APPLICATION_CREDENTIALS, `gcloud "
-    "auth application-default login`, or the machine's account",
     "az": "give credentials that may list, read, write and delete there, by AZURE_STORAGE_KEY or "
     "AZURE_STORAGE_SAS_TOKEN, `az login`, or the machine's identity",
 }
@@ -38,7 +33,7 @@ def connect(address: str) -> ArrowObjects:
     """Return the objects at an address. Raise SettingsError, IndexStateError."""
     parts = urlsplit(address)
     try:
-        files = _azure() if parts.scheme == "az" else _google()
+        files = _azure()
     except ImportError:
         raise unusable(
             address, f"this pyarrow is built without {parts.scheme}", "install pyarrow's own wheel from PyPI"
@@ -46,17 +41,6 @@ def connect(address: str) -> ArrowObjects:
     except (OSError, ValueError) as error:
         raise refused(address, _said(error), _REMEDIES[parts.scheme]) from None
     return ArrowObjects(address, files, f"{parts.netloc}{parts.path}")
-
-
-def _google() -> Any:
-    from pyarrow.fs import GcsFileSystem
-
-    if emulated := require_https("STORAGE_EMULATOR_HOST", "tables"):
-        parts = urlsplit(emulated)
-        return GcsFileSystem(
-            anonymous=True, scheme=parts.scheme, endpoint_override=parts.netloc, retry_time_limit=_SECONDS
-        )
-    return GcsFileSystem(retry_time_limit=_SECONDS)
 
 
 def _azure() -> Any:
@@ -82,7 +66,6 @@ class ArrowObjects:
 
     def __init__(self, address: str, files: Any, root: str) -> None:
         self.address, self._files, self._root = address, files, root.rstrip("/")
-        self.credentials = _REMEDIES[urlsplit(address).scheme]
 
     def put(self, key: str, body: bytes | Path) -> None:
         with self._asking(), self._files.open_output_stream(f"{self._root}/{key}") as sink:

@@ -41,8 +41,6 @@ class FolderObjects:
     Others may write in the folder. So no link below it is followed, and only plain files are read: a link would lead
     reading, writing and deleting elsewhere, and a pipe would block its reader."""
 
-    credentials = "the rights of this user in that folder"
-
     def __init__(self, address: str, root: Path) -> None:
         self.address, self._root = address, root
 

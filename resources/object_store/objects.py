@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pipelines.errors import IndexStateError
+from resources.clouds import CREDENTIALS
 from resources.clouds.bucket import DELETED_AT_ONCE, Found, Passing, Refused, Unusable, patiently
 
 # ---------------------------------------------------------------- local copies
@@ -117,8 +118,6 @@ class Objects(Protocol):
 
     address: str
     """Address to show to people; it has no secrets."""
-    credentials: str
-    """Where rights come from, for messages."""
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object, or replace one."""
@@ -212,8 +211,7 @@ class ObjectStore:
                 "store",
             ) from None
         except Refused as error:
-            remedy = f"give credentials that may list, read, write and delete there: {self._objects.credentials}"
-            raise refused(self.address, str(error), remedy) from None
+            raise refused_rights(self.address, error) from None
         except Unusable as error:
             raise unusable(self.address, str(error), error.remedy) from None
 
@@ -221,6 +219,12 @@ class ObjectStore:
 def refused(address: str, said: str, remedy: str) -> IndexStateError:
     """Return the error for a store that does not give the rights."""
     return IndexStateError(f"the store {address} (setting tables) refuses it: {said}; {remedy}", "credentials")
+
+
+def refused_rights(address: str, error: Refused) -> IndexStateError:
+    """Return the error for a cloud's bucket that does not give the rights."""
+    where = CREDENTIALS[address.partition(":")[0]]
+    return refused(address, str(error), f"give credentials that may list, read, write and delete there: {where}")
 
 
 def unusable(address: str, said: str, remedy: str) -> IndexStateError:

@@ -76,7 +76,7 @@ class Store:
 @pytest.fixture(params=list(_LISTING))
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     for limit, value in (
-        ("connectors.google_bucket.PATIENCE", 0.2),
+        ("connectors.bucket.PATIENCE", 0.2),
         ("connectors.azure_container.ATTEMPTS", 1),
         ("http_client.LONGEST_WAIT", 0.0),
         ("connectors.web_files.MOST_UNTOLD", 4 << 20),
@@ -172,7 +172,7 @@ def test_credentials_that_expire_fail_the_source_and_keep_what_was_fetched(store
 def test_a_server_that_is_busy_is_asked_again_and_not_for_ever(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resources.connectors.google_bucket.PATIENCE", 5.0)
+    monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 5.0)
     monkeypatch.setattr("resources.connectors.azure_container.ATTEMPTS", 2)
     busy = itertools.count()
 
@@ -185,7 +185,7 @@ def test_a_server_that_is_busy_is_asked_again_and_not_for_ever(
     if store.kind == "azure":
         next(busy)
     assert len(names(bring(store, tmp_path))) == 2
-    monkeypatch.setattr("resources.connectors.google_bucket.PATIENCE", 0.2)
+    monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 0.2)
     store.front.faults = {_LISTING[store.kind]: (503, "busy")}
     store.front.asked.clear()
     with pytest.raises(SourceError):

@@ -1,0 +1,213 @@
+"""The client of Google Cloud Storage, by google-cloud-storage; redirects are refused.
+
+Credentials are those that Google's libraries find: GOOGLE_APPLICATION_CREDENTIALS, gcloud's, the machine's.
+STORAGE_EMULATOR_HOST names a server in the place of Google's, which is asked without credentials.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from resources.clouds.bucket import (
+    AT_ONCE,
+    Found,
+    Passing,
+    Refused,
+    Unauthenticated,
+    Unusable,
+    found_of,
+    no_page,
+    opened,
+    place_of,
+    require_https,
+)
+from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bound, said, server_of
+
+if TYPE_CHECKING:
+    import requests
+    from google.auth.transport.requests import AuthorizedSession
+    from google.cloud.storage import Client
+
+_PAGE = 1000
+_PIECE = 8 << 20
+_LISTING = "storage#objects"
+_SCOPES = "https://www.googleapis.com/auth/devstorage."
+_SEE_SERVER = "see its endpoint (STORAGE_EMULATOR_HOST); it must speak as Google's does"
+_BUSY = frozenset({408, 429})
+
+
+def connect(
+    address: str, owner: str, *, endpoint: str = "", anonymous: bool = False, writes: bool = False
+) -> GoogleBucket:
+    """Return the bucket of an address. `owner` begins the message of a SettingsError.
+
+    Raise SettingsError, Unauthenticated, Unusable."""
+    try:
+        from google.cloud.storage import Client
+    except ImportError:
+        raise Unusable("its library is not installed", "pip install 'pincite[gs]'") from None
+    if not endpoint and (emulated := require_https("STORAGE_EMULATOR_HOST", owner)):
+        endpoint, anonymous = emulated, True
+    given = {"client_options": {"api_endpoint": endpoint}} if endpoint else {}
+    session = _session(anonymous, "read_write" if writes else "read_only")
+    client = Client(project="pincite", credentials=session.credentials, _http=session, **given)
+    server = server_of(client.api_endpoint)
+
+    def sent(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Refuse to send credentials elsewhere: a server names the address that the parts of an upload go to."""
+        if server_of(request.url or "") != server:
+            raise OSError("it leads to another server, which is not followed")
+        return request
+
+    session.auth = sent
+    return GoogleBucket(address, client)
+
+
+def _session(anonymous: bool, scope: str) -> AuthorizedSession:
+    import google.auth
+    from google.auth.credentials import AnonymousCredentials
+    from google.auth.exceptions import GoogleAuthError
+    from google.auth.transport.requests import AuthorizedSession
+
+    try:
+        found = AnonymousCredentials() if anonymous else google.auth.default(scopes=[_SCOPES + scope])[0]
+    except GoogleAuthError as error:
+        raise Unauthenticated(said(error)) from None
+    session = AuthorizedSession(found)
+    bound(session, AT_ONCE)
+    return session
+
+
+class GoogleBucket:
+    """The objects below a prefix; implements bucket.Bucket. The revision is the object's generation."""
+
+    def __init__(self, address: str, client: Client) -> None:
+        name, self._prefix = place_of(address)
+        self.address, self._client, self._bucket = address, client, client.bucket(name)
+        self._asked: dict[str, Any] = {"timeout": (CONNECTS, SILENCE), "retry": None}
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        """Write an object. Its checksum goes with it, and Google compares it."""
+        blob = self._bucket.blob(self._prefix + key, chunk_size=_PIECE)
+        with self._of_bucket(), self._asking(), opened(body) as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(0)
+            blob.upload_from_file(stream, size=size, checksum="md5", **self._asked)
+
+    def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
+        """Yield pieces, each a request of its own for the same revision."""
+        whole = end is None
+        if end is None:
+            with self._asking():
+                if (blob := self._blob(key)) is None:
+                    raise FileNotFoundError(key)
+            end, revision = blob.size or 0, str(blob.generation)
+        for at in range(start, end, _PIECE):
+            whole = whole and (at, min(end, at + _PIECE)) == (0, end)
+            yield self._piece(key, at, min(end, at + _PIECE), revision, whole)
+
+    def _piece(self, key: str, start: int, end: int, revision: str, whole: bool) -> bytes:
+        """Return part of an object. If it is asked for whole, Google's checksum is compared."""
+        part = {} if whole else {"start": start, "end": end - 1}
+        same = {"if_generation_match": int(revision)} if revision else {}
+        into = _Bounded(end - start)
+        with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+            blob = self._bucket.blob(self._prefix + key)
+            blob.download_to_file(into, raw_download=True, **same, **part, **self._asked)
+        if into.tell() != end - start:
+            raise Passing(f"it gives less of {key} than was asked for")
+        return into.getvalue()
+
+    def size(self, key: str) -> int | None:
+        with self._asking():
+            blob = self._blob(key)
+        return None if blob is None else int(blob.size or 0)
+
+    def _blob(self, key: str) -> Any:
+        from google.api_core.exceptions import NotFound
+
+        blob = self._bucket.blob(self._prefix + key)
+        try:
+            blob.reload(**self._asked)
+        except NotFound:
+            return None
+        return blob
+
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+        wanted = {"fields": "kind,items(name,generation,size,updated),nextPageToken", "page_size": _PAGE}
+        with self._of_bucket(), self._asking():
+            found = self._client.list_blobs(
+                self._bucket, prefix=self._prefix + below, page_token=token or None, **wanted, **self._asked
+            )
+            page = next(found.pages, None)
+            if page is None or page.raw_page.get("kind") != _LISTING:
+                raise no_page(remedy=_SEE_SERVER)
+            items = [(blob.name, blob.size, blob.generation, blob.updated) for blob in page]
+        return found_of(items, self._prefix, _SEE_SERVER), found.next_page_token or ""
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with suppress(FileNotFoundError), self._asking():
+                self._bucket.blob(self._prefix + key).delete(**self._asked)
+
+    def close(self) -> None:
+        self._client.close()
+
+    @staticmethod
+    @contextmanager
+    def _of_bucket() -> Iterator[None]:
+        """Translate "not found" of a request that names no object."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise Unusable("there is no such bucket", "see that the bucket is there") from None
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Translate the errors of Google's libraries to those of Bucket."""
+        from google.api_core.exceptions import GoogleAPIError
+        from google.auth.exceptions import GoogleAuthError
+        from google.cloud.storage.exceptions import DataCorruption
+        from urllib3.exceptions import HTTPError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (DataCorruption, HTTPError, OSError) as error:  # errors of requests are OSErrors
+            raise Passing(said(error)) from None
+        except (GoogleAPIError, GoogleAuthError) as error:
+            raise _translated(error) from None
+
+
+class _Bounded(io.BytesIO):
+    """A buffer that takes no more bytes than were asked for, whatever a server sends."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def write(self, data: Any, /) -> int:
+        if self.tell() + len(data) > self._most:
+            raise OSError("it gives more than was asked for")
+        return super().write(data)
+
+
+def _translated(error: Exception) -> Exception:
+    from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed, Unauthorized
+    from google.auth.exceptions import GoogleAuthError, TransportError
+
+    code = int(getattr(error, "code", None) or 0)
+    if isinstance(error, NotFound | PreconditionFailed):
+        return FileNotFoundError(said(error))
+    if isinstance(error, TransportError) or code >= 500 or code in _BUSY:
+        return Passing(said(error))
+    if isinstance(error, GoogleAuthError | Unauthorized):
+        return Unauthenticated(said(error))
+    if isinstance(error, Forbidden):
+        return Refused(said(error))
+    return Unusable(said(error), _SEE_SERVER)
