@@ -9,9 +9,11 @@ from resources.clouds.bucket import Bucket
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or the machine's account",
+    "az": "AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN, `az login`, or an identity that has the role Storage Blob Data "
+    "Reader (Storage Blob Data Contributor to write)",
 }
 """Where credentials come from, for messages."""
-OPTIONS = {"s3": ("endpoint", "region"), "gs": ("endpoint",)}
+OPTIONS = {"s3": ("endpoint", "region"), "gs": ("endpoint",), "az": ("account", "endpoint")}
 """Options of `connect` for each scheme."""
 
 
@@ -25,6 +27,10 @@ def connect(address: str, owner: str, *, anonymous: bool = False, writes: bool =
         from resources.clouds import s3
 
         return s3.connect(address, owner, **given)
+    if address.startswith("az:"):
+        from resources.clouds import azure
+
+        return azure.connect(address, owner, **given)
     from resources.clouds import google
 
     return google.connect(address, owner, **given)

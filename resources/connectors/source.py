@@ -211,7 +211,7 @@ GROUP = "pincite.sources"
 _BUILT_IN = {
     "s3": "bucket",
     "gs": "bucket",
-    "az": "azure_container",
+    "az": "bucket",
     "git+https": "git",
     "git+ssh": "git",
     "git+file": "git",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from resources.clouds import connect
-from resources.clouds.bucket import Refused, Unusable
+from resources.clouds.bucket import Refused, Unusable, require_https
 from resources.object_store.objects import PATIENCE, ObjectStore, refused_rights, unusable
 
 
@@ -16,12 +18,11 @@ def open_store(address: str, patience: float = PATIENCE) -> ObjectStore:
         from resources.object_store import folder
 
         return ObjectStore(folder.connect(address), patience)
-    if address.startswith("az:"):
-        from resources.object_store import arrow
-
-        return ObjectStore(arrow.connect(address), patience)
+    endpoint = ""
+    if address.startswith("az:") and (named := require_https("AZURE_STORAGE_ENDPOINT", "tables")):
+        endpoint = f"{named}/{os.environ.get('AZURE_STORAGE_ACCOUNT', '')}"
     try:
-        return ObjectStore(connect(address, "tables", writes=True), patience)
+        return ObjectStore(connect(address, "tables", writes=True, endpoint=endpoint), patience)
     except Refused as error:
         raise refused_rights(address, error) from None
     except Unusable as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,7 +209,6 @@ def test_a_busy_server_does_not_say_how_long_is_waited(
 ) -> None:
     slept: list[float] = []
     monkeypatch.setattr("time.sleep", slept.append)
-    monkeypatch.setattr("resources.connectors.azure_container.ATTEMPTS", 3)
     monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 20.0)
     for wait in ("31536000", "Fri, 31 Dec 9999 23:59:59 GMT", "-1", "nan", "9" * 5000):
         told = (f"Retry-After: {wait}", f"x-ms-retry-after-ms: {wait}", f"x-amz-retry-after: {wait}")
@@ -265,6 +265,32 @@ def test_an_object_that_is_kept_packed_is_given_as_it_is(bucket: LyingBucket, tm
     assert (Landing(tmp_path, bucket.settings).root / "a.md").read_bytes() == packed
 
 
+def test_an_object_whose_server_breaks_off_is_read_on(
+    bucket: LyingBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream of S3 breaks off after five bytes; of the others, the answer to the second request."""
+    module = {"s3": "s3", "gs": "google", "az": "azure"}[bucket.kind]
+    monkeypatch.setattr(f"resources.clouds.{module}._PIECE", 5)
+    monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 5.0)
+    monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
+    text, starts = b"# A\n\nThe ferry crosses.\n", list[int]()
+
+    def part(line: str, headers: str) -> Iterator[bytes]:
+        found = re.search(r"range: bytes=(\d+)-(\d+)", headers, re.IGNORECASE)
+        start, end = (int(found[1]), int(found[2]) + 1) if found else (0, len(text))
+        starts.append(start)
+        body, told = text[start:end], ['ETag: "17"', f"Content-Range: bytes {start}-{end - 1}/{len(text)}"]
+        sent = {"s3": body[:5]}.get(bucket.kind, body[:2]) if len(starts) == (1 if bucket.kind == "s3" else 2) else body
+        return iter([answer(sent, *told, "x-ms-blob-type: BlockBlob", status="206 Partial", length=len(body))])
+
+    bucket.holds(a=text)
+    bucket.objects["under/a.md"] = part
+    found = bring(bucket, tmp_path)
+    assert names(found) == ["a.md"], found.failures
+    assert (Landing(tmp_path, bucket.settings).root / "a.md").read_bytes() == text
+    assert starts[:2] == [0, 5] and starts.count(0) == 1, starts
+
+
 def test_objects_that_all_fail_are_the_source_failing(bucket: LyingBucket, tmp_path: Path) -> None:
     bucket.pages = {"": ([Object(f"under/{number}.md") for number in range(60)], "")}
     bucket.objects = {f"under/{number}.md": answer(b"", status="500 Broken") for number in range(60)}
@@ -296,7 +322,7 @@ def test_a_server_gets_no_token_for_another_service(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("AZURE_STORAGE_SAS_TOKEN", raising=False)
     monkeypatch.setattr("azure.identity.DefaultAzureCredential", Identity)
     monkeypatch.setattr("azure.core.pipeline.transport.RequestsTransport", Server)
-    monkeypatch.setattr("resources.connectors.azure_container.ATTEMPTS", 1)
+    monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 0.0)
     settings = SourceSettings(name="papers", path="az://papers/under", options={"account": "papersaccount"})
     source = connect(settings, tmp_path)
     for resource, told in (

@@ -77,7 +77,6 @@ class Store:
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     for limit, value in (
         ("connectors.bucket.PATIENCE", 0.2),
-        ("connectors.azure_container.ATTEMPTS", 1),
         ("http_client.LONGEST_WAIT", 0.0),
         ("connectors.web_files.MOST_UNTOLD", 4 << 20),
     ):
@@ -173,7 +172,6 @@ def test_a_server_that_is_busy_is_asked_again_and_not_for_ever(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 5.0)
-    monkeypatch.setattr("resources.connectors.azure_container.ATTEMPTS", 2)
     busy = itertools.count()
 
     def once() -> Response:
@@ -182,8 +180,6 @@ def test_a_server_that_is_busy_is_asked_again_and_not_for_ever(
         return Response("busy", 503, {"retry-after": "0"})
 
     store.front.faults = {_LISTING[store.kind]: once}
-    if store.kind == "azure":
-        next(busy)
     assert len(names(bring(store, tmp_path))) == 2
     monkeypatch.setattr("resources.connectors.bucket.PATIENCE", 0.2)
     store.front.faults = {_LISTING[store.kind]: (503, "busy")}

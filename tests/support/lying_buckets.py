@@ -108,7 +108,6 @@ def lying_bucket(kind: str, server: LyingServer, patch: pytest.MonkeyPatch) -> L
     """Return a bucket whose clients try once, and hardly wait."""
     for name, value in {**ENVIRONMENT, "AZURE_STORAGE_KEY": KEY}.items():
         patch.setenv(name, value)
-    patch.setattr("resources.connectors.azure_container.ATTEMPTS", 1)
     patch.setattr("resources.connectors.bucket.PATIENCE", 0.0)
     return LyingBucket(kind, server)
 

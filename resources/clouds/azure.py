@@ -1,0 +1,216 @@
+"""The client of Azure Blob Storage, by azure-storage-blob; redirects are refused.
+
+Credentials are AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN, else those that azure-identity finds: the environment's
+service principal, a workload's or machine's identity, the Azure CLI's.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import SettingsError
+from resources.clouds.bucket import (
+    AT_ONCE,
+    Found,
+    Passing,
+    Refused,
+    Unauthenticated,
+    Unusable,
+    exactly,
+    found_of,
+    opened,
+    place_of,
+)
+from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session, said
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+_PAGE = 1000
+_PIECE = 4 << 20
+_STORAGE = "storage.azure.com"
+_SEE_SERVER = "see its endpoint; it must speak as Azure's does"
+_BUSY = frozenset({408, 429})
+
+
+def connect(
+    address: str,
+    owner: str,
+    *,
+    account: str = "",
+    endpoint: str = "",
+    anonymous: bool = False,
+    writes: bool = False,
+) -> AzureContainer:
+    """Return the container of an address. `account` is the storage account, by default AZURE_STORAGE_ACCOUNT;
+    `endpoint` its address if it is not Azure's own. `owner` begins the message of a SettingsError.
+
+    Raise SettingsError, Unusable."""
+    account = account or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
+    if not account:
+        raise SettingsError(
+            f"{owner}: addresses of az:// need an account, which has the container; set AZURE_STORAGE_ACCOUNT, or the "
+            "option account of a source"
+        )
+    try:
+        from azure.core.pipeline.transport import RequestsTransport
+        from azure.storage.blob import ContainerClient
+    except ImportError:
+        raise Unusable("its library is not installed", "pip install 'pincite[az]'") from None
+    session = bounded_session(AT_ONCE)
+    try:
+        client = ContainerClient(
+            endpoint or f"https://{account}.blob.core.windows.net",
+            place_of(address)[0],
+            None if anonymous else _credential(account),
+            transport=RequestsTransport(session=session, connection_timeout=CONNECTS, read_timeout=SILENCE),
+            permit_redirects=False,
+            retry_total=0,
+            max_single_get_size=_PIECE,
+            max_chunk_get_size=_PIECE,
+            max_single_put_size=_PIECE,
+            max_block_size=_PIECE,
+        )
+    except ValueError as error:
+        raise Unusable(said(error), "see the account, its endpoint and its key") from None
+    return AzureContainer(address, client)
+
+
+def _credential(account: str) -> Any:
+    from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+    from azure.identity import DefaultAzureCredential
+
+    if key := os.environ.get("AZURE_STORAGE_KEY"):
+        return AzureNamedKeyCredential(account, key)
+    if token := os.environ.get("AZURE_STORAGE_SAS_TOKEN"):
+        return AzureSasCredential(token)
+    return _ForStorage(DefaultAzureCredential(), account)
+
+
+class _ForStorage:
+    """A credential that gives tokens for storage alone. A server may name another service when it refuses a token, and
+    the library would send it a token for that service."""
+
+    def __init__(self, credential: Any, account: str) -> None:
+        self._credential = credential
+        self._scopes = {f"https://{host}/.default" for host in (_STORAGE, f"{account}.blob.core.windows.net")}
+
+    def get_token(self, *scopes: str, **named: Any) -> Any:
+        from azure.core.exceptions import ClientAuthenticationError
+
+        if not self._scopes.issuperset(scopes):
+            raise ClientAuthenticationError("the server asks for a token of another service than storage")
+        return self._credential.get_token(*scopes, **named)
+
+    def close(self) -> None:
+        self._credential.close()
+
+
+class AzureContainer:
+    """The blobs below a prefix; implements bucket.Bucket. The revision is the blob's ETag.
+
+    An account with folders lists them as blobs with a mark, and they are left out."""
+
+    def __init__(self, address: str, client: ContainerClient) -> None:
+        self.address, self._client, self._prefix = address, client, place_of(address)[1]
+
+    def put(self, key: str, body: bytes | Path) -> None:
+        """Write a blob. If it has several blocks, it appears with the last."""
+        with self._asking(), opened(body) as stream:
+            size = stream.seek(0, io.SEEK_END)
+            stream.seek(0)
+            self._client.upload_blob(self._prefix + key, stream, length=size, overwrite=True)
+
+    def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
+        pieces = self._pieces(key, start, end, revision)
+        yield from pieces if end is None else exactly(key, pieces, end - start)
+
+    def _pieces(self, key: str, start: int, end: int | None, revision: str) -> Iterator[bytes]:
+        """Yield the pieces of a blob, each a request of its own. A blob that is stored compressed stays compressed."""
+        from azure.core import MatchConditions
+
+        asked: dict[str, Any] = {"etag": revision, "match_condition": MatchConditions.IfNotModified} if revision else {}
+        if (start, end) != (0, None):
+            asked |= {"offset": start, "length": None if end is None else end - start}
+        with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+            pieces = iter(self._client.download_blob(self._prefix + key, decompress=False, **asked).chunks())
+        while True:
+            with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            yield piece
+
+    def size(self, key: str) -> int | None:
+        try:
+            with self._asking():
+                found = self._client.get_blob_client(self._prefix + key).get_blob_properties()
+        except FileNotFoundError:
+            return None
+        return None if _is_folder(found.metadata) else int(found.size)
+
+    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+        prefix = self._prefix + below
+        with self._asking():
+            pages = self._client.list_blobs(
+                name_starts_with=prefix or None, results_per_page=_PAGE, include=["metadata"]
+            ).by_page(token or None)
+            blobs = list(next(pages, ()))
+        items = (
+            (blob.name, blob.size, blob.etag, blob.last_modified) for blob in blobs if not _is_folder(blob.metadata)
+        )
+        return found_of(items, self._prefix, _SEE_SERVER), pages.continuation_token or ""  # type: ignore[attr-defined]
+
+    def delete(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            with suppress(FileNotFoundError), self._asking():
+                self._client.delete_blob(self._prefix + key)
+
+    def close(self) -> None:
+        self._client.close()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Translate the errors of Azure's library to those of Bucket."""
+        from azure.core.exceptions import AzureError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except AzureError as error:
+            raise _translated(error) from None
+        except OSError as error:
+            raise Passing(said(error)) from None
+
+
+def _is_folder(metadata: Mapping[str, str] | None) -> bool:
+    return any(name.lower() == "hdi_isfolder" and value == "true" for name, value in (metadata or {}).items())
+
+
+def _translated(error: Any) -> Exception:
+    from azure.core.exceptions import (
+        ClientAuthenticationError,
+        DecodeError,
+        HttpResponseError,
+        ResourceModifiedError,
+        ResourceNotFoundError,
+    )
+
+    status, code = getattr(error, "status_code", None) or 0, str(getattr(error, "error_code", "") or "")
+    told = f"{code}: {said(error)}" if code and code not in said(error) else said(error)
+    if isinstance(error, ClientAuthenticationError) or status == 401:
+        return Unauthenticated(told)
+    if code == "ContainerNotFound":
+        return Unusable("there is no such container", "see that the container is there, and the account right")
+    if isinstance(error, ResourceNotFoundError | ResourceModifiedError):
+        return FileNotFoundError(told)
+    if status == 403:
+        return Refused(told)
+    passing = not isinstance(error, HttpResponseError) or status >= 500 or status in _BUSY
+    return Passing(told) if passing and not isinstance(error, DecodeError) else Unusable(told, _SEE_SERVER)
