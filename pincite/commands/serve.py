@@ -68,7 +68,7 @@ def tokens() -> None:
 @placed
 def add(place: Place, name: str, groups: tuple[str, ...], operator: bool) -> int:
     """Make a token for NAME, which is printed once and kept nowhere."""
-    from pincite.serve.access import TokenFile
+    from pincite.guard import TokenFile
     from resources.search.search_options import asked_groups
 
     token = TokenFile(place.project().state).add(name, asked_groups(groups), operator)
@@ -81,7 +81,7 @@ def add(place: Place, name: str, groups: tuple[str, ...], operator: bool) -> int
 def list_(place: Place) -> int:
     """Names with their groups; no token is kept, so none is shown."""
     from pincite.console import rows
-    from pincite.serve.access import TokenFile
+    from pincite.guard import TokenFile
 
     found = TokenFile(place.project().state).all()
     told = {
@@ -99,7 +99,7 @@ def list_(place: Place) -> int:
 @placed
 def remove(place: Place, name: str) -> int:
     """Take the token of NAME away; it holds no more from the next request on."""
-    from pincite.serve.access import TokenFile
+    from pincite.guard import TokenFile
 
     TokenFile(place.project().state).remove(name)
     place.give({"removed": name}, lambda _: f"{name} has no token any more")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,9 +23,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from pincite import __version__
-from pincite.serve.access import Access
+from pincite.guard import FOR_PROGRAMS, Access, ServeGuard, asker_of, error, is_owner
 from pincite.serve.chat import Chat
-from pincite.serve.guard import FOR_PROGRAMS, Guard, asker_of, error, for_groups
 from pincite.serve.pages import Pages
 from pincite.serve.requests import (
     UNFORESEEN,
@@ -181,13 +181,13 @@ class Api:
     async def owner(self, request: Request) -> Response:
         """Answer `pincite query` and `pincite ask`, which send their arguments, groups among them, by the state's own
         socket."""
-        if not request.scope["state"].get("owner"):
+        if not is_owner(request):
             raise HTTPException(404)
         values = await body_of(request)
         require_text(values)
         if not isinstance(values, dict) or not isinstance(values.get("text"), str):
             raise UsageError("a command is sent as an object with its text")
-        asker = for_groups(asker_of(request), tuple(values.pop("groups", ())))
+        asker = replace(asker_of(request), groups=tuple(values.pop("groups", ())))
         command = request.path_params["command"]
         calls: dict[str, Callable[..., Any]] = {"query": self._service.search, "ask": self._service.ask}
         if command not in calls:
@@ -329,4 +329,4 @@ def application(
         PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
     }  # fmt: skip
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=agents.lifespan if agents else None)
-    return Guard(app, access, names, any_address)
+    return ServeGuard(app, access, names, any_address)

@@ -19,8 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pincite.serve.access import Asker
-from pincite.serve.guard import asker_of
+from pincite.guard import Asker, asker_of
 from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, place_of, told_of
 from pincite.serve.service import Service
 from pincite.serve.turns import PRIVATE, STILL_AT_WORK, as_events, caller_of, event, telling

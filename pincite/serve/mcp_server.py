@@ -23,9 +23,8 @@ from starlette.types import Receive, Scope, Send
 
 from pincite import __version__
 from pincite.connections import OWNER
+from pincite.guard import MOST_BODY, Asker, asker_of
 from pincite.listening import STOPPING
-from pincite.serve.access import Asker
-from pincite.serve.guard import MOST_BODY, asker_of
 from pincite.serve.mcp_tools import INSTRUCTIONS, SCHEME, Picture, Tool, Tools, whole_name
 from pincite.serve.requests import UNFORESEEN, checked, require_text, told_of
 from pincite.serve.turns import Caller, caller_of

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pincite.serve.access import Asker
+from pincite.guard import Asker
 from pincite.serve.requests import MOST_HITS, number_in, place_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller

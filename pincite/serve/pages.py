@@ -15,8 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pincite.serve.access import COOKIE, Access, Asker, ByToken
-from pincite.serve.guard import asker_of
+from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
 from pincite.serve.reader import Reader, Reading, best_sentences, set_off
 from pincite.serve.requests import Search, checked, number_in, told_of
 from pincite.serve.service import Service
@@ -145,10 +144,10 @@ class Pages:
         return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
 
     async def login(self, request: Request) -> Response:
-        """Exchange a token for a cookie that holds it, so that removing the token ends all of its sessions."""
+        """Exchange a token for a cookie."""
         if not isinstance(self._access, ByToken):
             return RedirectResponse("/", 303)
-        there = _inside(request.query_params.get("next", ""))
+        there = inside(request.query_params.get("next", ""))
         if request.method == "GET":
             return self.html(request, "login.html", there=there, wrong=False)
         body = (await request.body()).decode("utf-8", "replace")
@@ -157,7 +156,7 @@ class Pages:
             return self.html(request, "login.html", 403, there=there, wrong=True)
         answer = RedirectResponse(there, 303)
         secure = request.url.scheme == "https" or (self._service.settings.url or "").startswith("https:")
-        answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", secure=secure, path="/")
+        self._access.remember(answer, token, secure)
         return answer
 
     async def logout(self, request: Request) -> Response:
@@ -187,8 +186,3 @@ def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, 
 def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:
     given = request.query_params
     return asker_of(request), given.get("q", "")[:10_000], given.get("view") == "text", number_in(given.get("part"))
-
-
-def _inside(path: str) -> str:
-    """Return the path if it lies on this site, else the front page's."""
-    return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"

@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import log1p
 from typing import TYPE_CHECKING, Any
 
-from pincite.serve.access import Asker
+from pincite.guard import Asker
 from pincite.serve.requests import told_of
 from pincite.serve.service import PageImage, Service
 from pipelines.errors import DocumentError, IndexStateError, PinciteError

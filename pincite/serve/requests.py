@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 
+from pincite.guard import no_text
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
 from pipelines.inert import clear
 from pipelines.settings.query import HITS, StrategyName
@@ -95,11 +96,6 @@ def require_text(values: Any) -> None:
             waiting += [*value.keys(), *value.values()]
         elif isinstance(value, list | tuple):
             waiting += value
-
-
-def no_text(char: str) -> str:
-    """Return the message about a character that no text may hold."""
-    return f"the request holds the character U+{ord(char):04X}, which cannot stand in a text; send it without"
 
 
 def place_of(item: Mapping[str, Any]) -> str:

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 from pincite import __version__
 from pincite.console import say
+from pincite.guard import Asker, access_of
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
-from pincite.serve.access import Asker, access_of
 from pincite.serve.client import FILE, identity, offered
 from pincite.serve.mcp_tools import INSTALL, Tools, sdk_is_installed
 from pipelines.errors import PinciteError, UsageError

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from pincite.guard import Asker
 from pincite.index import open_index
-from pincite.serve.access import Asker
 from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, searched
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.query.rerankers import asks_model as reranking_asks

@@ -24,13 +24,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pincite.connections import OWNER, peer_of
+from pincite.guard import counted_as
 from pipelines.errors import PinciteError
 from resources.search.reading import answered_within
 from resources.threads import Workers
 
 if TYPE_CHECKING:
-    from pincite.serve.access import Asker
     from pipelines.settings.serve import ServeSettings
 
 
@@ -72,7 +71,7 @@ class Caller:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who sent a request: a person or program by name, else an address. A body has to be read before."""
+    """Return who sent a request. Its body has to be read before."""
 
     async def left() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -81,14 +80,7 @@ def caller_of(request: Request) -> Caller:
     state = request.scope.setdefault("state", {})
     if (known := state.get("caller")) is not None:
         return cast(Caller, known)
-    asker: Asker | None = state.get("asker")
-    if state.get("owner"):
-        name = OWNER
-    elif asker is not None and asker.name:
-        name = f"name {asker.name}"
-    else:
-        name = f"address {peer_of(request.scope.get('client'))}"
-    state["caller"] = made = Caller(name, left, asyncio.get_running_loop().time())
+    state["caller"] = made = Caller(counted_as(request), left, asyncio.get_running_loop().time())
     return made
 
 

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent, TextResourceContents
 from PIL import Image
 
-from pincite.serve.access import Asker, TokenFile, access_of
+from pincite.guard import Asker, TokenFile, access_of
 from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Fetch, Tools

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pincite.serve.access import access_of
+from pincite.guard import access_of
 from pincite.serve.api import application
 from pincite.serve.service import Service
 from resources.settings_file import locate

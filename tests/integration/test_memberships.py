@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from starlette.testclient import TestClient
 
+from pincite.guard import TokenFile, access_of
 from pincite.index import open_index
-from pincite.serve.access import TokenFile, access_of
 from pincite.serve.api import application
 from pincite.serve.service import Service
 from pipelines.errors import IndexStateError

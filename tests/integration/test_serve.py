@@ -17,7 +17,7 @@ from typing import Any, get_args
 import pytest
 from starlette.testclient import TestClient
 
-from pincite.serve.access import TokenFile, access_of
+from pincite.guard import TokenFile, access_of
 from pincite.serve.api import application
 from pincite.serve.service import Service
 from pipelines.errors import DocumentError

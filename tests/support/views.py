@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
-from pincite.serve.access import Asker
+from pincite.guard import Asker
 from pincite.serve.api import application
 from pincite.serve.mcp_server import server_of
 from pincite.serve.mcp_tools import Tools

@@ -38,7 +38,7 @@ def test_no_module_writes_into_the_attributes_of_another_object(package: str) ->
 
 OPEN = {"pincite.text", "resources.generations"}
 """Packages of which every module is a door."""
-DOORS = 77
+DOORS = 76
 """Modules that other packages may import. Lower it with the contracts, and never raise it."""
 EXCEPTIONS = 62
 """Imports that go round a door. Lower it with the contracts, and never raise it."""

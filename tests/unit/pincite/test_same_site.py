@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
-from pincite.same_site import named, names_of, of_our_pages
+from pincite.guard import named, names_of, of_our_pages
 
 HERE = "127.0.0.1:8750"
 

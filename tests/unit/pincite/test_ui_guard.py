@@ -12,7 +12,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from pincite.ui.webserver import NO_TOKEN, ONLY_GRAPHQL, OTHER_HOST, OTHER_SITE, Guard
+from pincite.guard import NO_TOKEN, UI_MESSAGES, UiGuard
 
 TOKEN = "a-token-of-the-test-and-nothing-else"
 HERE = "127.0.0.1:3000"
@@ -34,7 +34,7 @@ async def echo(socket: WebSocket) -> None:
 def client(host: str = HERE, **options: Any) -> TestClient:
     methods = ["GET", "POST", "PUT", "DELETE", "OPTIONS"]
     app = Starlette(routes=[WebSocketRoute("/graphql", echo), Route("/{path:path}", anything, methods=methods)])
-    guard = Guard(app, TOKEN, 3000, **options)
+    guard = UiGuard(app, TOKEN, 3000, **options)
     return TestClient(guard, base_url=f"http://{host}", follow_redirects=False)
 
 
@@ -119,6 +119,11 @@ def test_who_is_refused_is_told_how_to_come_in(stranger: TestClient) -> None:
     assert stranger.get("/").text == NO_TOKEN + "\n"
 
 
+def test_a_stranger_is_told_so_whichever_page_the_request_comes_from(stranger: TestClient) -> None:
+    answer = stranger.get("/", headers={"origin": "http://evil.example"})
+    assert (answer.status_code, answer.text) == (403, NO_TOKEN + "\n")
+
+
 # ---------------------------------------------------------------- host
 
 
@@ -135,7 +140,7 @@ def test_loopback_is_ours_by_all_its_names_and_ports(host: str, stranger: TestCl
 @pytest.mark.parametrize("headers", [BEARER, {}])
 def test_another_name_is_refused_even_with_the_token(host: str, headers: dict[str, str], stranger: TestClient) -> None:
     answer = stranger.get(f"/?token={TOKEN}", headers={**headers, "host": host})
-    assert (answer.status_code, answer.text) == (403, OTHER_HOST + "\n")
+    assert (answer.status_code, answer.text) == (403, UI_MESSAGES["other_host"] + "\n")
 
 
 def test_a_name_that_was_allowed_is_ours() -> None:
@@ -164,7 +169,7 @@ def test_where_it_listens_everywhere_any_number_is_ours_but_no_name() -> None:
 )  # fmt: skip
 def test_a_page_of_another_site_changes_nothing_with_our_cookie(browser: TestClient, headers: dict[str, str]) -> None:
     answer = browser.post("/graphql", headers={**JSON, **headers}, content="{}")
-    assert (answer.status_code, answer.text) == (403, OTHER_SITE + "\n")
+    assert (answer.status_code, answer.text) == (403, UI_MESSAGES["other_site"] + "\n")
 
 
 def test_our_own_pages_ask_as_they_like(browser: TestClient) -> None:
@@ -198,7 +203,7 @@ def test_graphql_is_not_asked_by_get(browser: TestClient, path: str, query: str,
 )  # fmt: skip
 def test_graphql_is_asked_in_json_only(browser: TestClient, kind: str) -> None:
     answer = browser.post("/graphql?query=mutation{a}", headers={"content-type": kind, **OWN}, content="x")
-    assert (answer.status_code, answer.text) == (405, ONLY_GRAPHQL + "\n")
+    assert (answer.status_code, answer.text) == (405, UI_MESSAGES["not_json"] + "\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])

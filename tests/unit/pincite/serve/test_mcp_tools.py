@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp import Client, MCPError
 
-from pincite.serve.access import Anybody, Asker
+from pincite.guard import Anybody, Asker
 from pincite.serve.api import application
 from pincite.serve.chat import markdown_answer
 from pincite.serve.mcp_server import server_of

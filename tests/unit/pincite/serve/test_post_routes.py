@@ -11,7 +11,7 @@ import pytest
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from pincite.serve.access import Access, Anybody, ByProxy, ByToken, TokenFile
+from pincite.guard import Access, Anybody, ByProxy, ByToken, TokenFile
 from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Tools

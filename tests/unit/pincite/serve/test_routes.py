@@ -11,7 +11,7 @@ from mcp import Client, MCPError
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
-from pincite.serve.access import Anybody, Asker
+from pincite.guard import Anybody, Asker
 from pincite.serve.api import application
 from pincite.serve.mcp_server import OverHttp, by_request, server_of
 from pincite.serve.mcp_tools import Tools
@@ -47,18 +47,12 @@ class Full:
         return asked
 
 
-class Owner(Anybody):
-    def who(self, asked: Any) -> Asker | None:
-        asked.scope["state"]["owner"] = True
-        return Asker("owner")
-
-
 @pytest.fixture
 def app() -> Iterator[Any]:
     service: Any = Full()
     agents = OverHttp(server_of(Tools(service, URL), by_request))
-    guard: Any = application(service, Owner(), URL, agents=agents)
-    guard._refused = lambda asked, scope: scope.setdefault("state", {}).update(asker=Asker("owner"), owner=True)
+    guard: Any = application(service, Anybody(), URL, agents=agents)
+    guard.by_owner = lambda asked: True
     yield guard
     service.turns.close()
 

@@ -12,7 +12,7 @@ import pytest
 from starlette.requests import ClientDisconnect, Request
 
 from pincite.connections import OWNER
-from pincite.serve.access import Asker
+from pincite.guard import Asker
 from pincite.serve.turns import Busy, Caller, NotDrawn, Queues, SearchFirst, Turns, caller_of, searched
 from pipelines.errors import PinciteError
 from pipelines.settings.serve import ServeSettings

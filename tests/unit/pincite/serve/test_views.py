@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from pincite.serve.access import Anybody, Asker
+from pincite.guard import Anybody, Asker
 from pincite.serve.api import application
 from pincite.serve.mcp_tools import Fetch, Tools
 from pincite.text.passages import excerpt

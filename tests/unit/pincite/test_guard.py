@@ -13,9 +13,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from pincite.serve import guard
-from pincite.serve.access import Access, Asker
-from pincite.serve.guard import MOST_BODY, Guard, asker_of, by_socket
+from pincite import guard
+from pincite.guard import MOST_BODY, Access, Asker, ServeGuard, asker_of, by_socket
 from pipelines.errors import SettingsError
 from tests.support.waiting import AT_ONCE_SECONDS
 
@@ -48,7 +47,7 @@ async def echo(request: Request) -> JSONResponse:
 
 def client(access: Access | None = None, **options: Any) -> TestClient:
     app = Starlette(routes=[Route("/{path:path}", echo, methods=["GET", "POST", "PUT", "OPTIONS"])])
-    made = Guard(app, access or Known(), **options)
+    made = ServeGuard(app, access or Known(), **options)
     return TestClient(made, base_url=f"http://{HERE}", follow_redirects=False, raise_server_exceptions=False)
 
 
@@ -140,6 +139,19 @@ def test_every_answer_has_the_headers_that_browsers_heed() -> None:
 )
 def test_what_is_the_owners_socket(server: Any, is_socket: bool) -> None:
     assert by_socket({"type": "http", "server": server}) is is_socket
+
+
+def test_no_websocket_is_served() -> None:
+    """The server refuses one by itself; the application never sees it."""
+    seen: list[Any] = []
+
+    async def app(*given: Any) -> None:
+        seen.append(given)
+
+    scope = {"type": "websocket", "path": "/health", "query_string": b"", "server": ("127.0.0.1", 8750)}
+    headers = [(b"host", HERE.encode()), (b"origin", OWN["origin"].encode()), (b"x-name", b"Ann")]
+    asyncio.run(ServeGuard(app, Known())({**scope, "headers": headers}, None, None))  # type: ignore[arg-type]
+    assert not seen
 
 
 # ---------------------------------------------------------------- sizes

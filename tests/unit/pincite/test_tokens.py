@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pincite.serve.access import FILE, TokenFile
+from pincite.guard import FILE, TokenFile
 from pipelines.errors import IndexStateError, PinciteError, SettingsError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.requests import HTTPConnection
 
-from pincite.serve.access import ByProxy, ByToken, TokenFile, access_of
+from pincite.guard import ByProxy, ByToken, TokenFile, access_of
 from pipelines.errors import SettingsError
 from pipelines.settings.base import settings_from
 from pipelines.settings.serve import ServeSettings
