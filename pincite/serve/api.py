@@ -45,7 +45,7 @@ from pipelines.errors import DocumentError, PinciteError, UsageError
 from pipelines.inert import clear
 
 if TYPE_CHECKING:
-    from pincite.serve.mcp_server import OverHttp
+    from pincite.serve.mcp import OverHttp
 
 
 # ---------------------------------------------------------------- api

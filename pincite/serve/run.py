@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
@@ -26,15 +27,22 @@ from pincite.console import say
 from pincite.guard import Asker, access_of
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pincite.serve.client import FILE, identity, offered
-from pincite.serve.mcp_tools import INSTALL, Tools, sdk_is_installed
 from pipelines.errors import PinciteError, UsageError
 from resources.child_process import tied_command
 from resources.private_files import private
 from resources.settings_file import Project, locate
 
 if TYPE_CHECKING:
-    from pincite.serve.mcp_server import OverHttp
+    from pincite.serve.mcp import OverHttp
     from pincite.serve.service import Service
+
+
+INSTALL = "pip install 'pincite[mcp]'"
+
+
+def sdk_is_installed() -> bool:
+    """Say whether the SDK of agents' protocol is installed, in the major version that pincite/serve/mcp.py needs."""
+    return find_spec("mcp_types") is not None
 
 
 # ---------------------------------------------------------------- pincite mcp
@@ -48,7 +56,7 @@ def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
         raise UsageError(f"agents are answered with the protocol's SDK, which is not installed: {INSTALL}")
     import anyio
 
-    from pincite.serve.mcp_server import serve_stdio, server_of
+    from pincite.serve.mcp import Tools, serve_stdio, server_of
     from pincite.serve.service import Service
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
@@ -160,8 +168,7 @@ def _agents(service: Service, url: str) -> OverHttp | None:
     """Return the server for agents; None if the SDK is not installed."""
     if not sdk_is_installed():
         return None
-    from pincite.serve.mcp_server import OverHttp, by_request, server_of
-    from pincite.serve.mcp_tools import Tools
+    from pincite.serve.mcp import OverHttp, Tools, by_request, server_of
 
     return OverHttp(server_of(Tools(service, url), by_request))
 

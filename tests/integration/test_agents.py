@@ -24,8 +24,7 @@ from PIL import Image
 
 from pincite.guard import Asker, TokenFile, access_of
 from pincite.serve.api import application
-from pincite.serve.mcp_server import OverHttp, by_request, server_of
-from pincite.serve.mcp_tools import Fetch, Tools
+from pincite.serve.mcp import Fetch, OverHttp, Tools, by_request, server_of
 from pincite.serve.service import Service
 from pipelines.errors import IndexStateError
 from resources.settings_file import locate

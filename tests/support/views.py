@@ -16,8 +16,7 @@ from starlette.testclient import TestClient
 
 from pincite.guard import Asker
 from pincite.serve.api import application
-from pincite.serve.mcp_server import server_of
-from pincite.serve.mcp_tools import Tools
+from pincite.serve.mcp import Tools, server_of
 from pincite.serve.requests import UNFORESEEN
 from pincite.serve.service import Service
 from pipelines.fingerprint import document_id

@@ -18,8 +18,7 @@ from mcp import Client, MCPError
 from pincite.guard import Anybody, Asker
 from pincite.serve.api import application
 from pincite.serve.chat import markdown_answer
-from pincite.serve.mcp_server import server_of
-from pincite.serve.mcp_tools import Tools, meant, parts_of, whole_name
+from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.inert import clear, seen
 from pipelines.records import Element

@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 
 from pincite.guard import Access, Anybody, ByProxy, ByToken, TokenFile
 from pincite.serve.api import application
-from pincite.serve.mcp_server import OverHttp, by_request, server_of
-from pincite.serve.mcp_tools import Tools
+from pincite.serve.mcp import OverHttp, Tools, by_request, server_of
 from pipelines.settings.serve import ServeSettings
 from tests.support.bare_index import URL, bare_service
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from pincite.guard import Anybody, Asker
 from pincite.serve.api import application
-from pincite.serve.mcp_tools import Fetch, Tools
+from pincite.serve.mcp import Fetch, Tools
 from pincite.text.passages import excerpt
 from pincite.text.reports import outline_shown
 from pipelines.parsing.elements import KINDS

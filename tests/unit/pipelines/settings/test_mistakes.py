@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from pincite.serve.mcp_tools import AskFor, Fetch, PageImageOf, SearchFor
+from pincite.serve.mcp import AskFor, Fetch, PageImageOf, SearchFor
 from pincite.serve.requests import Ask, Listing
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings, settings_from
