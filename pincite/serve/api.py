@@ -1,58 +1,133 @@
-"""The HTTP application: its addresses for programs, their JSON, and the form in which each asker gets an error.
-
-Chat, pages and the tools for agents are modules of their own, which `application` joins.
-"""
+"""The addresses for programs: the requests that they may make, alike in a query string and in JSON, and the JSON that
+they get."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel
-from starlette.applications import Starlette
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp
+from starlette.routing import Route
 
 from pincite import __version__
-from pincite.guard import FOR_PROGRAMS, Access, ServeGuard, asker_of, error, is_owner
-from pincite.serve.chat import Chat
-from pincite.serve.pages import Pages
-from pincite.serve.requests import (
-    UNFORESEEN,
-    Ask,
-    Listing,
-    Search,
-    asked,
-    body_of,
-    number_in,
-    place_of,
-    require_text,
-    status_of,
-    told_of,
-)
+from pincite.guard import asker_of, is_owner, no_text
+from pincite.serve.answers import PRIVATE, Download, as_events, event, place_of, status_of, telling
 from pincite.serve.service import Service
-from pincite.serve.turns import PRIVATE, STILL_AT_WORK, Busy, Download, as_events, caller_of, event, telling
+from pincite.serve.turns import caller_of
 from pipelines.errors import DocumentError, PinciteError, UsageError
 from pipelines.inert import clear
+from pipelines.settings.query import HITS, StrategyName
+from pipelines.settings.section import explained
 
-if TYPE_CHECKING:
-    from pincite.serve.mcp import OverHttp
-
-
-# ---------------------------------------------------------------- api
-
-
-LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+# ---------------------------------------------------------------- requests
+
+
+MOST_HITS = 100
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+class Search(BaseModel):
+    """A question, and how it is to be searched for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    q: str = Field(min_length=1, max_length=10_000, description="The question.")
+    k: int = Field(HITS, ge=1, le=MOST_HITS, description="Hits to give.")
+    strategy: StrategyName | None = Field(None, description="How candidates are found; the settings' where left out.")
+    rerank: str | None = Field(None, max_length=200, description="Rerankers by commas; the settings' where left out.")
+    filter: tuple[str, ...] = Field((), max_length=50, description="KEY=VALUE, as of `pincite query --filter`.")
+
+
+class Ask(Search):
+    """A question to be answered."""
+
+    option: tuple[str, ...] = Field((), max_length=26, description="LETTER=TEXT of answers to choose from.")
+
+
+class Listing(BaseModel):
+    """Documents in the order of their ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    after: str = Field("", max_length=200, description="Those after this doc_id: the last of the list before.")
+    most: int = Field(100, ge=1, le=1000, description="How many at most.")
+
+
+_MANY: Final = ("filter", "option")
+MOST_TOLD: Final = 5
+"""Most faults of a request that an error names."""
+
+
+async def asked(request: Request, model: type[M]) -> M:
+    """Return what a request asks, from its query string or, by POST, from its JSON. Raises UsageError."""
+    values: Any
+    if request.method == "POST":
+        values = await body_of(request)
+    else:
+        pairs = request.query_params.multi_items()
+        single = [(name, value) for name, value in pairs if name not in _MANY]
+        values = dict(single)
+        if len(values) < len(single):
+            raise UsageError("a parameter is given twice")
+        for name in _MANY:
+            if given := [value for key, value in pairs if key == name]:
+                values[name] = given
+    return checked(model, values)
+
+
+def checked(model: type[M], values: Any) -> M:
+    """Return what comes from outside as a model; raise UsageError naming what is wrong."""
+    require_text(values)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        wrong = explained(model, error.errors()[:MOST_TOLD], "parameter")
+        raise UsageError(f"this cannot be asked: {'; '.join(wrong)}") from None
+
+
+def require_text(values: Any) -> None:
+    """Raise UsageError if a text or name within JSON holds U+0000 or half of a surrogate pair.
+
+    Neither can be stored, nor written as UTF-8 in an answer."""
+    waiting = [values]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if found := _NO_TEXT.search(value):
+                raise UsageError(no_text(found[0]))
+        elif isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
+def number_in(text: str | None) -> int | None:
+    """Parse the number of a page or part, which begin at 1; return None if the text is no such number."""
+    return int(text) or None if text and text.isascii() and text.isdecimal() and len(text) < 8 else None
+
+
+async def body_of(request: Request) -> Any:
+    """Return the JSON of a request. Raises UsageError."""
+    try:
+        return json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise UsageError("the request's body is not JSON") from None
+
+
+# ---------------------------------------------------------------- routes
 
 
 class Api:
@@ -103,19 +178,12 @@ class Api:
             return "answer", answer(lambda passages: tell(("passages", self.linked(passages))))
 
         if "text/event-stream" in request.headers.get("accept", ""):
-            return as_events(self._events(await telling(turns, caller, work)))
+            # `passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`.
+            told_meanwhile = await telling(turns, caller, work)
+            return as_events(
+                told_meanwhile, lambda item: event(item[1], item[0]), lambda problem: event(problem, "error")
+            )
         return await turns.run(caller, lambda: JSONResponse(answer(), headers=PRIVATE))
-
-    async def _events(self, told: AsyncIterator[tuple[str, Any] | None]) -> AsyncIterator[str]:
-        """Yield `passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`."""
-        try:
-            async for item in told:
-                yield STILL_AT_WORK if item is None else event(item[1], item[0])
-        except PinciteError as error:
-            yield event({"code": error.code, "message": told_of(error)}, "error")
-        except Exception:
-            LOG.exception("an answer failed")
-            yield event({"code": "internal", "message": UNFORESEEN}, "error")
 
     async def documents(self, request: Request) -> Response:
         told, asker = await asked(request, Listing), asker_of(request)
@@ -275,58 +343,3 @@ _RESPONSES = {
         },
     },
 }
-
-
-# ---------------------------------------------------------------- application
-
-
-_TOLD = {404: "nothing is served at this address", 405: "this address does not take requests of this method"}
-"""Messages for the statuses that Starlette gives without one."""
-
-
-def application(
-    service: Service,
-    access: Access,
-    url: str,
-    names: Collection[str] = (),
-    any_address: bool = False,
-    answers_by_model: bool = False,
-    agents: OverHttp | None = None,
-) -> ASGIApp:
-    """Return pages, HTTP and chat over a service as one application, with the tools for `agents` if there are any.
-
-    `url` is the address that links begin with; `names` are hosts that it is reached by, besides loopback."""
-    pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
-    routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
-
-    def failed(request: Request, status: int, code: str, message: str) -> Response:
-        page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(FOR_PROGRAMS)
-        return pages.failed(request, status, code, message) if page else error(status, code, message)
-
-    async def by_pincite(request: Request, problem: Exception) -> Response:
-        assert isinstance(problem, PinciteError)
-        status = status_of(problem)
-        if status >= 500 and not isinstance(problem, Busy):
-            LOG.warning("%s: %s", problem.code, problem)
-        answer = failed(request, status, problem.code, told_of(problem))
-        if isinstance(problem, Busy):
-            answer.headers["Retry-After"] = "2"
-        return answer
-
-    async def by_http(request: Request, problem: Exception) -> Response:
-        assert isinstance(problem, HTTPException)
-        code = HTTPStatus(problem.status_code).name.lower()
-        told = _TOLD.get(problem.status_code, problem.detail)
-        return failed(request, problem.status_code, code, told)
-
-    async def gone(request: Request, problem: Exception) -> Response:
-        return Response(status_code=400)  # the client is gone, so nobody reads it
-
-    async def unforeseen(request: Request, problem: Exception) -> Response:
-        return failed(request, 500, "internal", UNFORESEEN)
-
-    handlers: dict[Any, Any] = {
-        PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
-    }  # fmt: skip
-    app = Starlette(routes=routes, exception_handlers=handlers, lifespan=agents.lifespan if agents else None)
-    return ServeGuard(app, access, names, any_address)

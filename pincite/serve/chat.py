@@ -6,7 +6,6 @@ lead into the reader.
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 import uuid
@@ -20,14 +19,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pincite.guard import Asker, asker_of
-from pincite.serve.requests import UNFORESEEN, Ask, body_of, checked, place_of, told_of
+from pincite.serve.answers import PRIVATE, as_events, event, place_of, telling
+from pincite.serve.api import Ask, body_of, checked
 from pincite.serve.service import Service
-from pincite.serve.turns import PRIVATE, STILL_AT_WORK, as_events, caller_of, event, telling
-from pipelines.errors import PinciteError, UsageError
+from pincite.serve.turns import caller_of
+from pipelines.errors import UsageError
 from pipelines.inert import clear, inert
 from pipelines.parsing.markdown_view import escaped
 
-LOG = logging.getLogger("pincite.serve")
 MODEL = "pincite"
 NEAREST = 3
 """Number of passages that are named if the documents do not answer."""
@@ -107,28 +106,24 @@ class Chat:
         turns, caller = self._service.turns_of(answering=True), caller_of(request)
         if told.stream:
             answered = await telling(turns, caller, lambda tell: self._answer(question, asker))
-            return as_events(self._events(answered, {**made, "object": "chat.completion.chunk"}))
+            return self._events(answered, {**made, "object": "chat.completion.chunk"})
         text = await turns.run(caller, lambda: self._answer(question, asker))
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
 
-    async def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> AsyncIterator[str]:
-        """Yield an answer as events. It is checked as a whole before any of it is sent, so it comes in one piece."""
+    def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> Response:
+        """Return an answer as events. It is checked as a whole before any of it is sent, so it comes in one piece."""
 
         def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
             return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
-        yield piece({"role": "assistant", "content": ""})
-        try:
-            async for text in answered:
-                yield STILL_AT_WORK if text is None else piece({"content": text})
-            yield piece({}, "stop")
-        except PinciteError as error:
-            yield event({"error": {"code": error.code, "message": told_of(error)}})
-        except Exception:
-            LOG.exception("an answer failed")
-            yield event({"error": {"code": "internal", "message": UNFORESEEN}})
-        yield event("[DONE]")
+        return as_events(
+            answered,
+            lambda text: piece({"content": text}) + piece({}, "stop"),
+            lambda problem: event({"error": problem}),
+            begin=piece({"role": "assistant", "content": ""}),
+            end=event("[DONE]"),
+        )
 
     def _answer(self, question: Ask, asker: Asker) -> str:
         return markdown_answer(self._service.ask(question.q, asker), self._url)

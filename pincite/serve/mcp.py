@@ -34,7 +34,8 @@ from pincite import __version__
 from pincite.connections import OWNER
 from pincite.guard import MOST_BODY, Asker, asker_of
 from pincite.listening import STOPPING
-from pincite.serve.requests import MOST_HITS, UNFORESEEN, checked, number_in, place_of, require_text, told_of
+from pincite.serve.answers import UNFORESEEN, place_of, told_of
+from pincite.serve.api import MOST_HITS, checked, number_in, require_text
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
 from pipelines.errors import IndexStateError, PinciteError, UsageError

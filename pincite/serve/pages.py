@@ -16,12 +16,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
+from pincite.serve.api import Search, checked, number_in
 from pincite.serve.reader import Reader, Reading, best_sentences, set_off
-from pincite.serve.requests import Search, checked, number_in, told_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
-from pipelines.errors import PinciteError
 from pipelines.inert import seen
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
@@ -167,9 +166,6 @@ class Pages:
     def failed(self, request: Request, status: int, code: str, message: str) -> Response:
         """Return an error as a page."""
         return self.html(request, "message.html", status, code=code, message=message, status=status)
-
-    def refused(self, request: Request, status: int, error: PinciteError) -> Response:
-        return self.failed(request, status, error.code, told_of(error))
 
 
 def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, str, str], str]:

@@ -15,7 +15,7 @@ from math import log1p
 from typing import TYPE_CHECKING, Any
 
 from pincite.guard import Asker
-from pincite.serve.requests import told_of
+from pincite.serve.answers import told_of
 from pincite.serve.service import PageImage, Service
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
 from pipelines.records import Cell, Element

@@ -140,7 +140,7 @@ def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
     import uvicorn
 
     from pincite.connections import LARGEST_HEAD, Connections, limits_for
-    from pincite.serve.api import application
+    from pincite.serve.application import application
     from pincite.serve.service import Service
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)

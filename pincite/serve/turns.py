@@ -1,28 +1,23 @@
-"""Turns of askers: how much is worked on at once, who waits, who must come back, and what is streamed meanwhile.
+"""Turns of askers: how much is worked on at once, who waits, and who must come back.
 
 A turn is taken on the event loop, before a thread is used, and each kind of work has its own threads: a slow kind
 holds up no other. Turns alternate between askers and ignore the order of requests, so a queue of one asker makes
 another asker wait for one of them at most. When the queue is full, the asker with the most waiting questions gives up
-a place to somebody new. While a thread works, its caller gets server-sent events.
+a place to somebody new.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from pincite.guard import counted_as
 from pipelines.errors import PinciteError
@@ -31,10 +26,6 @@ from resources.threads import Workers
 
 if TYPE_CHECKING:
     from pipelines.settings.serve import ServeSettings
-
-
-# ---------------------------------------------------------------- turns
-
 
 T = TypeVar("T")
 QUESTIONS_A_CORE = 2
@@ -324,74 +315,3 @@ class Queues:
     def close(self) -> None:
         for turns in self.all():
             turns.close()
-
-
-# ---------------------------------------------------------------- streaming
-
-
-HEARTBEAT_SECONDS = 10.0
-PRIVATE = {"Cache-Control": "private, no-cache"}
-STILL_AT_WORK = ": still at work\n\n"
-
-
-async def telling(
-    turns: Turns | SearchFirst, caller: Caller, work: Callable[[Callable[[T], None]], T]
-) -> AsyncIterator[T | None]:
-    """Begin work in the caller's turn; return what it reports by the function that it is given, then what it returns,
-    and None every HEARTBEAT_SECONDS while there is nothing.
-
-    The iterator raises what the work raises, and PinciteError `timeout`. This function raises as `Turns.begin`, so that
-    nothing is sent before the turn has come."""
-    loop, told = asyncio.get_running_loop(), asyncio.Queue[T]()
-
-    def tell(item: T) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, item)
-
-    return _told(await turns.begin(caller, partial(work, tell)), told)
-
-
-async def _told(begun: Begun[T], told: asyncio.Queue[T]) -> AsyncIterator[T | None]:
-    loop, future = asyncio.get_running_loop(), begun.future
-    while not (future.done() and told.empty()):
-        left = HEARTBEAT_SECONDS if begun.until is None else begun.until - loop.time()
-        if left <= 0:
-            raise took_too_long()
-        next_told = asyncio.ensure_future(told.get())
-        try:
-            await asyncio.wait(
-                {next_told, future}, timeout=min(left, HEARTBEAT_SECONDS), return_when=asyncio.FIRST_COMPLETED
-            )
-            if next_told.done():
-                yield next_told.result()
-            elif not future.done():
-                yield None
-        finally:
-            next_told.cancel()
-    yield future.result()
-
-
-class Download(StreamingResponse):
-    """The bytes of a file, sent in the caller's turn, which is given back when they are sent or nobody takes them."""
-
-    def __init__(
-        self, content: Generator[bytes, None, None], headers: Mapping[str, str], give_back: Callable[[], None]
-    ):
-        super().__init__(iterate_in_threadpool(content), 200, headers, "application/octet-stream")
-        self._content, self._give_back = content, give_back
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._give_back()
-            with suppress(ValueError):  # a thread still reads a piece; the file is closed after it
-                self._content.close()
-
-
-def event(value: Any, name: str = "") -> str:
-    named = f"event: {name}\n" if name else ""
-    return f"{named}data: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}\n\n"
-
-
-def as_events(lines: AsyncIterator[str]) -> StreamingResponse:
-    return StreamingResponse(lines, media_type="text/event-stream", headers=PRIVATE)

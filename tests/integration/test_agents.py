@@ -23,7 +23,7 @@ from mcp_types import TextContent, TextResourceContents
 from PIL import Image
 
 from pincite.guard import Asker, TokenFile, access_of
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, OverHttp, Tools, by_request, server_of
 from pincite.serve.service import Service
 from pipelines.errors import IndexStateError

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from pincite.guard import access_of
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.service import Service
 from resources.settings_file import locate
 from tests.support.asgi import in_thread

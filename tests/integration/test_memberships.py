@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from pincite.guard import TokenFile, access_of
 from pincite.index import open_index
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.service import Service
 from pipelines.errors import IndexStateError
 from resources.postgres.catalog import MembershipTable

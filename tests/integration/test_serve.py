@@ -18,7 +18,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.guard import TokenFile, access_of
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.service import Service
 from pipelines.errors import DocumentError
 from pipelines.settings.models import LlmSettings

@@ -15,9 +15,9 @@ from starlette.requests import HTTPConnection
 from starlette.testclient import TestClient
 
 from pincite.guard import Asker
-from pincite.serve.api import application
+from pincite.serve.answers import UNFORESEEN
+from pincite.serve.application import application
 from pincite.serve.mcp import Tools, server_of
-from pincite.serve.requests import UNFORESEEN
 from pincite.serve.service import Service
 from pipelines.fingerprint import document_id
 from resources.settings_file import locate

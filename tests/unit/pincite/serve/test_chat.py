@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 
+from pincite.serve.api import checked
 from pincite.serve.chat import Completion, markdown_answer, plain
-from pincite.serve.requests import checked
 from pipelines.errors import UsageError
 from pipelines.inert import inert
 from tests.support.hostile_texts import TEXTS

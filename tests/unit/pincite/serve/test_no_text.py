@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.guard import Anybody
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.mcp import OverHttp, Tools, by_request, server_of
 from tests.support.bare_index import URL, bare_service
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from pincite.guard import Access, Anybody, ByProxy, ByToken, TokenFile
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.mcp import OverHttp, Tools, by_request, server_of
 from pipelines.settings.serve import ServeSettings
 from tests.support.bare_index import URL, bare_service

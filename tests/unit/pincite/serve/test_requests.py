@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from pincite.serve.requests import Ask, Listing, Search, asked, number_in, status_of, told_of
+from pincite.serve.answers import status_of, told_of
+from pincite.serve.api import Ask, Listing, Search, asked, number_in
 from pincite.serve.turns import Busy
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, ModelError, SettingsError, UsageError
 

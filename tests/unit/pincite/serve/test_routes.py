@@ -12,7 +12,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from pincite.guard import Anybody, Asker
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.mcp import OverHttp, Tools, by_request, server_of
 from pincite.serve.turns import Queues
 from pipelines.settings.serve import ServeSettings

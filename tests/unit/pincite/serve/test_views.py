@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.guard import Anybody, Asker
-from pincite.serve.api import application
+from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, Tools
 from pincite.text.passages import excerpt
 from pincite.text.reports import outline_shown

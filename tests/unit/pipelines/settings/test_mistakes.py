@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from pincite.serve.api import Ask, Listing
 from pincite.serve.mcp import AskFor, Fetch, PageImageOf, SearchFor
-from pincite.serve.requests import Ask, Listing
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.section import described, explained
