@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pincite.serve.reader import best_sentences, set_off
+from pincite.serve.marked_text import best_sentences, set_off
 from resources.search.documents import SentenceInPlace
 
 

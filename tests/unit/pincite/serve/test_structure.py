@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pincite.serve.reader import MOST_CHARACTERS, MOST_ROWS, PART_CHARACTERS, Marks, marks_hold, part, parts
+from pincite.serve.marked_text import MOST_CHARACTERS, MOST_ROWS, PART_CHARACTERS, Marks, marks_of, part, parts
 from pipelines.records import Cell, Element
 
 
@@ -74,6 +74,7 @@ def test_the_part_with_the_mark_is_shown_unless_another_is_wanted() -> None:
 
 
 def test_marks_hold_where_their_words_are_the_passages() -> None:
-    assert marks_hold("a Big dog.", [(2, 9)], "the big dog")
-    assert not marks_hold("a Big cat.", [(2, 9)], "the big dog")
-    assert not marks_hold("short", [(2, 90)], "short")
+    assert marks_of("a Big dog.", [(2, 9)], "the big dog", "dog") == Marks(((2, 9),), ((6, 9),))
+    assert marks_of("a Big dog.", [(2, 9)], "the big dog", "a") == Marks(((2, 9),))
+    assert marks_of("a Big cat.", [(2, 9)], "the big dog") is None
+    assert marks_of("short", [(2, 90)], "short") is None

@@ -1,0 +1,225 @@
+"""The text of a document as the reader shows it: blocks and parts, with the marks of a passage and its best sentence.
+
+A mark is a span of the body. It is shown only if its words are words of the passage: text that has moved since gets no
+mark, since a wrong one is worse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import log1p
+from typing import TYPE_CHECKING
+
+from pipelines.records import Cell, Element
+from pipelines.terms import terms_of
+
+if TYPE_CHECKING:
+    from resources.search.documents import SentenceInPlace
+
+
+# ---------------------------------------------------------------- matching
+
+
+def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPlace]]) -> dict[str, SentenceInPlace]:
+    """Return by chunk the sentence with the rarest words of the question, if any sentence of the chunk has one.
+
+    A word's rarity is counted among these sentences; of equals the shorter one is taken."""
+    wanted = set(terms_of(question))
+    terms = {key: [wanted & set(terms_of(item.text)) for item in own] for key, own in sentences.items()}
+    having = Counter(term for own in terms.values() for said in own for term in said)
+    total = sum(map(len, terms.values()))
+    found = {}
+    for key, own in sentences.items():
+        weights = [sum(log1p(total / having[term]) for term in said) for said in terms[key]]
+        best = max(range(len(own)), key=lambda at: (weights[at], -len(own[at].text)), default=None)
+        if best is not None and weights[best] > 0:
+            found[key] = own[best]
+    return found
+
+
+def set_off(text: str, start: int, length: int, most: int) -> tuple[str, str, str]:
+    """Return (before, sentence, after): at most about `most` characters, in whole words, around the sentence."""
+    before, said, after = text[:start], text[start : start + length][:most], text[start + length :]
+    room = max(most - len(said), 0)
+    ahead = min(len(before), max(room // 3, room - len(after)))
+    if ahead < len(before):
+        before = "… " + before[len(before) - ahead :].partition(" ")[2]
+    if len(after) > room - ahead:
+        after = after[: max(room - ahead, 0)].rpartition(" ")[0] + " …"
+    return before, said, after
+
+
+# ---------------------------------------------------------------- structure
+
+
+MOST_CHARACTERS, MOST_ROWS = 20_000, 100
+"""Most characters and table rows of one block; a longer one is divided."""
+PART_CHARACTERS, PART_BLOCKS = 60_000, 200
+"""Most characters and blocks of one part of a document, which is a page of the reader."""
+_WORD = re.compile(r"\w+")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Spans of the body: of a passage, and within it of the sentence that matches best."""
+
+    passage: tuple[Span, ...] = ()
+    sentence: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Words that are marked alike: not at all (""), as `passage`, or as `sentence` within it."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCell:
+    segments: tuple[Segment, ...]
+    header: bool
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An element, or a part of a long one. `page` is set if it begins on another page than the block before."""
+
+    kind: str
+    level: int
+    segments: tuple[Segment, ...] = ()
+    rows: tuple[tuple[TableCell, ...], ...] = ()
+    marker: str = ""
+    page: int | None = None
+    marked: bool = False
+    size: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A page of the reader: `number` of `count`, 1-based."""
+
+    blocks: tuple[Block, ...]
+    number: int
+    count: int
+
+
+def marks_of(body: str, passage: Sequence[Span], shown: str, sentence: str = "") -> Marks | None:
+    """Return the marks of a passage and of a sentence in it; None if the text that is shown lacks words of them."""
+    known = set(_WORD.findall(shown.casefold()))
+    said = [body[start:end] for start, end in passage if 0 <= start < end <= len(body)]
+    words = {word for text in said for word in _WORD.findall(text.casefold())}
+    if len(said) < len(passage) or not words <= known:
+        return None
+    return Marks(tuple(passage), _within(body, passage, sentence))
+
+
+def _within(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]:
+    """Return where the sentence stands in the passage, if it stands there word by word."""
+    for start, end in spans if sentence else ():
+        if (at := body.find(sentence, start, end)) >= 0:
+            return ((at, at + len(sentence)),)
+    return ()
+
+
+def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Block, ...]]:
+    """Return a document's blocks in parts for the reader; one empty part if it has no blocks."""
+    found: list[tuple[Block, ...]] = []
+    now: list[Block] = []
+    size = 0
+    for block in _blocks(elements, body, marks):
+        if now and (size + block.size > PART_CHARACTERS or len(now) >= PART_BLOCKS):
+            found.append(tuple(now))
+            now, size = [], 0
+        now.append(block)
+        size += block.size
+    return [*found, tuple(now)] if now or not found else found
+
+
+def part(found: Sequence[tuple[Block, ...]], wanted: int | None) -> Part:
+    """Return the part that is wanted, else the one with the first mark, else the first."""
+    first = next((at for at, blocks in enumerate(found, start=1) if any(block.marked for block in blocks)), 1)
+    number = min(max(wanted if wanted is not None else first, 1), len(found))
+    return Part(found[number - 1], number, len(found))
+
+
+def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[Block]:
+    page = None
+    for element in elements:
+        turned = element.page_start if element.page_start != page else None
+        page = element.page_start or page
+        for at, block in enumerate(_table(element, body, marks) if element.cells else _text(element, body, marks)):
+            yield replace(block, page=turned if at == 0 else None)
+
+
+def _text(element: Element, body: str, marks: Marks) -> Iterator[Block]:
+    """Yield the text in blocks, and one empty block for an element without text (a figure, a break)."""
+    whole = element.text == body[element.start : element.end]
+    for start in range(0, max(len(element.text), 1), MOST_CHARACTERS):
+        text = element.text[start : start + MOST_CHARACTERS]
+        segments = _segments(text, element.start + start, marks if whole else Marks())
+        yield Block(
+            element.kind, element.level or 0, segments, marker=element.marker or "", marked=_marked(segments),
+            size=len(text) + 1,
+        )  # fmt: skip
+
+
+def _table(element: Element, body: str, marks: Marks) -> Iterator[Block]:
+    rows: dict[int, list[Cell]] = {}
+    for cell in element.cells:
+        rows.setdefault(cell.row, []).append(cell)
+    for some in _together([rows[number] for number in sorted(rows)]):
+        made = tuple(tuple(_cell(cell, body, marks) for cell in row) for row in some)
+        marked = any(_marked(cell.segments) for row in made for cell in row)
+        yield Block(element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)))
+
+
+def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:
+    """Yield the rows of one block after another: up to MOST_ROWS and MOST_CHARACTERS, or a longer row alone."""
+    now: list[list[Cell]] = []
+    size = 0
+    for row in rows:
+        if now and (len(now) >= MOST_ROWS or size + _size(row) > MOST_CHARACTERS):
+            yield now
+            now, size = [], 0
+        now.append(row)
+        size += _size(row)
+    yield now
+
+
+def _size(row: Sequence[Cell]) -> int:
+    return sum(len(cell.text) + 1 for cell in row)
+
+
+def _cell(cell: Cell, body: str, marks: Marks) -> TableCell:
+    text = cell.text[:MOST_CHARACTERS]
+    whole = body[cell.start : cell.start + len(text)] == text
+    segments = _segments(text, cell.start, marks if whole else Marks())
+    if len(text) < len(cell.text):
+        segments += (Segment(" …"),)
+    return TableCell(segments, cell.header, max(cell.row_span, 1), max(cell.column_span, 1))
+
+
+def _marked(segments: Sequence[Segment]) -> bool:
+    return any(segment.mark for segment in segments)
+
+
+def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
+    """Return the text, which begins at `start` of the body, divided where a mark begins or ends."""
+    named = (("passage", marks.passage), ("sentence", marks.sentence))
+    own = {name: [(max(a - start, 0), min(b - start, len(text))) for a, b in spans] for name, spans in named}
+    inside = {name: [(a, b) for a, b in spans if a < b] for name, spans in own.items()}
+    cuts = sorted({0, len(text), *(at for spans in inside.values() for span in spans for at in span)})
+    found = []
+    for a, b in pairwise(cuts):
+        mark = next((name for name in ("sentence", "passage") if any(s <= a and b <= e for s, e in inside[name])), "")
+        found.append(Segment(text[a:b], mark))
+    return tuple(found)
