@@ -1,5 +1,5 @@
-"""The forms in which answers and errors leave the server, alike on every route: what an asker is told of an error, and
-what is streamed while a thread works."""
+"""The forms in which answers and errors leave the server, alike on every route: the message and status of an error, and
+the events that are streamed while a thread works."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What agents get over the Model Context Protocol: the tools, read-only and limited to the groups of the asker, and the
-server that offers them by the protocol's official SDK.
+"""The tools for agents over the Model Context Protocol, read-only and limited to the groups of the asker; and the
+server that offers them by the official SDK of the protocol.
 
 It answers on standard input and output, or as a route of `pincite serve` (streamable HTTP without sessions, so that any
 of several processes may answer). `search` and `fetch` have the names and forms that ChatGPT's connectors ask for:
