@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.evaluate import asked  # noqa: E402
+from pipelines.evaluation.judging import asked  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH, Question, retrieve  # noqa: E402

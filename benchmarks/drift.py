@@ -33,8 +33,7 @@ from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above f
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from benchmarks.support.searching_data import POSTINGS  # noqa: E402
-from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
-from pipelines.evaluation.judging import judge  # noqa: E402
+from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.tools import Tools  # noqa: E402

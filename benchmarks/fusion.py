@@ -36,8 +36,7 @@ from benchmarks.results import SETS  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
-from pipelines.evaluation.judging import matches, shown_by  # noqa: E402
+from pipelines.evaluation.judging import asked, bootstrap_interval, matches, shown_by  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
 from pipelines.query.routes import (  # noqa: E402  # noqa: E402  # noqa: E402

@@ -28,8 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import index_of, percent, standard  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
-from pipelines.evaluation.judging import judge  # noqa: E402
+from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.rerankers import full_text  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402

@@ -32,8 +32,7 @@ from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above f
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.document_map import DocumentMap  # noqa: E402
-from pipelines.evaluation.evaluate import asked, bootstrap_interval  # noqa: E402
-from pipelines.evaluation.judging import Shown, matches  # noqa: E402
+from pipelines.evaluation.judging import Shown, asked, bootstrap_interval, matches  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.answer import MOST_SENTENCES, NEAR_BEST, answering  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402

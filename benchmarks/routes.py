@@ -31,8 +31,7 @@ from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, Answered  # noqa: E402
 from benchmarks.support.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
 from benchmarks.support.route_report import overview, route_tables  # noqa: E402
-from pipelines.evaluation.evaluate import asked  # noqa: E402
-from pipelines.evaluation.judging import judge  # noqa: E402
+from pipelines.evaluation.judging import asked, judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402

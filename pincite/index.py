@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pincite.parsed import Parsed
-    from pipelines.evaluation.evaluate import OptionsUse
+    from pipelines.evaluation.judging import OptionsUse
     from resources.search.documents import Documents, SentenceInPlace
     from resources.search.page_pictures import IndexedFiles
     from resources.search.passages import Searcher

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from pipelines.evaluation.evaluate import bootstrap_interval
+from pipelines.evaluation.judging import bootstrap_interval
 
 DEFAULT, RIVAL, NO_LINKS = "hybrid", "sentence", "sentence, no links"
 

@@ -13,7 +13,7 @@ from pincite.progress import Progress
 from pipelines.errors import UsageError
 
 if TYPE_CHECKING:
-    from pipelines.evaluation.evaluate import OptionsUse
+    from pipelines.evaluation.judging import OptionsUse
 
 
 @click.command()

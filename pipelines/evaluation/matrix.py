@@ -23,8 +23,7 @@ from itertools import combinations, product
 from typing import Any
 
 from pipelines.errors import UsageError
-from pipelines.evaluation.evaluate import OptionsUse
-from pipelines.evaluation.judging import ANSWER_METRICS, METRICS
+from pipelines.evaluation.judging import ANSWER_METRICS, METRICS, OptionsUse
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.query import MEASURED_HITS
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
-from pipelines.evaluation.evaluate import Corpus, OptionsUse, Outcome, ask_all, run_json
 from pipelines.evaluation.golden import MappedQuestion, golden_questions, map_questions
+from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, run_json
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings.query import MEASURED_HITS

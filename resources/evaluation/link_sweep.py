@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.evaluation.evaluate import OptionsUse, ask_all, summary
 from pipelines.evaluation.golden import golden_questions, map_questions
+from pipelines.evaluation.judging import OptionsUse, ask_all, summary
 from pipelines.indexing.sentence_links import floor_for, links_over
 from pipelines.ports import Filters, ReachedSentence
 from resources.evaluation.golden import corpus_of, read_questions

@@ -32,8 +32,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from pipelines.evaluation.evaluate import OptionsUse
 from pipelines.evaluation.golden import golden_questions
+from pipelines.evaluation.judging import OptionsUse
 from pipelines.evaluation.matrix import Asking, Matrix, Run, Table, asking_of, matrix_from, settings_of, table_shown
 from pipelines.fingerprint import combined, fingerprint, text_hash
 from pipelines.settings.base import Settings

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.evaluation.evaluate import ask_all, asked, bootstrap_interval, run_json
 from pipelines.evaluation.golden import Gold
-from pipelines.evaluation.judging import ANSWER_METRICS, LEAST_RANKED, METRICS
+from pipelines.evaluation.judging import (
+    ANSWER_METRICS,
+    LEAST_RANKED,
+    METRICS,
+    ask_all,
+    asked,
+    bootstrap_interval,
+    run_json,
+)
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question
 from tests.support.judged import CORPUS, chunk, mapped
