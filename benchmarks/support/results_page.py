@@ -10,7 +10,7 @@ from benchmarks.support.machine import BUT_ROWS, provenance
 from benchmarks.support.parsing_report import table as aligned
 from benchmarks.support.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
 from pipelines.evaluation.matrix import BASE, Matrix, Run, Table
-from resources.evaluation.plots import Bars, figure
+from pipelines.plots import Bars, figure
 
 Values = dict[str, Any]
 Scored = Mapping[str, Any]

@@ -75,7 +75,7 @@ def _cosines(written: str | None) -> list[float]:
 
 def _draw(result: dict[str, Any], file: Path) -> None:
     from pincite.text.reports import sweep_panels
-    from resources.evaluation.plots import figure
+    from pipelines.plots import figure
     from resources.private_files import for_the_user
 
     title = f"RELATED_TO by floor: generation {result['generation']}, {result['embedder']}"

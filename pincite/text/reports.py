@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pincite.console import MOST_LINES, Block, block, first_of, rows
 from pipelines.parsing.page_marks import label_of
+from pipelines.plots import Curves, Panel
 from pipelines.records import Element, ParsedDocument, ParsedFile
 from resources.state.launched import ranges
 from resources.workers.sandbox import shown as sandbox_shown
-
-if TYPE_CHECKING:
-    from resources.evaluation.plots import Panel
-
 
 # ---------------------------------------------------------------- index run
 
@@ -221,8 +218,6 @@ def sweep_shown(result: dict[str, Any]) -> str:
 
 def sweep_panels(result: dict[str, Any]) -> list[Panel]:
     """Return panels of the links, of the share of sentences linked, and of scores if there are any, by floor."""
-    from resources.evaluation.plots import Curves
-
     swept = [row for row in result["rows"] if row["threshold"] is not None]
     marks = {"in use": result["floor"]} if result["floor"] else {}
 
@@ -239,7 +234,7 @@ def sweep_panels(result: dict[str, Any]) -> list[Panel]:
         names = result["rows"][0]["scores"]
         scores = {name: line([row["scores"][name] for row in swept]) for name in names}
         scores = {name: points for name, points in scores.items() if points}
-        panels.append(Curves("scores of the sentence route", scores, "floor", marks=marks, y_from=None))
+        panels.append(Curves("scores of the sentence route", scores, "floor", marks=marks, y_within=()))
     return panels
 
 

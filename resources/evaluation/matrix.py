@@ -32,6 +32,7 @@ from pipelines.evaluation.golden import golden_questions
 from pipelines.evaluation.judging import OptionsUse
 from pipelines.evaluation.matrix import Asking, Matrix, Run, Table, asking_of, matrix_from, settings_of, table_shown
 from pipelines.fingerprint import combined, fingerprint, text_hash
+from pipelines.plots import Bars, figure
 from pipelines.settings.base import Settings
 from pipelines.settings.query import MEASURED_HITS
 from pipelines.stages import generation_key
@@ -39,7 +40,6 @@ from resources import yaml_text
 from resources.child_process import ROOT, shipped
 from resources.evaluation.experiments import EMBEDDED, MadeIndex, experiment_state, made_index, under
 from resources.evaluation.golden import Examination, examination, examine, read_questions
-from resources.evaluation.plots import Bars, figure
 from resources.prompts import read_prompts
 from resources.settings_file import anchored
 from resources.state.generation import installed, spec_of

@@ -40,7 +40,7 @@ OPEN = {"pincite.text", "resources.generations"}
 """Packages of which every module is a door."""
 DOORS = 76
 """Modules that other packages may import. Lower it with the contracts, and never raise it."""
-EXCEPTIONS = 62
+EXCEPTIONS = 60
 """Imports that go round a door. Lower it with the contracts, and never raise it."""
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from resources.evaluation.plots import COLOURS, HEIGHT, TOP, Bars, Curves, figure, ticks
+from pipelines.plots import COLOURS, HEIGHT, LEFT, TOP, WIDTH, Bars, Curves, figure, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 BARS = Bars(
@@ -33,6 +33,10 @@ def bars(svg: ElementTree.Element) -> list[tuple[str, float, float]]:
         for panel in svg.findall(f"{SVG}g")
         for each in panel.findall(f"{SVG}rect")
     ]
+
+
+def dots(svg: ElementTree.Element) -> list[tuple[float, float]]:
+    return [(float(each.get("cx", 0)), float(each.get("cy", 0))) for each in svg.iter(f"{SVG}circle")]
 
 
 def test_bars_are_as_high_as_their_values_and_a_missing_one_is_none() -> None:
@@ -71,19 +75,35 @@ def test_curves_have_axes_round_their_values_and_named_marks() -> None:
     assert {"Floors", "links", "floor", "published", "shipped", "0.8", "0.95", "4,000", "0"} <= set(shown)
 
 
+def test_axes_include_further_values() -> None:
+    panel = Curves("share", {"a": ((10, 0.5),)}, x_within=(0, 100), y_within=(0, 1))
+    shown = texts(drawn(panel))
+    assert {"0", "20", "100", "0.2", "1"} <= set(shown)
+    ((x, _),) = dots(drawn(panel))
+    assert x == pytest.approx(LEFT + (WIDTH - 8 - LEFT) / 10, abs=0.1)
+
+
+def test_names_stand_below_their_values_in_place_of_numbers_and_many_are_thinned() -> None:
+    names = [f"g{at:04d}" for at in range(21)]
+    few = texts(drawn(Curves("scores", {"mrr": ((0, 0.5), (2, 0.25))}, x_names=names[:3])))
+    assert [name for name in few if name.startswith("g")] == names[:3] and "2" not in few
+    many = drawn(Curves("scores", {"mrr": tuple((at, 0.5) for at in range(21))}, x_names=names))
+    places = {each.text: float(each.get("x", 0)) for each in many.iter(f"{SVG}text")}
+    assert [name for name in places if name in names] == names[::3]
+    assert places["g0003"] == pytest.approx(dots(many)[3][0], abs=0.1)
+
+
 @pytest.mark.parametrize(
-    ("values", "start", "expected"),
+    ("values", "expected"),
     [
-        ((0.8, 0.95), None, [0.8, 0.85, 0.9, 0.95]),
-        ((0.8, 0.95), 0.0, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        ((3,), None, [2.4, 2.6, 2.8, 3.0, 3.2, 3.4, 3.6]),
-        ((), None, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        ((0, 4100), 0.0, [0, 1000, 2000, 3000, 4000, 5000]),
+        ((0.8, 0.95), [0.8, 0.85, 0.9, 0.95]),
+        ((0.8, 0.95, 0.0), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ((3,), [2.4, 2.6, 2.8, 3.0, 3.2, 3.4, 3.6]),
+        ((), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        ((0, 4100), [0, 1000, 2000, 3000, 4000, 5000]),
     ],
 )
-def test_ticks_are_round_and_reach_round_all_values(
-    values: tuple[float, ...], start: float, expected: list[float]
-) -> None:
-    found = ticks(values, start)
+def test_ticks_are_round_and_reach_round_all_values(values: tuple[float, ...], expected: list[float]) -> None:
+    found = ticks(values)
     assert all(found[0] <= value <= found[-1] for value in values)
     assert found == expected

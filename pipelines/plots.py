@@ -1,4 +1,4 @@
-"""Small plots as SVG text: panels of grouped bars with intervals, or of curves. No library is needed.
+"""The drawing of plots as SVG text: panels of grouped bars with intervals, or of curves. No library is needed.
 
     figure([Bars("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
                  intervals={"dense": ((.75, .86), (.68, .80))})], title="Splitters") -> str
@@ -7,8 +7,8 @@
                    marks={"as shipped": .90})]) -> str
 
 A series has one colour in all panels of a figure and stands once in its legend, in order of appearance; None is
-left out. Bars begin at 0 and are fractions shown in percent; their intervals are whiskers. Curves have axes from
-the least to the largest value, or from `x_from` and `y_from`. All values must be finite.
+left out. Bars begin at 0 and are fractions shown in percent; their intervals are whiskers. Axes of curves include all
+values, `x_within` and `y_within`. All values must be finite.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555")
+COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555", "#e377c2")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 430, 260, 48, 30, 20
 BAR, WIDEST, APART = 26, 40, 18
 """Least and most pixels of a bar's width, and the pixels between two groups of bars."""
 LETTER, LINE = 6.0, 13
 """Approximate pixels of a letter's width and of a line's height."""
+MOST_NAMES = 10
+"""Most names below an x axis, so that short ones do not overlap. Longer axes show every second, third and so on."""
 _INK, _GRID = "#222222", "#dddddd"
 
 Point = tuple[float, float]
@@ -45,15 +47,17 @@ class Bars:
 @dataclass(frozen=True, slots=True)
 class Curves:
     """A panel of curves. `lines` are by name: points (x, y). `crosses` are single points, `marks` upright lines at an
-    x, each with its name beside it. `x_from` and `y_from` are where the axes begin; None is at the least value."""
+    x, each with its name beside it. `x_within` and `y_within` are further values that the axes include. `x_names` are
+    the names of x = 0, 1 and so on, shown in place of numbers."""
 
     title: str
     lines: Mapping[str, Sequence[Point]]
     x_label: str = ""
     crosses: Mapping[str, Point] = field(default_factory=dict)
     marks: Mapping[str, float] = field(default_factory=dict)
-    x_from: float | None = None
-    y_from: float | None = 0.0
+    x_within: Sequence[float] = ()
+    y_within: Sequence[float] = (0.0,)
+    x_names: Sequence[str] = ()
 
 
 Panel = Bars | Curves
@@ -152,8 +156,10 @@ def _bar(x: float, wide: float, value: float, interval: Interval | None, base: f
 
 def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]:
     points = [point for line in panel.lines.values() for point in line] + list(panel.crosses.values())
-    x_ticks = ticks([x for x, _ in points] + list(panel.marks.values()), panel.x_from)
-    y_ticks = ticks([y for _, y in points], panel.y_from)
+    x_ticks = ticks([*(x for x, _ in points), *panel.marks.values(), *panel.x_within])
+    y_ticks = ticks([*(y for _, y in points), *panel.y_within])
+    every = -(-len(panel.x_names) // MOST_NAMES) or 1
+    names = [(float(x), name) for x, name in enumerate(panel.x_names)][::every] or [(x, f"{x:g}") for x in x_ticks]
     base, right = HEIGHT - LINE * (3 if panel.x_label else 2), wide - 8
 
     def place(point: Point) -> Point:
@@ -166,7 +172,7 @@ def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]
     for tick in y_ticks:
         _, y = place((x_ticks[0], tick))
         parts += [_line([(LEFT, y), (right, y)], _GRID, 1), _text(LEFT - 6, y + 4, f"{tick:,g}", _END)]
-    parts += [_text(place((tick, 0))[0], base + LINE + 2, f"{tick:g}", _MIDDLE) for tick in x_ticks]
+    parts += [_text(place((x, 0))[0], base + LINE + 2, name, _MIDDLE) for x, name in names]
     parts.append(_text((LEFT + right) / 2, base + 2 * LINE + 4, panel.x_label, _MIDDLE))
     for name, x in panel.marks.items():
         at, _ = place((x, 0))
@@ -183,11 +189,9 @@ def _curves(panel: Curves, colours: Mapping[str, str], wide: float) -> list[str]
     return parts
 
 
-def ticks(values: Sequence[float], start: float | None = None, most: int = 5) -> list[float]:
-    """Return round numbers, 1, 2 or 5 apart in some power of ten, that enclose all values; `start`, if given, counts as
-    one of them."""
-    low = min([*values, *([] if start is None else [start])], default=0.0)
-    high = max([*values, *([] if start is None else [start])], default=1.0)
+def ticks(values: Sequence[float], most: int = 5) -> list[float]:
+    """Return round numbers, 1, 2 or 5 apart in some power of ten, that enclose all values."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
     if high <= low:
         low, high = (low - 0.5, high + 0.5) if low else (0.0, 1.0)
     power = 10.0 ** math.floor(math.log10((high - low) / most))
