@@ -7,85 +7,19 @@ import base64
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
-from itertools import cycle
 from typing import Any
 
 import dagster as dg
 
 from pipelines.fingerprint import combined
 from pipelines.inert import inert
+from pipelines.plots import Curves, Panel, figure
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGES, WHOLE, Stage
 from pipelines.visible import one_line
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit
 from resources.state.state import State
-
-# ---------------------------------------------------------------- pictures
-#
-# The UI takes pictures as Markdown only, so each is an image that carries its data in its address.
-
-
-_WIDTH, _HEIGHT = 560, 200
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 130, 12, 26
-_INK, _COLOURS = "#6b7280", ("#2563eb", "#d97706", "#059669", "#c026d3", "#dc2626", "#0891b2")
-
-
-def bars(alt: str, heights: Mapping[str, int]) -> str:
-    """Return a bar chart as a Markdown image: one bar for each name, in order. The axis shows the greatest height."""
-    most = max(heights.values(), default=1)
-    step = (_WIDTH - _LEFT) / max(1, len(heights))
-    named = max(1, round(len(heights) / 14))
-    parts = []
-    for number, (name, height) in enumerate(heights.items()):
-        left, top = _LEFT + number * step, _y(height / most)
-        parts.append(_rectangle(left + 1, top, max(1.0, step - 2), _y(0) - top))
-        if number % named == 0:
-            parts.append(_text(left + step / 2, _HEIGHT - 10, name, "middle"))
-    parts += [_text(_LEFT - 4, _y(1) + 4, str(most), "end"), _text(_LEFT - 4, _y(0), "0", "end")]
-    return _image(alt, parts)
-
-
-def lines(alt: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]]) -> str:
-    """Return a line chart as a Markdown image: one line for each series of values between 0 and 1, over the names in
-    order. None is left out."""
-    step = (_WIDTH - _LEFT - _RIGHT) / max(1, len(names) - 1)
-    named = max(1, round(len(names) / 14))
-    parts = [_text(_LEFT - 4, _y(level) + 4, f"{level:g}", "end") + _rule(_y(level)) for level in (0, 0.5, 1)]
-    parts += [_text(_LEFT + at * step, _HEIGHT - 10, names[at], "middle") for at in range(0, len(names), named)]
-    for row, ((name, values), colour) in enumerate(zip(series.items(), cycle(_COLOURS), strict=False)):
-        points = [(_LEFT + at * step, _y(value)) for at, value in enumerate(values) if value is not None]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
-        parts.append(_text(_WIDTH - _RIGHT + 12, _TOP + 10 + 16 * row, name, "start", colour))
-    return _image(alt, parts)
-
-
-def _y(share: float) -> float:
-    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
-
-
-def _rectangle(x: float, y: float, width: float, height: float) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{_COLOURS[0]}"/>'
-
-
-def _rule(y: float) -> str:
-    return f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{_INK}" stroke-opacity="0.3"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str = _INK) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
-
-
-def _image(alt: str, parts: Sequence[str]) -> str:
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" '
-        f'font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
-    )
-    return f"![{alt}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
-
 
 # ---------------------------------------------------------------- data versions
 #
@@ -233,15 +167,26 @@ def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:
     for number in sorted(counts):
         bar = "█" * max(1, round(30 * counts[number] / most))
         rows.append(f"{number * width:>6}–{(number + 1) * width - 1:<6} {bar} {counts[number]}")
-    heights = {str(number * width): counts[number] for number in range(min(counts), max(counts) + 1)} if counts else {}
-    return dg.MetadataValue.md("\n".join([bars("histogram", heights), "", "```", *rows, "```"]))
+    numbers = range(min(counts), max(counts) + 1) if counts else range(0)
+    outline = [(end * width, counts[number]) for number in numbers for end in (number, number + 1)]
+    picture = _picture(Curves("histogram", {"chunks": outline}))
+    return dg.MetadataValue.md("\n".join([picture, "", "```", *rows, "```"]))
 
 
 def score_chart(scores: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue:
     """Return a chart of the golden questions' main scores over time. `scores` are rows of Catalog.scores (generation,
     at, name, metrics), the oldest first."""
+    lines = {
+        name: [(at, value) for at, row in enumerate(scores) if (value := row["metrics"].get(name)) is not None]
+        for name in _CHARTED
+    }
     names = [_schema_name(row) for row in scores]
-    return dg.MetadataValue.md(lines("scores", names, {name: _series(scores, name) for name in _CHARTED}))
+    return dg.MetadataValue.md(_picture(Curves("scores", lines, y_within=(0, 1), x_names=names)))
+
+
+def _picture(panel: Panel) -> str:
+    """Return a plot as a Markdown image that carries its data in its address, since the UI takes no other pictures."""
+    return f"![{panel.title}](data:image/svg+xml;base64,{base64.b64encode(figure([panel]).encode()).decode()})"
 
 
 def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -259,10 +204,6 @@ def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _schema_name(row: Mapping[str, Any]) -> str:
     return f"g{row['generation']:04d}"
-
-
-def _series(scores: Sequence[Mapping[str, Any]], name: str) -> list[float | None]:
-    return [row["metrics"].get(name) for row in scores]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:

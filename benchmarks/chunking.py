@@ -31,12 +31,12 @@ from benchmarks.support.chunking_tables import TARGETS, table_scores  # noqa: E4
 from benchmarks.support.machine import BUT_ROWS, provenance  # noqa: E402
 from benchmarks.support.parsing_report import share, table  # noqa: E402
 from benchmarks.support.published import PUBLISHED as FIGURES  # noqa: E402
-from benchmarks.support.svg import Panel, curves  # noqa: E402
 from pipelines.evaluation.document_map import as_pairs  # noqa: E402
 from pipelines.evaluation.judging import Spans, length_of, precision_omega, span_scores  # noqa: E402
 from pipelines.indexing.embeddings import embedded_text  # noqa: E402
 from pipelines.indexing.overlap import calibrations, cosines_of, with_overlap, with_own_overlap  # noqa: E402
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402
+from pipelines.plots import Curves, figure  # noqa: E402
 from pipelines.records import Chunk  # noqa: E402
 from pipelines.settings.models import EmbedderSettings  # noqa: E402
 from resources.models.embedders.e5_weights import StaticEmbedder  # noqa: E402
@@ -245,16 +245,15 @@ def _beside(value: float, aim: float) -> str:
 
 
 def plot(outcomes: Sequence[Outcome]) -> str:
-    panels = []
+    panels, label = [], "target tokens of a chunk; crosses: published, means over five corpora"
     for at, metric in enumerate(METRICS):
         lines: dict[str, list[tuple[float, float]]] = {}
         for one in outcomes:
             if not one.setting.overlap:
                 lines.setdefault(one.setting.strategy, []).append((one.setting.target, one.scores[at]))
-        panels.append(
-            Panel(metric, lines, {name: (target, scores[at]) for name, (target, scores) in PUBLISHED.items()})
-        )
-    return curves(panels, "target tokens of a chunk; crosses: published, means over five corpora")
+        published = {name: (target, scores[at]) for name, (target, scores) in PUBLISHED.items()}
+        panels.append(Curves(metric, lines, label, published, x_within=(0,)))
+    return figure(panels)
 
 
 def tables(path: Path) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from benchmarks.support.machine import BUT_ROWS, provenance
 from benchmarks.support.peers_figures import DEPTHS, Figures
 from benchmarks.support.peers_files import Corpus
-from benchmarks.support.svg import Panel, curves
+from pipelines.plots import Curves, figure
 
 NONE = "-"
 ABOVE = ("command", "date", "commit", "embedders")
@@ -87,16 +87,21 @@ def page(
 
 def picture(figures: Mapping[str, Figures]) -> str:
     """Share of questions whose page is hit first, by the seconds of a run from nothing, and of one after a change."""
-    panels = []
-    for case, title in (("cold", "from nothing"), ("modified", "one file modified")):
-        points = {
+    drawn = {
+        title: {
             name: [(seconds, each.hits[1])]
             for name, each in figures.items()
             if each.hits and (seconds := each.middle(case)) is not None
         }
-        if points:
-            panels.append(Panel(f"page hit@1 by seconds: {title}", points, {}))
-    return curves(panels, "seconds") if panels else ""
+        for case, title in (("cold", "from nothing"), ("modified", "one file modified"))
+    }
+    longest = max((x for points in drawn.values() for ((x, _),) in points.values()), default=0)
+    panels = [
+        Curves(f"page hit@1 by seconds: {title}", points, "seconds", x_within=(0, longest))
+        for title, points in drawn.items()
+        if points
+    ]
+    return figure(panels) if panels else ""
 
 
 def _costs(figures: Mapping[str, Figures]) -> Iterator[list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import dagster as dg
 import pytest
@@ -22,7 +24,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 from assets.declare import PATIENCE
 from assets.definitions import build_defs
 from assets.index import NIGHTLY
-from assets.metadata import histogram, lines, score_chart, score_rows, table
+from assets.metadata import histogram, score_chart, score_rows, table
 from pipelines.errors import ModelError
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import close_dead_runs, dagster_home, present
@@ -483,7 +485,23 @@ def test_pictures_carry_their_own_data() -> None:
     assert shown is not None
     assert shown.startswith("![histogram](data:image/svg+xml;base64,")
     assert "    32–63     ██████████████████████████████ 2" in shown
-    assert "█" not in str(histogram([], 32).value)
+    names, points = drawn(shown)
+    assert {"histogram", "chunks", "0", "2"} <= set(names)
+    assert len(points) == 2 * 4, "both ends of each bar between the least and the greatest, empty ones too"
+    assert len({y for _, y in points}) == 3
+    assert "█" not in str(histogram([], 32).value) and drawn(histogram([], 32).value)[1] == []
+
+
+def drawn(image: str | None) -> tuple[list[str], list[tuple[float, float]]]:
+    """The texts of a picture and its points."""
+    assert image is not None
+    data = image.partition("base64,")[2].partition(")")[0]
+    root = ElementTree.fromstring(base64.b64decode(data))
+    texts = [each.text or "" for each in root.iter() if each.tag.endswith("text")]
+    points = [
+        (float(each.attrib["cx"]), float(each.attrib["cy"])) for each in root.iter() if each.tag.endswith("circle")
+    ]
+    return texts, points
 
 
 def test_scores_are_drawn_and_listed() -> None:
@@ -491,10 +509,10 @@ def test_scores_are_drawn_and_listed() -> None:
         {"generation": 1, "at": "2026-01-02T00:00:00Z", "name": "hybrid", "metrics": {"recall@5": 0.5}},
         {"generation": 2, "at": "2026-01-03T00:00:00Z", "name": "hybrid", "metrics": {"recall@5": 0.75}},
     ]
-    assert score_chart(rows).value == lines(
-        "scores", ["g0001", "g0002"],
-        {"recall@5": [0.5, 0.75], "accuracy_page": [None, None], "mrr": [None, None], "ndcg@10": [None, None]},
-    )  # fmt: skip
+    names, points = drawn(score_chart(rows).value)
+    assert {"g0001", "g0002", "recall@5", "accuracy_page", "mrr", "ndcg@10"} <= set(names)
+    (first, half), (second, more) = points
+    assert first < second and half > more
     assert cells(table(score_rows(rows)))[1] == {
         "generation": "g0002", "at": "2026-01-03 00:00", "questions asked by": "hybrid",
         "recall@5": 0.75, "accuracy_page": None, "mrr": None, "ndcg@10": None,

@@ -1,13 +1,11 @@
-"""What benchmarks/chunking.py counts: places in the source, labels of a cell, a plot that is a plot."""
+"""What benchmarks/chunking.py counts: places in the source and labels of a cell."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from xml.etree import ElementTree
 
 from benchmarks.support.chunking_data import documents_in
 from benchmarks.support.chunking_tables import answer_cells, chunks_by_row, header_count, labels, missing
-from benchmarks.support.svg import Panel, curves
 
 GRID = [["", "Fiscal", ""], ["", "2019", "2018"], ["Assets", "", ""], ["Cash", "$130", "(91)"], ["Other", "8", "8"]]
 
@@ -43,11 +41,3 @@ def test_a_chunk_without_a_label_is_a_miss() -> None:
     chunk = chunks_by_row(GRID, "t", 16)[3]
     assert missing(GRID, 3, 1, chunk) == []
     assert missing(GRID, 3, 1, None) == ["Cash", "Fiscal", "2019", "$130"]
-
-
-def test_a_plot_has_every_point() -> None:
-    panel = Panel("recall < 1", {"structure": [(50, 0.6), (100, 0.7)]}, {"cluster 200": (200, 0.75)})
-    root = ElementTree.fromstring(curves([panel, panel], "tokens"))
-    names = [element.tag.rsplit("}")[-1] for element in root.iter()]
-    assert names.count("circle") == 4 and names.count("path") == 2
-    assert "recall < 1" in [element.text for element in root.iter()]

@@ -29,7 +29,7 @@ from benchmarks.support.peers_figures import (
 from benchmarks.support.peers_files import ADDED, Corpus, corpus, questions_of, write_modified
 from benchmarks.support.peers_page import page, picture
 from benchmarks.support.peers_systems import SCRIPTS, SYSTEMS, System
-from benchmarks.support.svg import LEFT
+from pipelines.plots import LEFT
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ROOT / "tests" / "data" / "library" / "policies"

@@ -75,6 +75,13 @@ def test_curves_have_axes_round_their_values_and_named_marks() -> None:
     assert {"Floors", "links", "floor", "published", "shipped", "0.8", "0.95", "4,000", "0"} <= set(shown)
 
 
+def test_every_point_and_cross_is_drawn() -> None:
+    panel = Curves("recall < 1", {"structure": ((50, 0.6), (100, 0.7))}, crosses={"cluster 200": (200, 0.75)})
+    svg = drawn(panel, panel)
+    assert len(dots(svg)) == 4 and len(list(svg.iter(f"{SVG}path"))) == 2
+    assert texts(svg).count("recall < 1") == 2
+
+
 def test_axes_include_further_values() -> None:
     panel = Curves("share", {"a": ((10, 0.5),)}, x_within=(0, 100), y_within=(0, 1))
     shown = texts(drawn(panel))
