@@ -31,8 +31,7 @@ class Format:
 
 
 ZIP, OLE, RTF = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", b"{\\rtf"
-_PANDOC = "`pincite[formats]`, with its pandoc"
-_EXTRA = "`pincite[formats]`"
+_PANDOC = "pandoc: `pincite[formats]`, or a `pandoc` on the PATH"
 _OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
 _TITLED = f"title, author, dates; {_TEXTUAL}"
@@ -78,8 +77,8 @@ FORMATS = (
     Format((".rst",), "text/x-rst", _TITLED, _PANDOC, own=False),
     Format((".org",), "text/x-org", _TITLED, _PANDOC, own=False),
     Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
-    Format((".msg",), "application/vnd.ms-outlook", _MAIL, _EXTRA, False, (), OLE),
-    Format((".xml",), "application/xml", "text of its elements", _EXTRA, own=False),
+    Format((".msg",), "application/vnd.ms-outlook", _MAIL, own=False, begins=OLE),
+    Format((".xml",), "application/xml", "text of its elements", own=False),
     Format((".doc", ".dot"), DOC, f"{_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
     Format((".ppt", ".pps", ".pot"), PPT, f"slides, {_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
 )

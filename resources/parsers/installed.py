@@ -9,14 +9,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from pipelines.errors import DocumentError
 from resources.child_process import program_path
 from resources.programs import Ended, run
 
@@ -62,6 +66,13 @@ def libreoffice() -> LibreOffice | None:
 # ---------------------------------------------------------------- Pandoc
 
 
+PANDOC_FROM = "pip install 'pincite[formats]', or install pandoc"
+"""The remedy where Pandoc is missing."""
+_NO_DATA_FILE = 97
+"""Pandoc's exit status when it does not find one of its own files. Builds that do not hold them, such as Debian's, end
+with it when they write DOCX under `--sandbox`."""
+
+
 @cache
 def pandoc_path() -> str | None:
     """Return the path of the Pandoc in the package pypandoc_binary, else of an installed one, else None."""
@@ -74,13 +85,15 @@ def converted(source_file: str, to: str, format: str, outputfile: str | None = N
     """Return a file in another format, or write it to `outputfile`. It replaces pypandoc's function and has its
     arguments; pypandoc's would start a process itself.
 
-    Raise FileNotFoundError if Pandoc is missing, ValueError with Pandoc's message if it fails."""
+    Raise DocumentError `unsupported` if Pandoc is missing, ValueError with Pandoc's message if it fails."""
     program = pandoc_path()
     if program is None:
-        raise FileNotFoundError("pandoc")
+        told = f"{Path(source_file).name}: reading it needs the program pandoc: {PANDOC_FROM}"
+        raise DocumentError(told, "unsupported")
     values = {"format": format, "to": to, "source": os.path.abspath(source_file)}
     done = run("pandoc", program, values)
-    if done.status != 0 and "--sandbox" in done.errors:
+    unknown, without_data = "--sandbox" in done.errors, to == "docx" and done.status == _NO_DATA_FILE
+    if done.status != 0 and (unknown or without_data):
         done = run("pandoc", program, {**values, "sandbox": False})
     if done.status != 0:
         raise ValueError(_reason(done))
@@ -91,11 +104,15 @@ def converted(source_file: str, to: str, format: str, outputfile: str | None = N
 
 
 def give_pandoc() -> None:
-    """Replace pypandoc's function with ours if pypandoc is installed."""
-    with suppress(ImportError):
+    """Replace pypandoc's function with ours. If pypandoc is missing, put a module of its name in its place, since
+    unstructured asks for the module even where Pandoc itself is installed."""
+    try:
         import pypandoc
-
-        pypandoc.convert_file = converted
+    except ImportError:
+        pypandoc = ModuleType("pypandoc")
+        pypandoc.__spec__ = ModuleSpec("pypandoc", None)
+        sys.modules["pypandoc"] = pypandoc
+    pypandoc.convert_file = converted
 
 
 def _reason(done: Ended) -> str:

@@ -362,7 +362,7 @@ def _locator(element: Any) -> str | None:
 
 
 ORIGIN = "unstructured"
-_INSTALL = "pip install 'pincite[formats]'"
+_INSTALL = "pip install 'pincite' again, with all parts"
 _PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
 """Partitioners by the type of a file, if they are not named like its ending."""
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}

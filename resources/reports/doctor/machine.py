@@ -313,25 +313,16 @@ def reading(settings: Settings) -> Iterator[Finding]:
         yield severity("ocr", f"{found}: scanned pages fail with code no_text", todo)
     else:
         yield ok("ocr", f"Tesseract reads {', '.join(languages_of(ocr))}")
-    yield from _formats(settings)
+    yield from _formats()
 
 
-def _formats(settings: Settings) -> Iterator[Finding]:
-    from importlib.util import find_spec
-
-    from pipelines.parsing.formats import FORMATS, UNSTRUCTURED
-    from resources.parsers.installed import pandoc_path
+def _formats() -> Iterator[Finding]:
+    from pipelines.parsing.formats import FORMATS
+    from resources.parsers.installed import PANDOC_FROM, pandoc_path
 
     others = " ".join(ending for found in FORMATS if found.needs and not found.own for ending in found.endings)
-    named = [ending for ending, reader in settings.parsing.readers.items() if reader == UNSTRUCTURED]
-    install = "pip install 'pincite[formats]', if you have such files"
-    if find_spec("unstructured") is None:
-        if named:
-            yield broken("formats", f"parsing.readers has {', '.join(named)} read by unstructured, which is not "
-                          "installed", "pip install 'pincite[formats]'")  # fmt: skip
-        else:
-            yield doubtful("formats", f"files of {others} fail: unstructured is not installed", install)
-    elif pandoc_path() is None:
-        yield doubtful("formats", f"most files of {others} fail: there is no pandoc", install)
+    if pandoc_path() is None:
+        yield doubtful("formats", f"files of {others} fail: there is no pandoc",
+                       f"{PANDOC_FROM}, if you have such files")  # fmt: skip
     else:
         yield ok("formats", f"files of {others} are read too")

@@ -16,6 +16,7 @@ from pipelines.errors import DocumentError, SettingsError
 from pipelines.parsing.formats import FORMATS, OF_ENDING, UNSTRUCTURED
 from pipelines.records import Block, ParsedFile
 from pipelines.settings.base import ParsingSettings, settings_from
+from resources.parsers.installed import pandoc_path
 from resources.parsers.registry import media_type_of, parse_file
 from resources.workers.document_requests import Reader
 from resources.workers.document_requests import reader as open_reader
@@ -231,6 +232,80 @@ def test_a_mail_is_partitioned_as_one(tmp_path: Path, reader: Reader) -> None:
     found = reader.read(file)
     assert made.LEAVE in found.document.body and found.elements[0].origin == UNSTRUCTURED
     assert (found.document.title, found.document.effective_date) == ("Leave", "2024-03-05")
+
+
+PANDOC_READS = {ending for found in FORMATS if "pandoc" in found.needs for ending in found.endings}
+OTHERS_READ = {ending for found in FORMATS if not found.own or found.either for ending in found.either or found.endings}
+
+
+@pytest.fixture
+def without_pypandoc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An environment without the extra `formats`."""
+    from unstructured.utils import dependency_exists
+
+    monkeypatch.setitem(sys.modules, "pypandoc", None)
+    dependency_exists.cache_clear()
+    yield
+    dependency_exists.cache_clear()
+
+
+def write_others(folder: Path) -> dict[str, Path]:
+    """Write a file for each ending that unstructured reads."""
+    from docx import Document
+    from pptx import Presentation
+
+    files = {f".{ending}": file for ending, file in made.write_all(folder).items()}
+    for ending in OTHERS_READ - files.keys():
+        files[ending] = folder / f"more{ending}"
+    for ending in (".html", ".htm", ".xhtml"):
+        files[ending].write_text(f"<html><body>{made.HTML}</body></html>")
+    for ending in (".txt", ".text", ".log"):
+        files[ending].write_text(made.CLAIMS)
+    files[".eml"].write_text(f"From: a@example.org\nSubject: Leave\n\n{made.CLAIMS}\n")
+    document, slides = Document(), Presentation()
+    document.add_paragraph(made.CLAIMS)
+    document.save(str(files[".docx"]))
+    slides.slides.add_slide(slides.slide_layouts[1]).placeholders[1].text = made.CLAIMS
+    for ending in (".pptx", ".pptm"):
+        slides.save(str(files[ending]))
+    return {ending: files[ending] for ending in OTHERS_READ}
+
+
+@pytest.mark.usefixtures("without_pypandoc")
+def test_pandoc_alone_is_missing_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.parsers.installed.pandoc_path", lambda: None)
+    files = write_others(tmp_path)
+    assert {".msg", ".xml", ".docx", ".eml"} < files.keys() - PANDOC_READS
+    for ending, file in sorted(files.items()):
+        chosen = media_type_of(file, {ending: UNSTRUCTURED} if OF_ENDING[ending].own else {}) or ""
+        if ending in PANDOC_READS:
+            with pytest.raises(DocumentError, match=r"the program pandoc: pip install 'pincite\[formats\]'") as refused:
+                parse_file(file, chosen)
+            assert refused.value.code == "unsupported" and file.name in str(refused.value)
+        else:
+            found = parse_file(file, chosen)
+            assert found.origin == UNSTRUCTURED and any(made.CLAIMS in text_of(block) for block in found.blocks), ending
+
+
+@pytest.mark.parametrize("writes_docx", [True, False], ids=["a whole build", "a build without its files"])
+def test_a_pandoc_on_the_path_is_enough(
+    writes_docx: bool, handbooks: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that finds its own files outside its sandbox alone, as Debian's."""
+    program, script = pandoc_path(), tmp_path / "pandoc"
+    pandoc_path.cache_clear()
+    refuses = 'case "$*" in *to=docx*sandbox*) exit 97;; esac\n'
+    script.write_text(f"#!/bin/sh\n{'' if writes_docx else refuses}exec '{program}' \"$@\"\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setitem(sys.modules, "pypandoc", None)
+    try:
+        for ending in sorted(PANDOC_READS):
+            blocks = parse_file(handbooks[ending[1:]], OF_ENDING[ending].media_type).blocks
+            assert any(made.CLAIMS in text_of(block) for block in blocks), ending
+            assert pandoc_path() == str(script)
+    finally:
+        pandoc_path.cache_clear()
 
 
 def test_nothing_is_fetched(handbooks: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
