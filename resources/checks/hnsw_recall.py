@@ -22,11 +22,12 @@ from resources.postgres.search_index import (
     ef_search,
     search_index,
 )
-from resources.postgres.statements import query
+from resources.postgres.statements import query, take_vectors
 from resources.postgres.vector_indexes import INDEXED_TABLES, index_name
 from resources.state.run import Problems
 
 if TYPE_CHECKING:
+    from pgvector import Vector
     from psycopg import Connection
 
     from resources.postgres.catalog import GenerationRow
@@ -85,9 +86,10 @@ def filter_problems(index: GenerationTables, tables: Sequence[str], least: float
 
 def _probes(index: GenerationTables, table: str) -> list[list[float]]:
     with index.database.connect() as connection:
+        take_vectors(connection)
         statement = query("audit", "probes", schema=index.schema, table=table)
         rows = connection.execute(statement, {"most": FILTER_PROBES}).fetchall()
-    return [[float(value) for value in row[0].strip("[]").split(",")] for row in rows]
+    return [vector.to_list() for (vector,) in rows]
 
 
 def _problem(
@@ -239,6 +241,7 @@ def recall(index: GenerationTables, table: str, width: int) -> float | None:
     Neighbours are compared by distance, since equal vectors may replace each other. Return None for an empty table."""
     found = asked = 0
     with index.database.connect() as connection:
+        take_vectors(connection)
         vectors = [row[0] for row in _rows(connection, index, "sample", table, most=PROBES)]
         for vector in vectors:
             exact = _distances(connection, index, table, vector, "compare_exactly", width)
@@ -260,7 +263,7 @@ def recall_problems(index: GenerationTables, tables: Sequence[str], width: int, 
 
 
 def _distances(
-    connection: Connection[Any], index: GenerationTables, table: str, vector: str, how: str, width: int
+    connection: Connection[Any], index: GenerationTables, table: str, vector: Vector, how: str, width: int
 ) -> list[float]:
     with connection.transaction(force_rollback=True):
         connection.execute(query("session", "tune"), {"ef_search": width})

@@ -306,19 +306,16 @@ def _comparable(row: Row, table: _Table) -> Row:
 @cache
 def _kinds() -> Mapping[type, Callable[[Any], Any]]:
     import numpy as np
+    from pgvector import Vector
     from psycopg.types.json import Jsonb
     from psycopg.types.range import Range
 
-    return {Jsonb: attrgetter("obj"), float: _single, np.ndarray: _sent, list: _spans, Range: _span}
+    vectors = {Vector: Vector.to_binary, np.ndarray: lambda vector: Vector(vector).to_binary()}
+    return {Jsonb: attrgetter("obj"), float: _single, list: _spans, Range: _span, **vectors}
 
 
 def _single(value: float) -> float:
     return array("f", [value])[0]
-
-
-def _sent(vector: Any) -> bytes:
-    """Return a vector in Postgres's binary format."""
-    return len(vector).to_bytes(2) + bytes(2) + bytes(vector.astype(">f4"))
 
 
 def _span(value: Any) -> tuple[int, int] | None:

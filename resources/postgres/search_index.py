@@ -37,9 +37,10 @@ from resources.postgres.catalog import is_half, schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
 from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings
 from resources.postgres.row_security import require_row_security
-from resources.postgres.statements import fill, query, statements
+from resources.postgres.statements import fill, query, statements, vector_parameter
 
 if TYPE_CHECKING:
+    from pgvector import Vector
     from psycopg import Connection
     from psycopg.sql import Composed
 
@@ -266,7 +267,7 @@ class PostgresSearchIndex:
         self._schema = schema_name(generation.number)
         self._ef_search = 0
         self._counted: dict[tuple[str, int, str], int] = {}
-        self._written: tuple[Sequence[float], str] | None = None
+        self._checked_last: tuple[Sequence[float], Vector] | None = None
         self._ranked: tuple[Any, tuple[list[str], Ranking]] | None = None
 
     def tune(self, least_ef_search: int) -> None:
@@ -293,6 +294,7 @@ class PostgresSearchIndex:
     def rest(self, resume: Callable[[], PostgresSearchIndex]) -> None:
         """Note that the transaction has ended. Later reads use one that `resume` opens, of the same generation."""
         self._connection, self._groups, self._resume = None, None, resume
+        self._checked_last = None  # another connection may not know pgvector's types yet
         self._ranked = None  # the places of posting rows are valid in their own transaction only
 
     def _named(self, name: str) -> Composed:
@@ -321,10 +323,10 @@ class PostgresSearchIndex:
             self._counted[asked] = self._rows(self._named(counting), parameters)[0][0]
         return self._counted[asked] <= most
 
-    def _checked(self, vector: Sequence[float]) -> str:
-        """Check a vector and return it as text for the database; the last result is kept."""
-        if self._written is not None and self._written[0] is vector:
-            return self._written[1]
+    def _checked(self, vector: Sequence[float]) -> Vector:
+        """Check a vector and return it as a parameter; the last result is kept."""
+        if self._checked_last is not None and self._checked_last[0] is vector:
+            return self._checked_last[1]
         if len(vector) != self.generation.dimension:
             raise ModelError(
                 f"the question's vector has {len(vector)} dimensions, generation {self.generation.number} "
@@ -337,8 +339,8 @@ class PostgresSearchIndex:
                 "not finite; mend the model, or ask otherwise",
                 "bad_vector",
             )
-        self._written = vector, str(list(map(float, vector)))
-        return self._written[1]
+        self._checked_last = vector, vector_parameter(self.connection, vector)
+        return self._checked_last[1]
 
     # ------------------------------------------------------------ passages
 

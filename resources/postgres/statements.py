@@ -1,5 +1,7 @@
 """The SQL statements by name, from the `sql` folder; only `as_given` takes SQL from elsewhere.
 
+`vector_parameter` makes the parameters that are vectors.
+
 `sql/queries/FILE.sql` holds statements headed `-- name: some_name`. A placeholder such as `{schema}` becomes a
 quoted identifier, a list of them, a literal if a number is given, or another statement.
 """
@@ -7,7 +9,7 @@ quoted identifier, a list of them, a literal if a number is given, or another st
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -16,6 +18,8 @@ from pipelines.errors import DatabaseError
 from resources.child_process import shipped
 
 if TYPE_CHECKING:
+    from pgvector import Vector
+    from psycopg import Connection
     from psycopg.sql import Composable, Composed
 
 _HEADER = re.compile(r"^--\s*name:\s*(\S*)\s*$", re.MULTILINE)
@@ -124,6 +128,22 @@ def query(file: str, name: str, **values: Value) -> Composed:
             "sql_missing",
         )
     return fill(known[name], values, f"{file}.{name}")
+
+
+def take_vectors(connection: Connection[Any]) -> None:
+    """Let a connection take and give vectors as pgvector's objects."""
+    from pgvector.psycopg import register_vector
+
+    if connection.adapters.types.get("vector") is None:
+        register_vector(connection)
+
+
+def vector_parameter(connection: Connection[Any], vector: Sequence[float]) -> Vector:
+    """Return a vector as a parameter of statements on this connection."""
+    from pgvector import Vector
+
+    take_vectors(connection)
+    return Vector(list(vector))
 
 
 def script(name: str, **values: Value) -> Composed:

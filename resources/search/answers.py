@@ -17,6 +17,7 @@ from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
+from resources.postgres.statements import vector_parameter
 from resources.search.passages import Searcher
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def passage_sentences(
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
     found: dict[str, list[Sentence]] = {}
-    parameters = {"chunk_ids": wanted, "vector": None if vector is None else str(list(vector))}
+    parameters = {"chunk_ids": wanted, "vector": None if vector is None else vector_parameter(connection, vector)}
     for row in connection.execute(named, parameters).fetchall():
         found.setdefault(row[0], []).append(Sentence(*row))
     return found

@@ -68,7 +68,7 @@ FROM (SELECT count(*) AS n, count(next_id) AS following, count(previous_id) AS p
 
 -- name: sample
 -- Different vectors: where many are equal, what is asked for is seldom one of them.
-SELECT embedding::text FROM (
+SELECT embedding FROM (
     SELECT DISTINCT ON (embedding) embedding, place
     FROM (SELECT embedding, md5(ctid::text) AS place FROM {schema}.{table} ORDER BY place LIMIT 20 * %(most)s) AS drawn
     ORDER BY embedding, place
@@ -85,7 +85,7 @@ ORDER BY embedding::halfvec({dimension}) <=> %(vector)s::halfvec({dimension}) LI
 
 -- name: probes
 -- Different vectors that stand anywhere, by which filtered searches are asked.
-SELECT embedding::text FROM (
+SELECT embedding FROM (
     SELECT DISTINCT ON (embedding) embedding, place
     FROM (
         SELECT embedding, md5(ctid::text || 'filtered') AS place FROM {schema}.{table} ORDER BY place LIMIT 20 * %(most)s

@@ -318,3 +318,13 @@ def test_before_anything_is_published_there_is_no_index(tmp_path: Path, database
         with pytest.raises(IndexStateError, match="run `pincite index`"):
             module.resolve(connection)
         connection.rollback()
+
+
+def test_a_vector_is_asked_again_on_another_connection(database: Database, small: GenerationRow) -> None:
+    """Each connection learns pgvector's types by itself."""
+    vector = [0.5, -0.25, 0.1, 1.0]
+    with opened(database, small) as index, database.connect("another") as fresh:
+        found = index.dense(vector, 3, Filters())
+        with search_index(fresh, small.generation) as other:
+            index.rest(lambda: other)
+            assert index.dense(vector, 3, Filters()) == found
