@@ -46,7 +46,7 @@ from benchmarks.support.machine import provenance  # noqa: E402
 from benchmarks.support.memory import tree_memory  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pincite import open_index  # noqa: E402
-from resources.workers.page_pictures import opened_pages  # noqa: E402
+from resources.documents.page_pictures import opened_pages  # noqa: E402
 from tests.support.llm_server import llm_server  # noqa: E402
 
 DATA = ROOT.parent / "shared" / "data" / "policies"

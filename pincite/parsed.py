@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
+from resources.documents.requests import listed_alone, reader
 from resources.parsers.registry import map_beside
 from resources.private_files import for_the_user
-from resources.workers.document_requests import listed_alone, reader
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.document_requests import DrawnPages, Reader, Reading
+    from resources.documents.requests import DrawnPages, Reader, Reading
 
 MOST_PAGE = 10_000_000
 
@@ -78,7 +78,7 @@ class Parsed:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--image {folder}: not a folder that can be written to ({error.strerror})") from None
-        from resources.workers.document_requests import DrawnPages
+        from resources.documents.requests import DrawnPages
 
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
@@ -101,7 +101,7 @@ class Parsed:
 
     def _pages_source(self) -> Path:
         """Return the PDF whose pages can be drawn: the file, or the one beside a map."""
-        from resources.workers.page_pictures import pages_beside
+        from resources.documents.page_pictures import pages_beside
 
         path = self.reading.path
         source = pages_beside(path)
@@ -115,7 +115,7 @@ class Parsed:
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
         """Return the paths of the pictures written, and messages about pages that could not be drawn."""
         from pipelines.parsing.page_marks import marks_of
-        from resources.workers.page_pictures import annotated, write
+        from resources.documents.page_pictures import annotated, write
 
         marks = marks_of(self.reading.elements)
         images: list[str] = []

@@ -1,7 +1,7 @@
 """The start of the programs that read documents for parsers: Tesseract, pandoc and LibreOffice.
 
 A worker, which reads documents, can start no process. It names a program and a few values here, and the process from
-which workers are forked starts it, confined like the worker (resources/workers/main.py). Elsewhere it is started
+which workers are forked starts it, confined like the worker (resources/workers/helpers.py). Elsewhere it is started
 directly.
 """
 

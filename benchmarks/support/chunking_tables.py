@@ -27,8 +27,8 @@ from pipelines.indexing.table_rows import table_rows
 from pipelines.parsing.elements import build_elements
 from pipelines.records import PackedChunk, RawDocument
 from pipelines.settings.base import ChunkingSettings
+from resources.documents.tasks import detect_language
 from resources.parsers.html import parse_source
-from resources.workers.tasks import detect_language
 
 TARGETS = (320, 50)
 FIGURES = "figures"

@@ -199,7 +199,7 @@ class Service:
     def _picture(
         self, document: FoundDocument, number: int, passage: str | None, boxes: Sequence[Box], draw: bool
     ) -> PageImage:
-        from resources.workers.page_pictures import highlighted
+        from resources.documents.page_pictures import highlighted
 
         key = document.doc_id, document.content_hash, number, passage, boxes
         pages = self._index.files.pages(document)  # looked at before a kept picture is used, too

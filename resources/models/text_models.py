@@ -1,6 +1,6 @@
 """The models that divide and compare text and are heavy to load: spaCy's segmenter and the static vectors.
 
-They are loaded in the processes that work on documents (resources/workers/pool.py), when one first needs them.
+They are loaded in the processes that work on documents (resources/documents/pool.py), when one first needs them.
 Sentences are divided by rule in every language. If the rules cannot tell, spaCy's statistical segmenter is asked,
 provided that it has a model of the language.
 """

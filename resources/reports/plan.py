@@ -23,6 +23,7 @@ from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import Role
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
+from resources.documents.pool import DocumentPool
 from resources.engine.files import Files
 from resources.engine.memory import MemoryManifest
 from resources.engine.tables import ParquetTables
@@ -38,7 +39,6 @@ from resources.state.listing import adopt_listing
 from resources.state.parts import Parts
 from resources.state.run import Run, StageProgress, silent
 from resources.state.state import State, settle
-from resources.workers.pool import DocumentPool
 
 if TYPE_CHECKING:
     from pipelines.settings.base import Settings

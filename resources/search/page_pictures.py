@@ -15,13 +15,13 @@ from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
+from resources.documents.page_pictures import highlighted, names_beside, pages_beside, write
+from resources.documents.protocol import PDF
+from resources.documents.requests import DrawnPages
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, map_beside, media_type_of
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import SourceFolder, hash_now, read_as
-from resources.workers.document_requests import DrawnPages
-from resources.workers.page_pictures import highlighted, names_beside, pages_beside, write
-from resources.workers.task import PDF
 
 if TYPE_CHECKING:
     from resources.search.passages import FoundChunk

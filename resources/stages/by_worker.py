@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from resources.workers.task import Task
+from resources.documents.protocol import Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.ports import Progress
+    from resources.documents.pool import Result, Total
     from resources.engine import Compute, Outcomes, Work, Works
     from resources.state.state import State
-    from resources.workers.pool import Result, Total
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
-"""Plain values that a task of resources/workers/tasks.py gets beside its document."""
+"""Plain values that a task of resources/documents/tasks.py gets beside its document."""
 Given = tuple["Work", str]
 """A document to compute, with the work that it belongs to."""
 

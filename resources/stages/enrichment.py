@@ -45,19 +45,19 @@ from pipelines.records import (
 )
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
+from resources.documents.protocol import Task
+from resources.documents.requests import figure_images
 from resources.engine import Makeshift
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
 from resources.stages.by_worker import Given, Options, by_shard, by_worker, made_by_workers
-from resources.workers.document_requests import figure_images
-from resources.workers.task import Task
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings
+    from resources.documents.pool import DocumentPool
     from resources.engine import Compute, Outcomes, Work, Works
     from resources.state.state import State
-    from resources.workers.pool import DocumentPool
 
 
 # ---------------------------------------------------------------- prompts sent ahead, replies in order

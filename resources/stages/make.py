@@ -2,7 +2,7 @@
 
 A file is known to be damaged when it is read. All committed files are then checked, a damaged one counts as never made,
 and the earlier stages make it again: from the sources, from paid replies that are kept, from vectors in other files.
-Each document is processed by a worker process (resources/workers/pool.py).
+Each document is processed by a worker process (resources/documents/pool.py).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.stages import MAKER, STAGES, WHOLE
+from resources.documents.protocol import parse_task
 from resources.memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import enrichment as describing
@@ -22,18 +23,17 @@ from resources.stages.by_worker import Given, Options, by_shard, by_worker
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import floor_for
 from resources.state.state import settle
-from resources.workers.task import parse_task
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress
     from pipelines.records import RawDocument
     from pipelines.settings.base import Settings
     from pipelines.stages import Frozen
+    from resources.documents.pool import DocumentPool, Result
     from resources.engine import Compute, Outcomes, StageReport, Works
     from resources.postgres.catalog import GenerationRow
     from resources.sources.book import SourceBook
     from resources.state.state import State
-    from resources.workers.pool import DocumentPool, Result
 
 
 # ---------------------------------------------------------------- stages of text
@@ -100,7 +100,7 @@ OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
         include={"min_characters", "min_words", "min_confidence", "form_labels"}
     ),
 }
-"""Options of a stage's tasks in resources/workers/tasks.py."""
+"""Options of a stage's tasks in resources/documents/tasks.py."""
 
 
 # ---------------------------------------------------------------- bringing stages up to date

@@ -24,12 +24,16 @@ from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
-from resources.workers.task import Rows, Task
 
 if TYPE_CHECKING:
     from resources.engine import Engine
     from resources.postgres.catalog import Catalog, GenerationRow
-    from resources.workers.pool import DocumentPool
+from resources.documents.protocol import Rows, Task
+
+if TYPE_CHECKING:
+    from resources.documents.pool import DocumentPool
+    from resources.engine import Engine
+    from resources.postgres.catalog import Catalog, GenerationRow
 
 
 # ---------------------------------------------------------------- static vectors

@@ -16,6 +16,7 @@ from resources.settings_file import Project
 from resources.sources.book import SourceBook
 
 if TYPE_CHECKING:
+    from resources.documents.pool import DocumentPool
     from resources.engine.tables import ParquetTables
     from resources.llm.model import BoughtModel
     from resources.llm.replies import ReplyStore
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog
     from resources.postgres.database import Database
     from resources.sources.stored_documents import StoredDocuments
-    from resources.workers.pool import DocumentPool
 
 
 # ---------------------------------------------------------------- warmup
@@ -151,7 +151,7 @@ class Parts:
 
     @_Part
     def pool(self) -> DocumentPool:
-        from resources.workers.pool import DocumentPool
+        from resources.documents.pool import DocumentPool
 
         state = self.project.state
         usable = state.is_dir() and os.access(state, os.W_OK)

@@ -31,6 +31,14 @@ class Message:
     blobs: Mapping[str, memoryview]
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it is sent: one frame, and the largest size in bytes of the blobs in its reply."""
+
+    frame: bytes
+    most_bytes: int
+
+
 def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
     """Return one frame with its header. Blobs may be anything that has a buffer."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}

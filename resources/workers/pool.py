@@ -1,37 +1,36 @@
-"""The processes that documents are worked on in, so that none can hang, crash or exhaust a run.
+"""The worker processes of one caller: their start and end, their folder, their deadlines, and their messages.
 
-Every stage of text uses them, parsing first. A worker that exceeds the time limit is killed, and one that dies is
-replaced. Either costs the one document that it held, or only a page of a PDF: the PDF is read again page by page,
-without the pages that failed. If the worker held several small documents, each is tried alone. The worker limits its
-memory; its messages are checked before they are believed. Workers start on first use, are kept for the next call, and
-are renewed after a number of documents. Copies of documents lie in a folder of one process, deleted with it or after
-it.
+A process that ends, or exceeds a limit of time, is the caller's to replace: it drops the process and asks for as many
+as before. Messages may come from the author of the document that a process reads. One that does not have the expected
+form is a ValueError, and the process is not to be believed any more. Workers start on first use, and are kept until
+they are dropped. Files of a worker lie in a folder of its own, deleted with it or after it.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-import secrets
+import select
 import selectors
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from types import TracebackType
+from typing import Any, Generic, TypeVar
 
-from pipelines.errors import DocumentError, PinciteError
-from pipelines.increments import Made
-from pipelines.ports import Progress
-from pipelines.records import Failure
-from pipelines.settings.base import ParsingSettings
-from resources.workers.process import LOADING_SECONDS, MODULE, START_SECONDS, DocumentProcess, Refused, Template
-from resources.workers.task import PARSING, Batch, Batches, Task, framed
+from pipelines.errors import PinciteError
+from resources.workers.frames import MOST_JSON, Message, Received, Request
+from resources.workers.template import LOADING_SECONDS, MODULE, START_SECONDS, Template
+
+CALLED = "process that works on documents"
+"""The name of a worker in messages to users, who know of no others."""
+W = TypeVar("W")
 
 # ---------------------------------------------------------------- work folder
 
@@ -47,7 +46,7 @@ def no_room(*places: Path) -> PinciteError | None:
     for place in places:
         if shutil.disk_usage(place).free < LEAST_FREE:
             return PinciteError(
-                f"no process that works on documents can start with less than {LEAST_FREE >> 20} MB free in {place}: "
+                f"no {CALLED} can start with less than {LEAST_FREE >> 20} MB free in {place}: "
                 "make room there, or set TMPDIR to a folder that has some",
                 "disk",
             )
@@ -94,22 +93,130 @@ def _sweep(within: Path) -> None:
                 os.close(lock)
 
 
+# ---------------------------------------------------------------- process
+
+
+MOST_LOADED = 8
+MOST_OVER = 30
+"""Times its seconds that a request may take with all its parts, each within a limit of its own."""
+_PIECE = 1 << 20
+
+
+class WorkerProcess(Generic[W]):
+    """One worker, forked from a template, with the work that its caller has given it. `folder` holds the files of that
+    work. With `load` the process has all that is slow to load from the beginning.
+
+    Only `drop` of its pool waits for the process."""
+
+    def __init__(self, template: Template, limits: Mapping[str, Any], folder: Path, load: bool) -> None:
+        folder.mkdir(mode=0o700, parents=True)
+        self.folder = folder
+        self.template = template
+        self.process = template.fork({**limits, "load": load, "folder": str(folder)})
+        os.set_blocking(self.input, False)
+        self.ready = False
+        self.work: W | None = None
+        self.done = 0
+        """The number of things done, as its caller counts them."""
+        self.deadline = time.monotonic() + (LOADING_SECONDS if load else START_SECONDS)
+        self.last_deadline = 0.0
+        self._received = Received(MOST_JSON)
+        self._unsent = memoryview(b"")
+        self._loads, self._left = 0, 0.0
+
+    @property
+    def input(self) -> int:
+        return self.process.input
+
+    @property
+    def output(self) -> int:
+        return self.process.output
+
+    # ------------------------------------------------------------ sending
+
+    @property
+    def unsent(self) -> bool:
+        return len(self._unsent) > 0
+
+    def flush(self) -> None:
+        """Send what the process takes now. Its death is noticed when its output is read."""
+        with suppress(BlockingIOError):
+            try:
+                while self._unsent:
+                    self._unsent = self._unsent[os.write(self.input, self._unsent[:_PIECE]) :]
+            except (BrokenPipeError, ConnectionResetError):
+                self._unsent = memoryview(b"")
+
+    def give(self, work: W, request: Request, seconds: float) -> None:
+        """Send a request. It may take `seconds`, and MOST_OVER times as long with all its parts."""
+        self.work = work
+        self.deadline = time.monotonic() + seconds
+        self.last_deadline = time.monotonic() + MOST_OVER * seconds
+        self._received.most = request.most_bytes + MOST_JSON
+        self._unsent = memoryview(request.frame)
+        self.flush()
+
+    # ------------------------------------------------------------ receiving
+
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages about its work that are complete. Raise EOFError if the process died, ValueError for a
+        malformed or unexpected message, and OverflowError for one that is too long."""
+        data = os.read(self.output, _PIECE)
+        if not data:
+            raise EOFError
+        for message in self._received.add(data):
+            kind = message.value.get("kind")
+            if kind == "ready" and not self.ready:
+                self.ready = self.template.served = True
+            elif kind == "loading" and self._loads < MOST_LOADED:
+                self._loads += 1
+                self._left = max(0.0, self.deadline - time.monotonic())
+                self.deadline = time.monotonic() + START_SECONDS
+            elif kind == "loaded":
+                self.deadline = min(self.deadline, time.monotonic() + self._left)
+            elif self.work is None:
+                raise unexpected(message)
+            else:
+                yield message
+
+    def heard(self) -> bool:
+        """Say whether it has sent something, or has ended."""
+        waiting = select.poll()
+        waiting.register(self.output, select.POLLIN)
+        return bool(waiting.poll(0))
+
+    def free(self) -> None:
+        """End its work, and delete everything in its folder."""
+        self.work = None
+        with suppress(OSError):
+            for entry in list(self.folder.iterdir()):
+                with suppress(OSError):
+                    shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+
+    def stop(self, kill: bool = False) -> int:
+        """End the process and return its exit status."""
+        if kill:
+            self.process.kill()
+        self.process.close()
+        try:
+            status = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return status
+
+
+def unexpected(message: Message) -> ValueError:
+    """Return the error of a message that no worker of ours would send at this point."""
+    return ValueError(f"a message of kind {str(message.value.get('kind'))[:20]!r}")
+
+
 # ---------------------------------------------------------------- pool
 
 
-MOST_WORKERS = 8
 MOST_LOSSES = 3
 """Times that the template process may end before one of its workers has finished anything."""
-SHARE_OF_TIME = 0.25
-"""Share of one document's time limit that a batch of several small documents has. If it takes longer, each is tried
-alone."""
-SHARES = 4
-"""Batches for each worker that the remaining documents are divided into, so that no worker gets most of them."""
-
-Result = Made | Failure
-Total = int | Callable[[], int]
-"""The number of tasks, or a function that returns the number known so far; it must be exact when all are taken."""
-Finished = list[tuple[Task, Result]]
 
 
 def _death(status: int) -> str:
@@ -121,34 +228,33 @@ def _death(status: int) -> str:
     return f"exit status {status}"
 
 
-class DocumentPool:
-    """A pool of worker processes that work on documents. Use it as a context manager, or call `close`.
+class WorkerPool(Generic[W]):
+    """Worker processes that run one function (`template.FUNCTIONS`). They have no more than `limits` returns, which are
+    asked for at the start of each.
 
-    `folder` holds the workers' files while they are read; the default is in the system's folder for temporary files.
-    Only one call of `run` at a time."""
+    `folder` holds the workers' files; the default is in the system's folder for temporary files. If `load` is set, new
+    processes load everything that is slow to load before they take any work."""
 
-    def __init__(self, settings: ParsingSettings, folder: Path | None = None) -> None:
-        self.settings, self._wanted_folder = settings, folder
-        self._workers: list[DocumentProcess] = []
+    def __init__(self, function: str, limits: Callable[[], Mapping[str, Any]], folder: Path | None = None) -> None:
+        self._function, self._limits, self._wanted_folder = function, limits, folder
+        self.processes: list[WorkerProcess[W]] = []
+        self.load = False
         self._selector = selectors.DefaultSelector()
         self._folder: WorkFolder | None = None
         self._template: Template | None = None
-        self._numbers, self._load = count(), False
-        self._losses = 0
+        self._numbers, self._losses = count(), 0
 
-    def __enter__(self) -> DocumentPool:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
+    @property
+    def busy(self) -> list[WorkerProcess[W]]:
+        return [process for process in self.processes if process.work is not None]
 
     def close(self) -> None:
-        """End all workers; busy ones are killed. The pool starts new ones when used again."""
-        if self._template is not None and not all(worker.ready for worker in self._workers):
+        """End all processes; busy ones are killed. New ones are started when they are asked for again."""
+        if self._template is not None and not all(process.ready for process in self.processes):
             # It may hang while it loads: asking it for the status of a worker would wait as long once more.
             self._template.process.kill()
-        while self._workers:
-            self._drop(self._workers[-1], kill=self._workers[-1].batch is not None)
+        while self.processes:
+            self.drop(self.processes[-1], kill=self.processes[-1].work is not None)
         if self._template is not None:
             self._template.close()
             self._template = None
@@ -156,42 +262,22 @@ class DocumentPool:
             self._folder.close()
             self._folder = None
 
-    def warm(self, documents: int) -> None:
-        """Start the workers for `documents` documents. They load the text models before they take any."""
-        self._load = True
-        while len(self._workers) < self._wanted(documents):
+    # ------------------------------------------------------------ processes
+
+    def keep(self, number: int) -> None:
+        """Have at least this number of processes, without those that ended while they had nothing to do."""
+        for process in [each for each in self.processes if each.ready and each.work is None and each.heard()]:
+            self.drop(process, kill=True)
+        while len(self.processes) < number:
             self._start()
 
-    def run(
-        self, tasks: Iterable[Task], total: Total, progress: Progress | None = None
-    ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, as they are done. `total` is the number of tasks. They are taken in order,
-        each when a worker is free for it, except that one is taken ahead.
-
-        Raise PinciteError if workers cannot start at all."""
-        batches, done = Batches(tasks), 0
-        try:
-            while batches.more or self._busy:
-                left = (total if isinstance(total, int) else total()) - done
-                failed = self._assign(batches, left)
-                for task, result in (*failed, *self._finished(batches)):
-                    done += 1
-                    if progress is not None:
-                        progress(done, total if isinstance(total, int) else total())
-                    yield task, result
-        finally:
-            for worker in self._busy:
-                self._drop(worker, kill=True)
-
-    @property
-    def _busy(self) -> list[DocumentProcess]:
-        return [worker for worker in self._workers if worker.batch is not None]
-
-    # ------------------------------------------------------------ workers
-
-    def _wanted(self, left: int) -> int:
-        most = self.settings.workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-        return 1 if left <= 2 else min(most, left)
+    def drop(self, process: WorkerProcess[W], kill: bool = False) -> int:
+        """End a process, and return its exit status."""
+        self._selector.unregister(process.output)
+        if process.input in self._selector.get_map():
+            self._selector.unregister(process.input)
+        self.processes.remove(process)
+        return process.stop(kill)
 
     def _start(self) -> None:
         if self._folder is None:
@@ -199,12 +285,12 @@ class DocumentPool:
         if self._template is not None and not self._template.alive:
             self._lost()
         if self._template is None:
-            self._template = Template(self._folder.path)
+            self._template = Template(self._function, self._folder.path)
         folder = self._folder.path / str(next(self._numbers))
-        worker = DocumentProcess(self._template, self.settings, folder, self._load)
-        self._workers.append(worker)
-        self._selector.register(worker.output, selectors.EVENT_READ, worker)
-        self._watch_input(worker)
+        process = WorkerProcess[W](self._template, self._limits(), folder, self.load)
+        self.processes.append(process)
+        self._selector.register(process.output, selectors.EVENT_READ, process)
+        self._watch_input(process)
 
     def _lost(self) -> None:
         """Forget the template process, which somebody has ended with all its workers: no document's fault. Raise
@@ -219,62 +305,30 @@ class DocumentPool:
                 "the machine is short of memory; set parsing.workers lower"
             )
 
-    def _drop(self, worker: DocumentProcess, kill: bool = False) -> int:
-        self._selector.unregister(worker.output)
-        if worker.input in self._selector.get_map():
-            self._selector.unregister(worker.input)
-        self._workers.remove(worker)
-        return worker.stop(kill)
+    # ------------------------------------------------------------ work
 
-    def _watch_input(self, worker: DocumentProcess) -> None:
-        """Watch a worker's input while something is unsent, so that a worker that does not read holds up no other."""
-        watched = worker.input in self._selector.get_map()
-        if worker.unsent and not watched:
-            self._selector.register(worker.input, selectors.EVENT_WRITE, worker)
-        elif watched and not worker.unsent:
-            self._selector.unregister(worker.input)
+    def give(self, process: WorkerProcess[W], work: W, request: Request, seconds: float) -> None:
+        """Give a process its work, and send the request of it, which may take `seconds`."""
+        process.give(work, request, seconds)
+        self._watch_input(process)
 
-    def _assign(self, batches: Batches, left: int) -> Finished:
-        """Give every free worker a batch. Return the tasks that failed before a worker saw them."""
-        failed: Finished = []
-        most = max(1, left // (SHARES * self._wanted(left)))
-        for worker in [worker for worker in self._workers if worker.ready and not worker.batch and worker.heard()]:
-            self._drop(worker, kill=True)  # it ended while idle, which is no document's fault
-        while len(self._workers) < self._wanted(left):
-            self._start()
-        for worker in self._workers:
-            while worker.ready and worker.batch is None:
-                batch = batches.next(most)
-                if batch is None:
-                    break
-                task = batch.first
-                try:
-                    self._give(worker, batch)
-                except (DocumentError, OSError) as error:
-                    worker.free()
-                    if not batch.alone:
-                        batches.again(batch.tasks)
-                        continue
-                    if isinstance(error, DocumentError):
-                        failed.append((task, task.failure(error.code, str(error))))
-                        continue
-                    reason = f"{task.uri}: no copy of it can be made in {worker.folder} ({error.strerror})"
-                    failed.append((task, task.failure("unreadable", f"{reason}; free space there")))
-        return failed
+    def _watch_input(self, process: WorkerProcess[W]) -> None:
+        """Watch a process's input while something is unsent, so that one that does not read holds up no other."""
+        watched = process.input in self._selector.get_map()
+        if process.unsent and not watched:
+            self._selector.register(process.input, selectors.EVENT_WRITE, process)
+        elif watched and not process.unsent:
+            self._selector.unregister(process.input)
 
-    def _give(self, worker: DocumentProcess, batch: Batch) -> None:
-        # A random name: a worker that an earlier document has taken over cannot have prepared anything there.
-        whole = framed(batch, self.settings, worker.folder / secrets.token_hex(8))
-        seconds = self.settings.timeout_seconds
-        worker.give(batch, whole, seconds if batch.alone else seconds * SHARE_OF_TIME)
-        self._watch_input(worker)
+    def wait(self) -> Iterator[tuple[WorkerProcess[W], bool]]:
+        """Wait until something happens. Yield the processes that have sent something or ended, each with True, and then
+        those that are past their deadline, with False.
 
-    def _finished(self, batches: Batches) -> Finished:
-        """Wait until something happens, and return the tasks that it finished."""
-        busy = [worker for worker in self._workers if worker.batch is not None or not worker.ready]
+        Raise PinciteError if one has not started in time."""
+        busy = [process for process in self.processes if process.work is not None or not process.ready]
         if not busy:
-            return []
-        until = min(worker.deadline for worker in busy)
+            return
+        until = min(process.deadline for process in busy)
         heard = []
         for key, events in self._selector.select(max(0.0, until - time.monotonic())):
             if events & selectors.EVENT_WRITE:
@@ -282,109 +336,36 @@ class DocumentPool:
                 self._watch_input(key.data)
             else:
                 heard.append(key.data)
-        finished = [each for worker in heard for each in self._hear(worker, batches)]
-        late = [w for w in busy if w not in heard and w in self._workers and time.monotonic() >= w.deadline]
-        return finished + [each for worker in late for each in self._expire(worker, batches)]
+        for process in heard:
+            yield process, True
+        for process in busy:
+            if process in heard or process not in self.processes or time.monotonic() < process.deadline:
+                continue
+            if not process.ready:
+                seconds = LOADING_SECONDS if self.load else START_SECONDS
+                raise PinciteError(f"a {CALLED} did not start within {seconds:.0f} s: the machine is overloaded")
+            yield process, False
 
-    # ------------------------------------------------------------ results of a batch
-
-    def _hear(self, worker: DocumentProcess, batches: Batches) -> Finished:
-        try:
-            for message in worker.read():
-                said = worker.said(message)
-                if isinstance(said, (list, Refused)):
-                    return self._done(worker, said, batches)
-                if said is not None:
-                    worker.page = said or None
-                    worker.deadline = self._page_deadline(worker)
-        except EOFError:
-            return self._mourn(worker, batches)
-        except Exception as error:  # its messages may break the code that reads them
-            return self._disbelieve(worker, error, batches)
-        return []
-
-    def _page_deadline(self, worker: DocumentProcess) -> float:
-        """Return the deadline of the page just begun, or of the work after the last page. In a first reading it may
-        only extend the document's time."""
-        settings = self.settings
-        more = settings.page_timeout_seconds + (settings.ocr_seconds if settings.ocr == "auto" else 0.0)
-        until = time.monotonic() + (settings.timeout_seconds if worker.page is None else more)
-        careful = worker.batch is not None and worker.batch.first.without is not None
-        return min(until if careful else max(worker.deadline, until), worker.last_deadline)
-
-    def _done(self, worker: DocumentProcess, said: list[Made] | Refused, batches: Batches) -> Finished:
-        batch, page = worker.batch, worker.page
-        assert batch is not None
-        worker.free()
-        spent = isinstance(said, Refused) and said.code == "limit_exceeded"
+    def finish(self, process: WorkerProcess[W], things: int) -> None:
+        """End the work of a process, which has done this number of things."""
+        process.done += things
+        process.free()
         self._losses = 0
-        old = worker.done >= self.settings.documents_per_worker
-        if spent or old:
-            self._drop(worker)
-        self._load = self._load or old  # after that many documents, it will need every model
-        if not isinstance(said, Refused):
-            return list(zip(batch.tasks, said, strict=True))
-        if (not batch.alone or (spent and page is not None)) and self._again(batch, page, batches):
-            return []
-        return [(batch.first, batch.first.failure(said.code, said.message))]
 
-    def _again(self, batch: Batch | None, page: int | None, batches: Batches) -> bool:
-        """Queue the documents of a batch that are tried again. Return whether there are any."""
-        following = batch.after_failure(page) if batch else []
-        batches.again(following)
-        return bool(following)
+    def ended(self, process: WorkerProcess[W]) -> str | None:
+        """Drop a process that has ended. Return how it died, or None if the template was ended with it, for which its
+        work is not to blame.
 
-    def _mourn(self, worker: DocumentProcess, batches: Batches) -> Finished:
-        status = self._drop(worker)
-        if worker.template.served and not worker.template.alive:
-            batches.again(worker.batch.tasks if worker.batch else ())
-            return []
-        if not worker.ready:
+        Raise PinciteError if it ended while starting."""
+        status = self.drop(process)
+        if process.template.served and not process.template.alive:
+            return None
+        if not process.ready:
             assert self._folder
             if told := no_room(self._folder.path.parent, Path(tempfile.gettempdir())):
                 raise told
             raise PinciteError(
-                f"a process that works on documents ended while starting ({_death(status)}): run `{sys.executable} -P "
-                f"-m {MODULE}` to see why"
+                f"a {CALLED} ended while starting ({_death(status)}): run `{sys.executable} -P -m {MODULE} "
+                f"{self._function}` to see why"
             )
-        if worker.batch is None or self._again(worker.batch, worker.page, batches):
-            return []
-        task = worker.batch.first
-        if worker.first is not None:
-            return [(task, task.failure(worker.first.code, worker.first.message))]
-        what = "the parser process" if task.raw else f"the process that makes {task.failing_stage} of it"
-        message = (
-            f"{task.uri}: {what} died ({_death(status)}): the file is damaged, or needs more than "
-            f"parsing.memory_mb ({self.settings.memory_mb}); open it and save it again"
-        )
-        return [(task, task.failure("crashed", message))]
-
-    def _disbelieve(self, worker: DocumentProcess, error: Exception, batches: Batches) -> Finished:
-        """End a worker that sent an unexpected message. The document that it read is blamed for it."""
-        self._drop(worker, kill=True)
-        if worker.batch is None or (not worker.batch.alone and self._again(worker.batch, None, batches)):
-            return []
-        task = worker.batch.first
-        if isinstance(error, OverflowError):
-            message = f"{task.uri}: {task.failing_stage} makes far more of it than it has ({error}): divide the file"
-            return [(task, task.failure("limit_exceeded", message))]
-        message = f"{task.uri}: the process that read it sent {error}: the file is damaged, or an attack; remove it"
-        return [(task, task.failure("crashed", message))]
-
-    def _expire(self, worker: DocumentProcess, batches: Batches) -> Finished:
-        if not worker.ready:
-            seconds = LOADING_SECONDS if self._load else START_SECONDS
-            raise PinciteError(
-                f"a process that works on documents did not start within {seconds:.0f} s: the machine is overloaded"
-            )
-        self._drop(worker, kill=True)
-        if worker.batch is None or self._again(worker.batch, worker.page, batches):
-            return []
-        task = worker.batch.first
-        if worker.first is not None:
-            return [(task, task.failure(worker.first.code, worker.first.message))]
-        name = "timeout_seconds" if worker.page is None else "page_timeout_seconds"
-        seconds = getattr(self.settings, name)
-        what = "not parsed" if task.failing_stage == PARSING else f"{task.failing_stage} not made of it"
-        message = f"{task.uri}: {what} within {seconds:g} s: raise parsing.{name}, or divide the file"
-        return [(task, task.failure("timeout", message))]
+        return _death(status)

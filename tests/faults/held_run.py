@@ -60,7 +60,7 @@ _VECTOR_INDEXES = "resources.postgres.vector_indexes:VectorIndexes"
 _CATALOG = "resources.postgres.catalog:Catalog"
 
 POINTS = {
-    "parsed": Point("resources.workers.pool:DocumentPool.run", "items"),
+    "parsed": Point("resources.documents.pool:DocumentPool.run", "items"),
     "embedded": Point("resources.engine.vectors:KnownVectors.add", "before"),
     "file half written": Point("os:fsync", "before"),
     "file written": Point(f"{_PARQUET}.write", "after", _table("chunk_embeddings")),
@@ -136,7 +136,7 @@ def wrap(name: str, number: int, wait: Callable[[], None]) -> None:
 def _divide_here() -> None:
     """Text is divided in this process, which has the models from the one it was forked from; a worker would
     load them anew, in seconds."""
-    from resources.workers.pool import DocumentPool
+    from resources.documents.pool import DocumentPool
     from tests.faults import work_here
 
     DocumentPool.run = work_here.run  # type: ignore[assignment, method-assign]

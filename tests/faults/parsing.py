@@ -9,8 +9,8 @@ from pathlib import Path
 from pipelines.ports import Progress
 from pipelines.records import Element, Failure, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
-from resources.workers.pool import DocumentPool
-from resources.workers.task import parse_task
+from resources.documents.pool import DocumentPool
+from resources.documents.protocol import parse_task
 from tests.support.documents import raw_of
 from tests.support.places import LIBRARY
 

@@ -19,13 +19,14 @@ from pipelines.errors import PinciteError
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
+from resources.documents.pool import DocumentPool
+from resources.documents.protocol import Attempt, Rows, Task
 from resources.parsers.pdf.pages import LIMITS
-from resources.workers import process
-from resources.workers import process as template
-from resources.workers.frames import Message
-from resources.workers.pool import DocumentPool
-from resources.workers.process import DocumentProcess, Forked, Template
-from resources.workers.task import Batch, Framed, Rows, Task
+from resources.workers import pool as worker_pool
+from resources.workers import template as worker_template
+from resources.workers.frames import Message, Request
+from resources.workers.pool import WorkerProcess
+from resources.workers.template import Forked, Template
 from tests.faults.parsing import POLICY, children, left_since, outcomes, parsed
 from tests.support.builders import paragraph, units
 from tests.support.documents import raw_of
@@ -48,16 +49,16 @@ def when_given(
 ) -> Iterator[None]:
     """Does something to a worker's process as soon as it has this document, which alone may take `most` seconds: what
     never answers is given up at once, and no slow machine gives up another document."""
-    give = DocumentProcess.give
+    give = WorkerProcess.give
 
-    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
-        if doc_id in batch.doc_ids:
+    def given(process: WorkerProcess[Attempt], work: Attempt, request: Request, seconds: float) -> None:
+        if doc_id in work.batch.doc_ids:
             act(process.process.pid)
             seconds = min(most, seconds)
-        give(process, batch, framed, seconds)
+        give(process, work, request, seconds)
 
     with monkeypatch.context() as patched:
-        patched.setattr(DocumentProcess, "give", given)
+        patched.setattr(WorkerProcess, "give", given)
         yield
 
 
@@ -117,15 +118,15 @@ def test_a_page_that_hangs_is_lost_by_name_and_the_others_are_not(
     """Only the reading as a whole and the page that hangs are given up at once."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
     settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
-    give, until = DocumentProcess.give, DocumentPool._page_deadline
+    give, until = WorkerProcess.give, DocumentPool._page_deadline
 
-    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
-        give(process, batch, framed, AT_ONCE_SECONDS if batch.first.without is None else seconds)
+    def given(process: WorkerProcess[Attempt], work: Attempt, request: Request, seconds: float) -> None:
+        give(process, work, request, AT_ONCE_SECONDS if work.batch.first.without is None else seconds)
 
-    def page_deadline(pool: DocumentPool, worker: DocumentProcess) -> float:
-        return time.monotonic() + AT_ONCE_SECONDS if worker.page == 2 else until(pool, worker)
+    def page_deadline(pool: DocumentPool, worker: WorkerProcess[Attempt], attempt: Attempt) -> float:
+        return time.monotonic() + AT_ONCE_SECONDS if attempt.page == 2 else until(pool, worker, attempt)
 
-    monkeypatch.setattr(DocumentProcess, "give", given)
+    monkeypatch.setattr(WorkerProcess, "give", given)
     monkeypatch.setattr(DocumentPool, "_page_deadline", page_deadline)
     with DocumentPool(settings) as pool:
         outcome = parsed(pool, path)[path.name]
@@ -143,23 +144,23 @@ def test_a_page_on_which_the_parser_dies_is_lost_by_name(tmp_path: Path, monkeyp
     """The process is killed, as by the system for want of memory: when it has the whole file, and on page 2."""
     path = three_pages(tmp_path / "bomb.pdf", b"/X Do", nested_forms(9, 10))
     settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS, page_timeout_seconds=HANG_SECONDS, ocr="off")
-    give, said, killed = DocumentProcess.give, DocumentProcess.said, list[int | None]()
+    give, messages, killed = WorkerProcess.give, WorkerProcess.messages, list[int | None]()
 
-    def given(process: DocumentProcess, batch: Batch, framed: Framed, seconds: float) -> None:
-        give(process, batch, framed, seconds)
-        if batch.first.without is None:
+    def given(process: WorkerProcess[Attempt], work: Attempt, request: Request, seconds: float) -> None:
+        give(process, work, request, seconds)
+        if work.batch.first.without is None:
             killed.append(None)
             os.kill(process.process.pid, signal.SIGKILL)
 
-    def heard(process: DocumentProcess, message: Message) -> Any:
-        begun = said(process, message)
-        if begun == 2:
-            killed.append(begun)
-            os.kill(process.process.pid, signal.SIGKILL)
-        return begun
+    def heard(process: WorkerProcess[Attempt]) -> Iterator[Message]:
+        for message in messages(process):
+            yield message
+            if process.work and process.work.page == 2 and killed == [None]:
+                killed.append(2)
+                os.kill(process.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(DocumentProcess, "give", given)
-    monkeypatch.setattr(DocumentProcess, "said", heard)
+    monkeypatch.setattr(WorkerProcess, "give", given)
+    monkeypatch.setattr(WorkerProcess, "messages", heard)
     with DocumentPool(settings) as pool:
         outcome = parsed(pool, path)[path.name]
     assert not isinstance(outcome, Failure) and killed == [None, 2]
@@ -206,9 +207,9 @@ def test_workers_end_with_their_parent() -> None:
     """The worker holds the parent's standard error, and is stopped: it is at its end when both are gone."""
     script = (
         "import os, signal, sys; from pipelines.settings.base import ParsingSettings\n"
-        "from resources.workers.pool import DocumentPool\n"
+        "from resources.documents.pool import DocumentPool\n"
         "pool = DocumentPool(ParsingSettings(workers=1)); pool.warm(1)\n"
-        "print(pool._workers[0].process.pid, flush=True); input()\n"
+        "print(pool._workers.processes[0].process.pid, flush=True); input()\n"
     )
     parent = subprocess.Popen(
         [sys.executable, "-P", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -227,7 +228,7 @@ def test_workers_end_with_their_parent() -> None:
 
 
 def workers(pool: DocumentPool) -> set[int]:
-    return {worker.process.pid for worker in pool._workers}
+    return {worker.process.pid for worker in pool._workers.processes}
 
 
 def test_workers_are_renewed_and_kept(tmp_path: Path) -> None:
@@ -287,11 +288,11 @@ def test_a_process_that_hangs_while_it_loads_is_ended_before_it_is_asked_for_any
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whoever asked it for the state of a worker would wait as long once more."""
-    monkeypatch.setattr(process, "START_SECONDS", 1.0)
+    monkeypatch.setattr(worker_pool, "START_SECONDS", 1.0)
     start, answer, ended = Template.__init__, Template.answer, list[bool]()
 
-    def hung(template: Template, folder: Path) -> None:
-        start(template, folder)
+    def hung(template: Template, function: str, folder: Path) -> None:
+        start(template, function, folder)
         os.kill(template.process.pid, signal.SIGSTOP)
 
     def asked(template: Template, number: int) -> Any:
@@ -320,15 +321,15 @@ def test_a_process_that_dies_again_and_again_ends_the_run(monkeypatch: pytest.Mo
 @contextmanager
 def after_each(monkeypatch: pytest.MonkeyPatch, act: Callable[[int], object]) -> Iterator[None]:
     """Does something to a worker's process whenever it has a batch of several documents."""
-    give = DocumentProcess.give
+    give = WorkerProcess.give
 
-    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
-        if not batch.alone:
+    def given(process: WorkerProcess[Attempt], work: Attempt, *arguments: Any) -> None:
+        if not work.batch.alone:
             act(process.process.pid)
-        give(process, batch, *arguments)
+        give(process, work, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(DocumentProcess, "give", given)
+        patched.setattr(WorkerProcess, "give", given)
         yield
 
 
@@ -404,18 +405,18 @@ def test_a_worker_that_lies_is_not_believed(
     module = tmp_path / "lying_worker.py"
     module.write_text(
         "import sys\n"
-        "from resources.workers import main, worker\n"
+        "from resources.workers import template\n"
         "from resources.workers.frames import packed, read_message\n"
-        "def serve(limits, out, models):\n"
+        "def serve(limits, out, function):\n"
         "    out.raw.write(packed({'kind': 'ready'}))\n"
         "    while (task := read_message(sys.stdin.buffer)) is not None:\n"
         f"        out.raw.write({said!r})\n"
         f"        out.raw.write({said!r})\n"
-        "worker.serve = serve\n"
-        "main.main()\n"
+        "template.serve = serve\n"
+        "template.main()\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(template, "MODULE", "lying_worker")
+    monkeypatch.setattr(worker_template, "MODULE", "lying_worker")
     before = children()
     with DocumentPool(ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)) as pool:
         found = [outcome for _, outcome in outcomes(pool, BAD, GOOD)]

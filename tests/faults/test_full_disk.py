@@ -16,9 +16,9 @@ import pytest
 from pipelines.errors import PinciteError
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_command
+from resources.documents.pool import FUNCTION, DocumentPool
 from resources.postgres.server import PostgresServer
-from resources.workers.pool import DocumentPool
-from resources.workers.process import MODULE
+from resources.workers.template import MODULE
 from tests.faults.held_run import HeldRun, held_run
 from tests.faults.parsing import parsed
 from tests.faults.running import Clean, Reader, assert_converges, changed, edit, library_project, vectors_on_disk
@@ -77,7 +77,9 @@ def test_where_no_process_has_room_to_start_the_disk_is_named(tmp_path: Path, mo
             with pytest.raises(PinciteError, match=f"MB free in {small}: make room there, or set TMPDIR") as caught:
                 parsed(pool, LIBRARY / "notes" / "archive-move.txt")
         assert caught.value.code == "disk"
-        by_hand = subprocess.run(child_command(MODULE), stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        by_hand = subprocess.run(
+            child_command(MODULE, FUNCTION), stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
         assert "No space left" in by_hand.stderr, "who starts one by hand sees why"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.records import Element, Failure, ParsedDocument
 from pipelines.settings.base import ParsingSettings
-from resources.workers.pool import DocumentPool
+from resources.documents.pool import DocumentPool
 from tests.faults.mutations import damaged
 from tests.faults.parsing import children, outcomes
 from tests.support.documents import raw_of
@@ -59,7 +59,7 @@ def pool() -> Iterator[DocumentPool]:
 def peak_mb(pid: int) -> int:
     """The most memory that a parser has held so far; 0 for other processes and those that are gone."""
     try:
-        if b"resources.workers.main" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"resources.workers.template" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return 0
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:

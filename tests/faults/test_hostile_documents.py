@@ -17,9 +17,9 @@ from pipelines.errors import DocumentError, SourceError
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from pipelines.settings.sources import SourceSettings
+from resources.documents.pool import DocumentPool
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source
-from resources.workers.pool import DocumentPool
 from tests.faults.parsing import LIBRARY, POLICY, outcomes, parsed
 from tests.support.documents import raw_of
 from tests.support.pdf_objects import stream_bomb

@@ -7,18 +7,19 @@ import io
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
+from resources.documents.pool import DocumentPool, Result, Total
+from resources.documents.protocol import Attempt, Batch, Refused, Task, framed
+from resources.documents.tasks import DocumentTasks
 from resources.models.text_models import TextModels
 from resources.workers.frames import HEADER, Received, unpacked
-from resources.workers.pool import DocumentPool, Result, Total
-from resources.workers.process import DocumentProcess, Refused
-from resources.workers.task import Batch, Task, framed
-from resources.workers.worker import Worker
+from resources.workers.template import Worker
 
 MODELS = TextModels()
+TASKS = DocumentTasks(MODELS)
 
 
 def run(
@@ -40,9 +41,8 @@ def _done(pool: DocumentPool, task: Task) -> Result:
         except DocumentError as error:
             return task.failure(error.code, str(error))
         _, json_length = HEADER.unpack_from(whole.frame)
-        Worker(out, 0, MODELS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
-    process = cast(Any, object.__new__(DocumentProcess))
-    process.batch, process.first, process.ready, process._at = batch, None, True, (None, False)
-    said = [process.said(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
+        Worker(out, 0, TASKS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
+    attempt = Attempt(batch)
+    said = [attempt.take(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]
     return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(list[Result], result)[0]

@@ -26,6 +26,7 @@ from pipelines.parsing.elements import build_elements
 from pipelines.ports import Filters
 from pipelines.records import Chunk, RawDocument
 from pipelines.terms import terms_of
+from resources.documents.tasks import detect_language, parsed_file
 from resources.parsers.registry import MEDIA_TYPES
 from resources.postgres.catalog import Catalog, GenerationRow
 from resources.postgres.database import Database
@@ -33,7 +34,6 @@ from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.postings import K1, B
 from resources.postgres.search_index import search_index
-from resources.workers.tasks import detect_language, parsed_file
 from tests.support.builders import CLAUSE_TOKENS
 from tests.support.places import require_data
 

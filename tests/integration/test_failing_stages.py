@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pipelines.stages import STAGES
-from resources.workers.process import DocumentProcess
-from resources.workers.task import Batch
+from resources.documents.protocol import Attempt
+from resources.workers.pool import WorkerProcess
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, project_copy
 
@@ -44,14 +44,14 @@ def project(indexed: Project, server_url: str, tmp_path: Any) -> Iterator[Projec
 def dying(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The process that works on a document at a stage is killed: uri to stage."""
     when: dict[str, str] = {}
-    give = DocumentProcess.give
+    give = WorkerProcess.give
 
-    def given(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
-        if any(when.get(task.uri) == task.kind for task in batch.tasks):
+    def given(process: WorkerProcess[Attempt], work: Attempt, *arguments: Any) -> None:
+        if any(when.get(task.uri) == task.kind for task in work.batch.tasks):
             os.kill(process.process.pid, signal.SIGKILL)
-        give(process, batch, *arguments)
+        give(process, work, *arguments)
 
-    monkeypatch.setattr(DocumentProcess, "give", given)
+    monkeypatch.setattr(WorkerProcess, "give", given)
     return when
 
 

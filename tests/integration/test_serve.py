@@ -24,11 +24,11 @@ from pipelines.errors import DocumentError
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import RerankerName, StrategyName
 from resources.dagster_instance.home import SESSION
+from resources.documents.page_pictures import Picture
+from resources.documents.requests import DrawnPages
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import OwnRun
 from resources.settings_file import locate
-from resources.workers.document_requests import DrawnPages
-from resources.workers.page_pictures import Picture
 from tests.support.asgi import in_thread
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from resources.workers.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
+from resources.documents.page_pictures import AROUND, HIT, HIT_EDGE, opened_pages
 from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import embedding_server

@@ -102,7 +102,7 @@ def in_small_windows() -> ExitStack:
     for name, size in {
         "resources.stages.make.WINDOW": 2,
         "resources.stages.enrichment.WINDOW": 2,
-        "resources.workers.task.MOST_DOCUMENTS": 2,
+        "resources.documents.pool.MOST_DOCUMENTS": 2,
         "resources.llm.model.AT_ONCE": 1,
     }.items():
         stack.enter_context(mock.patch(name, size))

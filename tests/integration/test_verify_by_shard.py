@@ -18,13 +18,13 @@ from pipelines.fingerprint import bucket_of
 from pipelines.records import ParsedDocument
 from resources.checks.findings import Finding
 from resources.checks.row_diff import _TableDiff, bucket_findings
+from resources.documents.protocol import Attempt
 from resources.postgres.index_rows import IndexedDocument
 from resources.settings_file import locate
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.shard_rows import PartRows, read_part
 from resources.state.state import State
-from resources.workers.process import DocumentProcess
-from resources.workers.task import Batch
+from resources.workers.pool import WorkerProcess
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
 
@@ -35,13 +35,13 @@ LEAVE = "Staff receive leave of {0} days. A request of number {0} is answered wi
 HELD = "held.md"
 
 
-give = DocumentProcess.give
+give = WorkerProcess.give
 
 
-def killed(process: DocumentProcess, batch: Batch, *arguments: Any) -> None:
-    if any((task.uri, task.kind) == (HELD, "chunks") for task in batch.tasks):
+def killed(process: WorkerProcess[Attempt], work: Attempt, *arguments: Any) -> None:
+    if any((task.uri, task.kind) == (HELD, "chunks") for task in work.batch.tasks):
         os.kill(process.process.pid, signal.SIGKILL)
-    give(process, batch, *arguments)
+    give(process, work, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
             project.write(f"rule-{n:02d}.md.meta.yaml", "groups: [board]\n")
         project.index()
         project.write(HELD, "# Held\n\nIt is answered within a day.")
-        with mock.patch.object(DocumentProcess, "give", killed):
+        with mock.patch.object(WorkerProcess, "give", killed):
             project.index(code=3)
         assert project.run("verify").json["problems"] == []
         yield project

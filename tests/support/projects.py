@@ -20,7 +20,7 @@ from psycopg import sql
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.pool import DocumentPool
+    from resources.documents.pool import DocumentPool
 
 _numbers = itertools.count(1)
 
@@ -212,7 +212,7 @@ def kept_workers() -> Iterator[None]:
     """Let runs of this test process share worker processes, which else each run starts in seconds of imports.
 
     They are kept for the modules that follow; `end_kept_workers` ends them."""
-    from resources.workers.pool import DocumentPool
+    from resources.documents.pool import DocumentPool
 
     def shared(settings: ParsingSettings, folder: Path | None = None) -> DocumentPool:
         places = os.environ.get("PATH"), os.environ.get("TESSDATA_PREFIX")
@@ -225,7 +225,7 @@ def kept_workers() -> Iterator[None]:
         pool.settings = settings
         return pool
 
-    with mock.patch("resources.workers.pool.DocumentPool", shared):
+    with mock.patch("resources.documents.pool.DocumentPool", shared):
         yield
 
 

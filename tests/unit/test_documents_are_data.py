@@ -46,10 +46,9 @@ REASONED = {
     ("resources/connectors/source.py", "imports a module by a name"): "the name is a value of its own table",
     ("resources/llm/endpoint.py", "imports a module by a name"): "the name is that of a class that is loaded",
     ("resources/parsers/registry.py", "imports a module by a name"): "the name is a value of its own table",
-    (
-        "resources/workers/main.py",
-        "calls os.fork",
-    ): "of itself, before it has read anything, or to become a program that is named in a table",
+    ("resources/workers/template.py", "calls os.fork"): "of itself, before it has read anything",
+    ("resources/workers/template.py", "imports a module by a name"): "the name is a value of its own table",
+    ("resources/workers/helpers.py", "calls os.fork"): "of itself, to become a program that is named in a table",
     ("resources/workers/sandbox.py", "calls os.fork"): "of itself, to try what the kernel knows",
     ("resources/workers/sandbox.py", "calls os.execve"): "a program that is named in a table, after it is confined",
     ("resources/child_process.py", "imports runpy"): "the module is named by a command of ours",

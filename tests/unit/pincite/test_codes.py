@@ -14,8 +14,8 @@ from pincite.serve import client, service
 from pipelines import errors
 from pipelines.stages import STAGES
 from resources.checks.findings import AUDITED, PROBLEMS
+from resources.documents.protocol import OF_FILES, OF_TEXTS
 from resources.postgres.statements import statements
-from resources.workers.process import OF_FILES, OF_TEXTS
 from tests.support.places import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "codes.md").read_text(encoding="utf-8")

@@ -14,10 +14,10 @@ from PIL import Image
 from pincite.parsed import pages_from
 from pipelines.errors import UsageError
 from pipelines.records import Element
+from resources.documents.page_pictures import COLOURS
+from resources.documents.pool import DocumentPool
 from resources.parsers.elements_map import parse as parse_map
 from resources.parsers.registry import media_type_of, parse_file
-from resources.workers.page_pictures import COLOURS
-from resources.workers.pool import DocumentPool
 from tests.faults import work_here
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pictures import colours

@@ -12,9 +12,9 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.settings.base import ParsingSettings
+from resources.documents.requests import Reader
+from resources.documents.requests import reader as open_reader
 from resources.parsers.unstructured import properties_of
-from resources.workers.document_requests import Reader
-from resources.workers.document_requests import reader as open_reader
 from tests.support import other_formats as made
 
 DEEP = ((1, "Leave"), (2, "Carrying over"), (1, "Expenses"))

@@ -15,6 +15,7 @@ from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings, Settings
 from pipelines.stages import Frozen, stage_key
 from resources.child_process import program_path
+from resources.documents.pool import DocumentPool
 from resources.parsers import ocr
 from resources.parsers.ocr import (
     OcrSettings,
@@ -26,7 +27,6 @@ from resources.parsers.ocr import (
     remedy,
 )
 from resources.parsers.registry import parse_file
-from resources.workers.pool import DocumentPool
 from tests.faults.parsing import parsed
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")

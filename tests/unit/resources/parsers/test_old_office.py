@@ -12,14 +12,14 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.elements import build_elements
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
+from resources.documents.figures import figure_image
+from resources.documents.pool import DocumentPool
+from resources.documents.protocol import parse_task
+from resources.documents.requests import Reader, listed_alone
+from resources.documents.requests import reader as open_reader
 from resources.parsers.installed import libreoffice
 from resources.parsers.package import parts_of
 from resources.parsers.registry import media_type_of, parse_file
-from resources.workers.document_requests import Reader, listed_alone
-from resources.workers.document_requests import reader as open_reader
-from resources.workers.figures import figure_image
-from resources.workers.pool import DocumentPool
-from resources.workers.task import parse_task
 from tests.support import other_formats as made
 from tests.support.documents import raw_of
 from tests.support.old_office import needs_libreoffice, write_as, write_doc, write_ppt, write_with_macro

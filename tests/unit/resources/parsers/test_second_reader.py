@@ -18,13 +18,13 @@ from pincite.codes import FAILURES
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
 from pipelines.settings.base import ParsingSettings
+from resources.documents.protocol import Attempt, parse_task
+from resources.documents.requests import Reader, listed_alone
+from resources.documents.requests import reader as open_reader
+from resources.documents.tasks import TASK_TYPES, TaskInput
 from resources.models.text_models import TextModels
-from resources.workers.document_requests import Reader, listed_alone
-from resources.workers.document_requests import reader as open_reader
 from resources.workers.frames import Message
-from resources.workers.process import DocumentProcess
-from resources.workers.task import parse_task
-from resources.workers.tasks import KINDS, Given
+from resources.workers.pool import WorkerProcess
 from tests.support.places import LIBRARY
 from tests.support.waiting import HANG_SECONDS
 
@@ -86,11 +86,11 @@ def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: Reader) -> None:
     assert [warning for warning in found.warnings if "hidden" in warning] == ["1 hidden elements were left out"]
 
 
-def given(file: Path, again: list[Exception]) -> Given:
+def given(file: Path, again: list[Exception]) -> TaskInput:
     """As a worker has it, in this process."""
     raw, root = listed_alone(file)
     options = parse_task(raw, root, SETTINGS).options
-    return Given("d", options, {}, TextModels(), lambda number: None, file, raw, 10_000, None, again.append)
+    return TaskInput("d", options, {}, TextModels(), lambda number: None, file, raw, 10_000, None, again.append)
 
 
 def test_without_the_library_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_without_the_library_nothing_changes(tmp_path: Path, monkeypatch: pytest
     file = tmp_path / "a.html"
     file.write_text(ONLY_A_HEADER)
     with pytest.raises(DocumentError, match="no text was found") as refused:
-        KINDS["parsed_elements"].make(given(file, []))
+        TASK_TYPES["parsed_elements"].make(given(file, []))
     assert refused.value.code == "empty_parse"
 
 
@@ -113,12 +113,12 @@ def test_a_reader_that_meets_what_it_does_not_know_is_no_other_case(
     monkeypatch.setattr("resources.parsers.html.parse", broken)
     file, again = tmp_path / "a.html", list[Exception]()
     file.write_text(ONLY_A_HEADER)
-    rows = KINDS["parsed_elements"].make(given(file, again))
+    rows = TASK_TYPES["parsed_elements"].make(given(file, again))
     assert rows["parsed_documents"][0].body == TEXT and [type(each) for each in again] == [KeyError]
     monkeypatch.setattr("resources.parsers.unstructured.parse", broken)
     file.write_text(NOTHING)
     with pytest.raises(KeyError, match="w:val"):
-        KINDS["parsed_elements"].make(given(file, again))
+        TASK_TYPES["parsed_elements"].make(given(file, again))
 
 
 # ---------------------------------------------------------------- limits
@@ -168,17 +168,17 @@ def test_a_second_try_that_does_not_end_in_time_leaves_the_first_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its time is over as soon as it has begun."""
-    said, begun = DocumentProcess.said, list[int]()
+    messages, begun = WorkerProcess.messages, list[int]()
 
-    def heard(process: DocumentProcess, message: Message) -> Any:
-        made = said(process, message)
-        if process.first is not None:
-            begun.append(process.process.pid)
-            os.kill(process.process.pid, signal.SIGSTOP)
-            process.deadline = 0.0
-        return made
+    def heard(process: WorkerProcess[Attempt]) -> Iterator[Message]:
+        for message in messages(process):
+            yield message
+            if process.work and process.work.first is not None:
+                begun.append(process.process.pid)
+                os.kill(process.process.pid, signal.SIGSTOP)
+                process.deadline = 0.0
 
-    monkeypatch.setattr(DocumentProcess, "said", heard)
+    monkeypatch.setattr(WorkerProcess, "messages", heard)
     file = tmp_path / "a.eml"
     file.write_text("Porters rest on Sundays. " * 400_000)
     with open_reader(ParsingSettings(workers=1, memory_mb=4096, timeout_seconds=HANG_SECONDS)) as bounded:

@@ -16,10 +16,10 @@ from pipelines.errors import DocumentError, SettingsError
 from pipelines.parsing.formats import FORMATS, OF_ENDING, UNSTRUCTURED
 from pipelines.records import Block, ParsedFile
 from pipelines.settings.base import ParsingSettings, settings_from
+from resources.documents.requests import Reader
+from resources.documents.requests import reader as open_reader
 from resources.parsers.installed import pandoc_path
 from resources.parsers.registry import media_type_of, parse_file
-from resources.workers.document_requests import Reader
-from resources.workers.document_requests import reader as open_reader
 from tests.support import other_formats as made
 from tests.support.waiting import HANG_SECONDS
 

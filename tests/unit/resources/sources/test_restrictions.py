@@ -12,6 +12,7 @@ from pipelines.errors import LIMITED, DocumentError, PinciteError, SourceError, 
 from pipelines.fingerprint import document_id
 from pipelines.settings.base import Settings
 from pipelines.settings.sources import SourceSettings
+from resources.documents.protocol import Task
 from resources.engine import withheld
 from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
@@ -20,7 +21,6 @@ from resources.settings_file import Project
 from resources.sources.book import SourceBook
 from resources.sources.folder import list_source
 from resources.state.run import Run
-from resources.workers.task import Task
 
 
 def listed(root: Path) -> dict[str, object]:

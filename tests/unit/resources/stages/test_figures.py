@@ -21,14 +21,15 @@ from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.ports import Prompt, Reply, ReplyCheck
 from pipelines.records import Element
 from pipelines.settings.base import ParsingSettings
+from resources.documents.figures import LONGEST_SIDE, figure_image
+from resources.documents.pool import DocumentPool
+from resources.documents.protocol import Attempt
+from resources.documents.requests import figure_images
 from resources.hashes import bytes_hash, content_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
 from resources.stages.enrichment import FigureTask, said_of
-from resources.workers.document_requests import figure_images
-from resources.workers.figures import LONGEST_SIDE, figure_image
 from resources.workers.frames import Message
-from resources.workers.pool import DocumentPool
-from resources.workers.process import DocumentProcess
+from resources.workers.pool import WorkerProcess
 from tests.support.documents import elements_of, raw_of
 from tests.support.pictures import BLUE, GREEN, RED, Placed, colour_of, data_url, illustrated_pdf, near, picture
 from tests.unit.resources.parsers.test_figures import WORDS, docx_with, pptx_with
@@ -195,21 +196,20 @@ def test_a_process_that_dies_at_a_picture_costs_that_picture(
     tmp_path: Path, pool: DocumentPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed, as by the system for want of memory, when it has said that it begins the second."""
-    said = DocumentProcess.said
+    messages = WorkerProcess.messages
 
-    def heard(process: DocumentProcess, message: Message) -> Any:
-        number = said(process, message)
-        if number == 2:
-            process.process.kill()
-            process.process.wait()
-            process.page = number
-            raise EOFError  # whatever it has sent since: it is so quick that all may be here already
-        return number
+    def heard(process: WorkerProcess[Attempt]) -> Iterator[Message]:
+        for message in messages(process):
+            yield message
+            if process.work and process.work.page == 2:
+                process.process.kill()
+                process.process.wait()
+                raise EOFError  # whatever it has sent since: it is so quick that all may be here already
 
     html = html_with(tmp_path / "a.html", picture(RED), picture(GREEN), picture(BLUE))
     figures = figures_of(elements_of(html)[1])
     assert [figure.index for figure in figures] == [1, 2, 3]
-    monkeypatch.setattr(DocumentProcess, "said", heard)
+    monkeypatch.setattr(WorkerProcess, "messages", heard)
     found = list(figure_images(pool, raw_of(html), tmp_path, figures))
     assert isinstance(found[0], bytes) and isinstance(found[2], bytes)
     assert (colour_of(found[0]), colour_of(found[2])) == (RED, BLUE)

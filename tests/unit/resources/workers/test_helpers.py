@@ -16,23 +16,24 @@ from typing import Any
 import pytest
 
 from resources.child_process import child_environment
+from resources.documents.pool import FUNCTION
 from resources.processes import is_gone
-from resources.workers import process as templates
-from resources.workers.process import Forked, Template
+from resources.workers import template as templates
 from resources.workers.sandbox import LAYERS, holds
+from resources.workers.template import Forked, Template
 from tests.support.waiting import ends
 from tests.unit.resources.workers.test_sandbox import ALLOWED, REMAINS, THINGS, surrounded
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the layers are Linux's")
 
 TAKEN_OVER = """
-from resources.workers import main, worker
+from resources.workers import template
 
-def serve(limits, out, models):
+def serve(limits, out, function):
     exec(limits["does"], {"limits": limits, "out": out})
 
-worker.serve = serve
-main.main()
+template.serve = serve
+template.main()
 """
 RUNS = """
 import os, sys
@@ -57,7 +58,7 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Templa
     (tmp_path / "taken_over.py").write_text(TAKEN_OVER)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(templates, "MODULE", "taken_over")
-    made = Template(tmp_path)
+    made = Template(FUNCTION, tmp_path)
     yield made
     made.close()
 
@@ -162,10 +163,10 @@ def test_nothing_is_left_when_the_process_is_killed_that_workers_are_forked_from
 STARTER = """
 import json, sys
 from pathlib import Path
-from resources.workers import process as templates
+from resources.workers import template as templates
 
 templates.MODULE = "taken_over"
-forked = templates.Template(Path(sys.argv[1])).fork(json.loads(sys.argv[2]))
+forked = templates.Template(*templates.FUNCTIONS, Path(sys.argv[1])).fork(json.loads(sys.argv[2]))
 import os
 print(forked.pid, os.read(forked.output, 100).decode().strip(), flush=True)
 input()

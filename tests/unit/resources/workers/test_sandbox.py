@@ -19,10 +19,11 @@ import pytest
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_environment
+from resources.documents.pool import FUNCTION, DocumentPool
 from resources.parsers.ocr import OcrSettings, remedy
-from resources.workers.pool import DocumentPool
-from resources.workers.process import DocumentProcess, Template
+from resources.workers.pool import WorkerProcess
 from resources.workers.sandbox import LAYERS, MOST_TASKS, READ_ANY_FILE, holds, shown
+from resources.workers.template import Template
 from tests.faults.parsing import parsed
 from tests.support.places import LIBRARY
 from tests.support.waiting import HANG_SECONDS
@@ -518,12 +519,11 @@ def test_what_a_worker_is_confined_by_holds_for_all_its_threads(tmp_path: Path, 
     """pyarrow starts a thread when it is imported, which is not confined by what others ask for later: the process that
     workers are forked from has it, and a fork has none but its own."""
     need(held, *LAYERS)
-    template = Template(tmp_path)
-    process = DocumentProcess(template, ParsingSettings(), tmp_path / "worker", load=False)
+    template = Template(FUNCTION, tmp_path)
+    process = WorkerProcess[None](template, {"memory_mb": 2048, "programs": {}}, tmp_path / "worker", load=False)
     try:
         while not process.ready:
-            for message in process.read():
-                process.said(message)
+            assert list(process.messages()) == []
         assert len(list(Path(f"/proc/{template.process.pid}/task").iterdir())) > 1
         tasks = list(Path(f"/proc/{process.process.pid}/task").iterdir())
         assert len(tasks) > 1

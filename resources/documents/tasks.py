@@ -1,21 +1,24 @@
-"""The kinds of task on one document: how each turns rows of tables into rows of tables.
+"""The tasks on one document: how each turns rows of tables into rows of tables, in a worker.
 
-The kinds are the stages of text by name, and the requests about one document outside an index run. The text is not
-trusted, so all of this runs in resources/workers/worker.py, under limits of time and memory.
+They are the stages of text by name, and the requests about one document outside an index run. The text is not trusted,
+so all of this runs in a confined process (resources/workers/template.py), under limits of time and memory. It imports
+only what its tasks need.
 """
 
 from __future__ import annotations
 
 import errno
 import gc
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError
+from pipelines.increments import output_hash
 from pipelines.indexing.enrichment import chunk_contexts, document_summary, written
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
@@ -24,8 +27,13 @@ from pipelines.indexing.sentences import NoiseRules, sentences
 from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import Detect, build_elements
 from pipelines.parsing.formats import second_reading
-from pipelines.records import FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables
+from pipelines.records import TABLES, FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables
+from pipelines.schemas import from_table, to_table
 from resources.models.text_models import TextModels
+from resources.workers.frames import Message, decoded, encoded
+
+if TYPE_CHECKING:
+    from resources.workers.template import Worker
 
 Rows = Mapping[str, Sequence[Any]]
 """Records by table name."""
@@ -33,7 +41,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TaskInput:
     """One document as a task gets it. `options` are plain values, `rows` the records of its input tables, `path` and
     `raw` its file if the task reads one.
 
@@ -59,12 +67,12 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TaskType:
     """A kind of task: the tables that it makes, each name with the type of its records, and the function that does
     it."""
 
     tables: Mapping[str, type]
-    make: Callable[[Given], Rows]
+    make: Callable[[TaskInput], Rows]
     together: bool = False
     """True if several small documents may be given at once. A file that is read must also be of a text format
     (`Task.together`)."""
@@ -136,7 +144,7 @@ def _written_in(parsed: ParsedFile) -> int:
     ) + sum(len(value) for value in parsed.properties.values())
 
 
-def _read(given: Given) -> ParsedFile:
+def _read(given: TaskInput) -> ParsedFile:
     from resources.parsers.ocr import OcrSettings
     from resources.parsers.registry import Care
 
@@ -147,7 +155,7 @@ def _read(given: Given) -> ParsedFile:
     return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr, restricts=restricts)
 
 
-def _elements(given: Given, detect: Detect) -> tuple[ParsedFile, Rows]:
+def _elements(given: TaskInput, detect: Detect) -> tuple[ParsedFile, Rows]:
     """Read a file's elements. If its reader finds it damaged or empty, another reader tries it.
 
     If the second reader fails as well, the first reader's error is raised."""
@@ -175,7 +183,7 @@ def _second_reading(raw: RawDocument, error: Exception) -> str | None:
     return second_reading(raw.media_type, Path(raw.uri).suffix.lower(), code)
 
 
-def _elements_by(given: Given, detect: Detect, first: Exception | None = None) -> tuple[ParsedFile, Rows]:
+def _elements_by(given: TaskInput, detect: Detect, first: Exception | None = None) -> tuple[ParsedFile, Rows]:
     assert given.raw
     parsed = _read(given)
     if first is not None:
@@ -186,11 +194,11 @@ def _elements_by(given: Given, detect: Detect, first: Exception | None = None) -
     return parsed, {"parsed_documents": [document], "parsed_elements": elements}
 
 
-def _parse(given: Given) -> Rows:
+def _parse(given: TaskInput) -> Rows:
     return _elements(given, detect_language)[1]
 
 
-def _look(given: Given) -> Rows:
+def _look(given: TaskInput) -> Rows:
     """Parse as `_parse` does, and return the parser's own output too. The language is not detected."""
     parsed, rows = _elements(given, lambda text: "")
     return {"parsed_files": [parsed], **rows}
@@ -199,7 +207,7 @@ def _look(given: Given) -> Rows:
 # ---------------------------------------------------------------- stages of text
 
 
-def _divide(given: Given) -> Rows:
+def _divide(given: TaskInput) -> Rows:
     made = structural_chunks(
         given.one("parsed_documents"),
         given.all("parsed_elements"),
@@ -209,7 +217,7 @@ def _divide(given: Given) -> Rows:
     return {"structural_chunks": made}
 
 
-def _pack(given: Given) -> Rows:
+def _pack(given: TaskInput) -> Rows:
     options = given.options
     made = packed_chunks(
         given.all("structural_chunks"),
@@ -222,7 +230,7 @@ def _pack(given: Given) -> Rows:
     return {"packed_chunks": made}
 
 
-def _overlap(given: Given) -> Rows:
+def _overlap(given: TaskInput) -> Rows:
     """Overlap chunks: conditionally for structural chunks, between all neighbours for recursive ones, else not at
     all."""
     document, packed = given.one("parsed_documents"), given.all("packed_chunks")
@@ -237,7 +245,7 @@ def _overlap(given: Given) -> Rows:
     return {"chunks": made, "chunk_terms": [chunk_term_counts(chunk, document.title) for chunk in made]}
 
 
-def _sentences(given: Given) -> Rows:
+def _sentences(given: TaskInput) -> Rows:
     found, noise = sentences(
         given.one("parsed_documents"),
         given.all("parsed_elements"),
@@ -249,7 +257,7 @@ def _sentences(given: Given) -> Rows:
     return {"sentences": found, "filtered_sentences": noise}
 
 
-def _summary(given: Given) -> Rows:
+def _summary(given: TaskInput) -> Rows:
     order = [chunk.chunk_id for chunk in written(given.all("chunks"))]
     made = document_summary(
         given.doc_id, given.all("sentences"), order, given.options["characters"], given.options["window"]
@@ -257,14 +265,14 @@ def _summary(given: Given) -> Rows:
     return {"document_summaries": [made]}
 
 
-def _contexts(given: Given) -> Rows:
+def _contexts(given: TaskInput) -> Rows:
     document = given.one("parsed_documents")
     made = chunk_contexts(document, given.all("chunks"), given.all("sentences"), given.options["characters"])
     return {"chunk_contexts": made}
 
 
-def _figures(given: Given) -> Rows:
-    from resources.workers.figures import figure_pictures
+def _figures(given: TaskInput) -> Rows:
+    from resources.documents.figures import figure_pictures
 
     assert given.raw and given.path and given.without is not None
     figures = given.all("parsed_elements")
@@ -273,15 +281,15 @@ def _figures(given: Given) -> Rows:
     }
 
 
-def _pages(given: Given) -> Rows:
-    from resources.workers.figures import page_pictures
+def _pages(given: TaskInput) -> Rows:
+    from resources.documents.figures import page_pictures
 
     assert given.path and given.without is not None
     drawn = page_pictures(given.path, given.options["pages"], given.report, given.without)
     return {"page_pictures": list(drawn)}
 
 
-def _static_vectors(given: Given) -> Rows:
+def _static_vectors(given: TaskInput) -> Rows:
     """Embed packed chunks, to calibrate the overlap floor."""
     chunks = given.all("packed_chunks")
     vectors = given.models.passages([chunk.text for chunk in chunks])
@@ -294,16 +302,111 @@ def _static_vectors(given: Given) -> Rows:
 
 _READ = ("parsed_documents", "parsed_elements")
 
-KINDS: Mapping[str, Kind] = {
-    "parsed_elements": Kind(tables(*_READ), _parse, together=True),
-    "structural_chunks": Kind(tables("structural_chunks"), _divide, together=True),
-    "packed_chunks": Kind(tables("packed_chunks"), _pack, together=True),
-    "chunks": Kind(tables("chunks", "chunk_terms"), _overlap, together=True),
-    "sentences": Kind(tables("sentences", "filtered_sentences"), _sentences, together=True),
-    "document_summaries": Kind(tables("document_summaries"), _summary, together=True),
-    "chunk_contexts": Kind(tables("chunk_contexts"), _contexts, together=True),
-    "look": Kind({"parsed_files": ParsedFile, **tables(*_READ)}, _look),
-    "figure_pictures": Kind({"figure_pictures": FigurePicture}, _figures),
-    "page_pictures": Kind({"page_pictures": PagePicture}, _pages),
-    "static_vectors": Kind({"static_vectors": StaticVector}, _static_vectors, together=True),
+TASK_TYPES: Mapping[str, TaskType] = {
+    "parsed_elements": TaskType(tables(*_READ), _parse, together=True),
+    "structural_chunks": TaskType(tables("structural_chunks"), _divide, together=True),
+    "packed_chunks": TaskType(tables("packed_chunks"), _pack, together=True),
+    "chunks": TaskType(tables("chunks", "chunk_terms"), _overlap, together=True),
+    "sentences": TaskType(tables("sentences", "filtered_sentences"), _sentences, together=True),
+    "document_summaries": TaskType(tables("document_summaries"), _summary, together=True),
+    "chunk_contexts": TaskType(tables("chunk_contexts"), _contexts, together=True),
+    "look": TaskType({"parsed_files": ParsedFile, **tables(*_READ)}, _look),
+    "figure_pictures": TaskType({"figure_pictures": FigurePicture}, _figures),
+    "page_pictures": TaskType({"page_pictures": PagePicture}, _pages),
+    "static_vectors": TaskType({"static_vectors": StaticVector}, _static_vectors, together=True),
 }
+
+
+# ---------------------------------------------------------------- function of a worker
+
+
+class DocumentTasks:
+    """The work of a worker on each batch of documents; implements resources/workers/template.py's Function."""
+
+    def __init__(self, models: TextModels | None = None) -> None:
+        self._models = models or TextModels()
+
+    def load(self) -> None:
+        self._models.load()
+        detect_language("")
+
+    def warm(self) -> None:
+        detect_language("")
+
+    def __call__(self, request: Message, worker: Worker) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Do a task. Return, for each stored table, the hash of each document's rows; and the tables made of the
+        documents, encoded."""
+        value, task = request.value, TASK_TYPES[request.value["task"]]
+        models = self._models.watched(worker.loading)
+        rows = {name: _by_document(from_table(TABLES[name], decoded(blob))) for name, blob in request.blobs.items()}
+        made = [
+            task.make(
+                TaskInput(
+                    doc_id=told["doc_id"],
+                    options=value["options"],
+                    rows={name: own.get(told["doc_id"], []) for name, own in rows.items()},
+                    models=models,
+                    report=lambda number: worker.say("page", number=number),
+                    path=Path(told["path"]) if told["path"] else None,
+                    raw=_raw(told["raw"]),
+                    characters=told["characters"],
+                    without=value["without"],
+                    again=lambda error: self._again(request, error, worker),
+                )
+            )
+            for told in value["documents"]
+        ]
+        blobs = {
+            name: encoded(to_table(record, itertools.chain.from_iterable(each[name] for each in made)))
+            for name, record in task.tables.items()
+        }
+        size = sum(len(blob) for blob in blobs.values())
+        if size > value["most_bytes"]:
+            raise DocumentError(
+                f"{value['name']}: {value['stage']} makes {size >> 20:,} MB of it, far more than it has: divide the "
+                "file",
+                "limit_exceeded",
+            )
+        hashes = {name: [output_hash(each[name]) for each in made] for name in task.tables if name in TABLES}
+        return {"outputs": hashes}, blobs
+
+    def _again(self, request: Message, error: Exception, worker: Worker) -> None:
+        """Report what is wrong with a document, in case its next reader ends the process."""
+        if len(request.value["documents"]) == 1:
+            worker.say("again", **self.failure(request, error, worker))
+
+    def failure(self, request: Message, error: Exception, worker: Worker) -> dict[str, Any]:
+        """Return code and message of a failure."""
+        code, message = _told(request.value, error, worker.memory_mb)
+        return {"code": code, "message": message}
+
+
+def _told(value: Mapping[str, Any], error: Exception, memory_mb: int) -> tuple[str, str]:
+    name = str(value["name"])
+    if isinstance(error, DocumentError):
+        base = name.rsplit("/", 1)[-1]
+        return error.code, str(error) if base in str(error) else f"{name}: {error}"
+    if isinstance(error, MemoryError):
+        gc.collect()
+        return "limit_exceeded", f"{name}: needs more memory than parsing.memory_mb ({memory_mb}) allows"
+    if isinstance(error, RecursionError):
+        return "limit_exceeded", f"{name}: its structure is nested too deeply"
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    if value["documents"][0]["path"] is None:
+        return "corrupt", f"{name}: {value['stage']} cannot be made of it ({reason}); report this, with the file"
+    return "corrupt", f"{name}: cannot be parsed ({reason}); open it and save it again"
+
+
+def _by_document(rows: Iterable[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row.doc_id, []).append(row)
+    return found
+
+
+def _raw(value: dict[str, Any] | None) -> RawDocument | None:
+    """Return the listed file with the fields that parsing needs; of its side-car only the title is among them."""
+    if value is None:
+        return None
+    raw = RawDocument("", "", "", "", 0, "", None, None, None, None, (), {})
+    return replace(raw, **value)

@@ -10,7 +10,8 @@ from pathlib import Path
 from pipelines.records import Element
 from pipelines.schemas import to_table
 from pipelines.settings.base import ParsingSettings
-from resources.workers.task import MOST_DOCUMENTS, MOST_GIVEN, Batch, Batches, Task, parse_task
+from resources.documents.pool import MOST_DOCUMENTS, MOST_GIVEN, Batches
+from resources.documents.protocol import Batch, Task, parse_task
 from tests.support.documents import raw_of
 from tests.support.places import LIBRARY
 

@@ -1,8 +1,4 @@
-"""The template process: it reads no document, is forked for each worker, and starts the workers' helper programs.
-
-It imports once what all workers need, and loads the models when asked, so that a worker starts in milliseconds and
-shares that memory with the others. Confinement holds for the calling thread and for the threads that it starts; a fork
-has one thread, whatever pyarrow has started in the template.
+"""The helper programs of workers: the template process starts each for its worker, confined like the worker.
 
 A worker sends a request for a program (resources/programs.py), which is not believed: it may come from a document. It
 names a program that its pool allows, and values that its command takes. The program is confined like the worker before
@@ -12,27 +8,21 @@ worker, and with this process. A worker has one program at a time.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import resource
 import select
 import signal
 import socket
-import struct
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from resources.child_process import end_with_parent
-from resources.programs import COMMANDS, MOST_REQUEST, environment, start_by
-from resources.workers.sandbox import become, confine, let_become, limit_memory
-
-# ---------------------------------------------------------------- helper programs
-
+from resources.programs import COMMANDS, MOST_REQUEST, environment
+from resources.workers.sandbox import become, let_become, limit_memory
 
 MOST_CPU_SECONDS = 120
 """Seconds of processor time for one program. Two seconds later the kernel kills it."""
@@ -199,99 +189,3 @@ def _close_all_but(*kept: int) -> None:
 def _limit(memory_mb: int) -> None:
     limit_memory(memory_mb)
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_SECONDS, MOST_CPU_SECONDS + 2))
-
-
-# ---------------------------------------------------------------- template
-
-
-LENGTH = struct.Struct("!I")
-_CONTROL = 0
-"""The descriptor of standard input, a socket with resources/workers/process.py at its other end."""
-
-
-def said(value: Any) -> bytes:
-    """Return a message, of either end: its length, and JSON. Descriptors are sent with the length."""
-    data = json.dumps(value).encode()
-    return LENGTH.pack(len(data)) + data
-
-
-def main() -> None:
-    gc.disable()  # imports make little garbage; it is collected before a worker is forked
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
-    end_with_parent()
-    from resources.models.text_models import TextModels
-    from resources.workers.worker import load, serve
-
-    try:
-        control = socket.socket(fileno=os.dup(_CONTROL))
-    except OSError:
-        load(TextModels())
-        sys.exit("nothing is wrong with what it imports and loads; pincite starts it with a socket")
-    models, loaded, helpers = TextModels(), False, Helpers()
-    while os.getppid() == parent:
-        helpers.attend(control)
-        head, descriptors, _, _ = socket.recv_fds(control, LENGTH.size, 2)
-        if not head:
-            return
-        (length,) = LENGTH.unpack(head)
-        request: dict[str, Any] = json.loads(control.recv(length, socket.MSG_WAITALL))
-        if "pid" in request:
-            answer = _status(request["pid"])
-            if answer is not None:
-                helpers.end(request["pid"])
-        else:
-            if request["load"] and not loaded:
-                load(models)
-                loaded = True
-            gc.collect()
-            gc.freeze()  # else the collector would copy every page of a fork
-            asked, asking = socket.socketpair()
-            own, answer = os.getpid(), os.fork()
-            if answer == 0:
-                control.close()
-                asked.close()
-                helpers.forget()
-                start_by(asking.detach())
-                _work(own, request, descriptors, lambda out, request=request: serve(request, out, models))
-            asking.close()
-            helpers.add(answer, asked, request)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        control.sendall(said([request["id"], answer]))
-
-
-def _status(pid: int) -> int | None:
-    """Return a worker's exit status, or minus the signal that killed it; None while it runs. After it has ended this
-    can be asked once."""
-    try:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return -signal.SIGKILL
-    return os.waitstatus_to_exitcode(status) if ended else None
-
-
-def _work(template: int, limits: Mapping[str, Any], descriptors: Sequence[int], serve: Any) -> None:
-    """Run a worker from its start to its end. Never return."""
-    try:
-        if len(os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else "1") != 1:
-            raise RuntimeError("more than one thread")
-        end_with_parent()
-        if os.getppid() != template:
-            os._exit(1)
-        os.dup2(descriptors[0], 0)
-        out = os.fdopen(os.dup(descriptors[1]), "wb")
-        os.dup2(2, 1)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        folder = Path(limits["folder"])
-        os.chdir(folder)
-        confine([folder], [folder])
-        serve(out)
-    finally:
-        os._exit(1)
-
-
-if __name__ == "__main__":
-    main()
-    sys.exit()

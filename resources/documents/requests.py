@@ -1,6 +1,6 @@
 """Requests to a pool about one document: its parse, the pictures of its figures, the pictures of its pages.
 
-Documents are not trusted: they are parsed, decoded and drawn in processes of their own (resources/workers/pool.py). A
+Documents are not trusted: they are parsed, decoded and drawn in processes of their own (resources/documents/pool.py). A
 picture or page that breaks one costs no other, and not the caller. Nothing is written, and no model is loaded.
 """
 
@@ -17,15 +17,15 @@ from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
 from pipelines.records import Element, Failure, FigurePicture, PagePicture, ParsedDocument, ParsedFile, RawDocument
 from pipelines.schemas import from_table
+from resources.documents.figures import figure_name
+from resources.documents.page_pictures import LONGEST_SIDE, PAD, Picture
+from resources.documents.protocol import Rows, Task, parse_task
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
-from resources.workers.figures import figure_name
-from resources.workers.page_pictures import LONGEST_SIDE, PAD, Picture
-from resources.workers.task import Rows, Task, parse_task
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.pool import DocumentPool
+    from resources.documents.pool import DocumentPool
 
 
 # ---------------------------------------------------------------- reading
@@ -45,7 +45,7 @@ class Reading:
 def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
     """Open a reader of files in worker processes, under the limits of these settings, or of the defaults."""
     from pipelines.settings.base import ParsingSettings
-    from resources.workers.pool import DocumentPool
+    from resources.documents.pool import DocumentPool
 
     settings = parsing or ParsingSettings()
     with DocumentPool(settings) as pool:
@@ -124,7 +124,7 @@ PAGES_A_BATCH = 8
 
 
 class DrawnPages:
-    """The pages of a PDF, 1-based, drawn in worker processes (resources/workers/pool.py)."""
+    """The pages of a PDF, 1-based, drawn in worker processes (resources/documents/pool.py)."""
 
     def __init__(self, pool: DocumentPool, raw: RawDocument, root: Place) -> None:
         self._pool, self._raw, self._root = pool, raw, root

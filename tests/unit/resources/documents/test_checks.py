@@ -16,10 +16,10 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import sentences
 from pipelines.records import TABLES, Box, Span
 from pipelines.schemas import schema_of, to_table
+from resources.documents.checks import sound
+from resources.documents.tasks import TASK_TYPES
 from resources.models.text_models import TextModels
-from resources.workers.checks import sound
 from resources.workers.frames import decoded, encoded
-from resources.workers.tasks import KINDS
 from tests.support.builders import heading, noise_rules, paragraph, units
 
 DOCUMENT, ELEMENTS, UNITS = units(
@@ -43,9 +43,9 @@ Change = Callable[[list[Any]], list[Any]]
 
 
 def check(kind: str, changed: str = "", change: Change = list) -> None:
-    rows = {name: change(ROWS[name]) if name == changed else ROWS[name] for name in KINDS[kind].tables}
-    made = {name: to_table(record, rows[name]) for name, record in KINDS[kind].tables.items()}
-    sound(kind, KINDS[kind].tables, made, GIVEN, [DOCUMENT.doc_id])
+    rows = {name: change(ROWS[name]) if name == changed else ROWS[name] for name in TASK_TYPES[kind].tables}
+    made = {name: to_table(record, rows[name]) for name, record in TASK_TYPES[kind].tables.items()}
+    sound(kind, TASK_TYPES[kind].tables, made, GIVEN, [DOCUMENT.doc_id])
 
 
 def first(**changes: Any) -> Change:
@@ -132,7 +132,7 @@ def test_rows_of_several_documents_are_parted_in_the_order_in_which_they_were_gi
 
     def parts(rows: list[Any], *doc_ids: str) -> list[list[str]]:
         made = {"chunk_contexts": to_table(TABLES["chunk_contexts"], rows)}
-        found = sound(kind, KINDS[kind].tables, made, {"chunks": chunks}, doc_ids)
+        found = sound(kind, TASK_TYPES[kind].tables, made, {"chunks": chunks}, doc_ids)
         return [own["chunk_contexts"]["doc_id"].to_pylist() for own in found]
 
     assert parts(contexts, *names) == [["a"], [], ["c"]]

@@ -1,24 +1,29 @@
-"""The tasks that a pool gives its workers: work on one document, or a batch of small ones.
+"""The protocol of work on documents: what a worker is asked to do to them, and what is believed of its replies.
 
-Small documents are given out together, so that messages are not most of the work. `framed` writes the message of a
-batch and copies its files.
+A task is work on one document. Small documents are given out together in a batch, so that messages are not most of the
+work. `framed` writes the request of a batch and copies its files. An `Attempt` takes the replies, which may come from
+the author of the document: one that does not have the expected form is a ValueError.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import code_of_map
-from pipelines.records import Failure, RawDocument
-from pipelines.schemas import to_table
+from pipelines.increments import Made
+from pipelines.parsing.cleaning import clean_text
+from pipelines.records import TABLES, Failure, RawDocument
+from pipelines.schemas import schema_of, to_table
+from resources.documents.checks import LARGEST, sound
+from resources.documents.tasks import TASK_TYPES
 from resources.parsers.registry import ELEMENTS, MEDIA_TYPES, OF_TEXT
 from resources.sources.files import Place, private_copy
-from resources.workers.frames import encoded, packed
-from resources.workers.tasks import KINDS
+from resources.workers.frames import Message, Request, decoded, encoded, packed
+from resources.workers.pool import unexpected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,21 +53,13 @@ class Rows:
         return {self.table: to_table(self.record, self.records)}
 
 
-@dataclass(frozen=True, slots=True)
-class Framed:
-    """A batch as it is sent: one frame, and the largest size in bytes of the tables made from it."""
-
-    frame: bytes
-    most_bytes: int
-
-
 def _none() -> Mapping[str, pa.Table]:
     return {}
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The work on one document: a kind of resources/workers/tasks.py, done for a stage.
+    """The work on one document: one of TASK_TYPES (resources/documents/tasks.py), done for a stage.
 
     `inputs` returns its rows when a worker is free; they have about `size` bytes. A task that reads the file has `raw`,
     and reads it from `root`. `without` has the numbers of the pages or pictures to leave out. It is a set if the worker
@@ -83,7 +80,7 @@ class Task:
     @property
     def together(self) -> bool:
         """True if a worker may get it together with others of its kind: no page of it has a time limit of its own."""
-        return KINDS[self.kind].together and (self.raw is None or self.raw.media_type in OF_TEXT)
+        return TASK_TYPES[self.kind].together and (self.raw is None or self.raw.media_type in OF_TEXT)
 
     @property
     def failing_stage(self) -> str:
@@ -150,12 +147,9 @@ class Batch:
         return [following] if following else []
 
 
-# ---------------------------------------------------------------- batches
+# ---------------------------------------------------------------- request
 
 
-MOST_DOCUMENTS = 64
-MOST_GIVEN = 1 << 18
-"""Bytes of files or rows in a batch of several documents. Larger documents gain nothing from sharing a message."""
 LEAST_CHARACTERS = 1_000_000
 """Characters of text that any file may yield, however small it is."""
 BYTES_A_CHARACTER = 64
@@ -165,65 +159,8 @@ MOST_BYTES = 1 << 29
 """Largest result of a batch in bytes, since the pool holds one in memory for each worker."""
 
 
-class Batches:
-    """The tasks in batches, each task once and in order. Tasks passed to `again` come alone, before all others. One
-    task is taken ahead, to know whether there are more."""
-
-    def __init__(self, tasks: Iterable[Task]) -> None:
-        self._coming = iter(tasks)
-        self._again: deque[Task] = deque()
-        self._next = next(self._coming, None)
-
-    @property
-    def more(self) -> bool:
-        return bool(self._again) or self._next is not None
-
-    def again(self, tasks: Sequence[Task]) -> None:
-        self._again.extendleft(reversed(tasks))
-
-    def next(self, most: int) -> Batch | None:
-        """Return the next batch of at most `most` documents, or None if there are no more for now."""
-        tasks = [self._again.popleft()] if self._again else self._together(min(most, MOST_DOCUMENTS))
-        if not tasks:
-            return None
-        inputs = [task.inputs() for task in tasks]
-        alike = next((at for at, each in enumerate(inputs) if not _of_one_form(each, inputs[0])), len(tasks))
-        self.again(tasks[alike:])
-        return Batch(tuple(tasks[:alike]), _joined(inputs[:alike]))
-
-    def _together(self, most: int) -> list[Task]:
-        found: list[Task] = []
-        size = 0
-        while (task := self._next) is not None and len(found) < most:
-            size += task.size
-            if found and not (size <= MOST_GIVEN and task.together and _alike(found[0], task)):
-                break
-            found.append(task)
-            self._next = next(self._coming, None)
-            if not task.together:
-                break
-        return found
-
-
-def _alike(one: Task, other: Task) -> bool:
-    return one.kind == other.kind and one.options == other.options
-
-
-def _of_one_form(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> bool:
-    """Say whether the rows fit into one table: rows of an older file may lack columns of newer ones."""
-    return all(one[name].schema.equals(other[name].schema) for name in one)
-
-
-def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
-    import pyarrow as pa
-
-    if len(inputs) == 1:
-        return inputs[0]
-    return {name: pa.concat_tables([each[name] for each in inputs]).combine_chunks() for name in inputs[0]}
-
-
-def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
-    """Return the message of a batch, and copy its files into a folder.
+def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Request:
+    """Return the request of a batch, and copy its files into a folder.
 
     Raise DocumentError if a file cannot be read."""
     inputs = {name: encoded(table) for name, table in batch.inputs.items()}
@@ -242,7 +179,7 @@ def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Framed:
         "most_bytes": most_bytes,
         "without": sorted(task.without) if task.without is not None else None,
     }
-    return Framed(packed(value, inputs), most_bytes)
+    return Request(packed(value, inputs), most_bytes)
 
 
 def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
@@ -263,3 +200,98 @@ def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]
 def _characters(size: int, settings: ParsingSettings) -> int:
     """Return how many characters of text a file of `size` bytes may yield."""
     return min(settings.max_characters, max(LEAST_CHARACTERS, size * settings.max_expansion))
+
+
+# ---------------------------------------------------------------- replies
+
+
+MOST_MESSAGE = 2000
+"""Characters of a failure's message; the rest is cut off."""
+OF_TEXTS = frozenset({"limit_exceeded", "corrupt"})
+OF_FILES = OF_TEXTS | {
+    *("crashed", "element_map", "element_map_limit", "empty", "empty_parse", "encrypted", "front_matter"),
+    *("no_page", "no_picture", "no_text", "timeout", "unmapped_fonts", "unreadable", "unsupported"),
+}
+"""Codes of failures of a text, and of a file. A process may answer with no other code."""
+_HASH = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A worker's reason for not doing its task."""
+
+    code: str
+    message: str
+
+
+class Attempt:
+    """A batch at work in a process, and what the process has said of it so far."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.page: int | None = None
+        self.first: Refused | None = None
+        """The first reader's failure, while another reader tries the document."""
+        self._at: tuple[int | None, bool] = None, False
+
+    def take(self, message: Message) -> list[Made] | Refused | int | None:
+        """Take a message. Return what it made of each document of the batch, its refusal, or the number of the page
+        that it begins; None for other messages. Raise ValueError if the message was not expected."""
+        value, kind = message.value, message.value.get("kind")
+        if kind == "page" and self.batch.alone and type(value.get("number")) is int:
+            return self._begun(value["number"])
+        if kind == "again" and self.batch.alone and self.first is None:
+            self.first = _refused(value, self.batch.first)
+            return None
+        if kind == "failed":
+            return _refused(value, self.batch.first)
+        if kind == "done":
+            return _made(message, self.batch)
+        raise unexpected(message)
+
+    def _begun(self, number: int) -> int:
+        """Return the number of the page or picture that begins, 0 when all are read. Raise ValueError unless they come
+        in order, each at most twice."""
+        at, again = self._at
+        forward = number == 0 or at is None or at < number or (at == number and not again)
+        if at == 0 or not forward or not 0 <= number <= LARGEST:
+            raise ValueError(f"page {number} out of order")
+        self._at = number, at == number
+        self.page = number or None
+        return number
+
+
+def _refused(value: Mapping[str, Any], task: Task) -> Refused:
+    code, message = value.get("code"), value.get("message")
+    if not isinstance(code, str) or code not in _codes(task) or not isinstance(message, str):
+        raise ValueError("a failure without code or message")
+    return Refused(code, clean_text(message[:MOST_MESSAGE]))
+
+
+def _codes(task: Task) -> frozenset[str]:
+    """Return the codes that a task may fail with: all that parsers give if it reads a file, only two if it reads
+    text."""
+    return OF_FILES if task.raw else OF_TEXTS
+
+
+def _made(message: Message, batch: Batch) -> list[Made]:
+    kind, doc_ids = batch.first.kind, batch.doc_ids
+    wanted, outputs = TASK_TYPES[kind].tables, message.value.get("outputs")
+    kept = wanted.keys() & TABLES.keys()
+    if not isinstance(outputs, dict) or outputs.keys() != kept or message.blobs.keys() != wanted.keys():
+        raise ValueError("other tables than were asked for")
+    if not all(_hashes(values, len(doc_ids)) for values in outputs.values()):
+        raise ValueError("a hash that is none")
+    tables = {
+        name: decoded(message.blobs[name], schema_of(record), cleaned=name in TABLES) for name, record in wanted.items()
+    }
+    found = sound(kind, wanted, tables, batch.inputs, doc_ids)
+    return [Made(own, {name: outputs[name][at] for name in kept}) for at, own in enumerate(found)]
+
+
+def _hashes(values: object, count: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == count
+        and all(isinstance(value, str) and _HASH.fullmatch(value) for value in values)
+    )

@@ -13,9 +13,8 @@ from pipelines.errors import DocumentError, PinciteError
 from pipelines.parsing.elements import KINDS
 from pipelines.parsing.page_marks import Mark, marks_of
 from pipelines.records import Box, RawDocument
-from resources.workers.document_requests import MOST_PAGES, DrawnPages
-from resources.workers.figures import page_pictures
-from resources.workers.page_pictures import (
+from resources.documents.figures import page_pictures
+from resources.documents.page_pictures import (
     COLOURS,
     HIT,
     HIT_EDGE,
@@ -28,7 +27,8 @@ from resources.workers.page_pictures import (
     pages_beside,
     write,
 )
-from resources.workers.task import PDF
+from resources.documents.protocol import PDF
+from resources.documents.requests import MOST_PAGES, DrawnPages
 from tests.support.documents import elements_of, pdf_of
 from tests.support.pictures import colours
 from tests.support.places import LIBRARY

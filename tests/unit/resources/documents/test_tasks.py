@@ -17,9 +17,9 @@ from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.models import EnrichmentSettings
 from pipelines.stages import Frozen
 from pipelines.tokens import count_tokens
+from resources.documents.tasks import TASK_TYPES, TaskInput, parsed_file
 from resources.models.text_models import TextModels
 from resources.stages.make import OPTIONS
-from resources.workers.tasks import KINDS, Given, parsed_file
 from tests.support.builders import heading, paragraph, units
 from tests.support.documents import raw_of
 
@@ -36,8 +36,8 @@ class Static(TextModels):
         return np.ones((len(texts), 1), np.float32)
 
 
-def given(models: TextModels, options: Mapping[str, Any], rows: Mapping[str, Sequence[Any]]) -> Given:
-    return Given("any", options, rows, models, lambda number: None)
+def given(models: TextModels, options: Mapping[str, Any], rows: Mapping[str, Sequence[Any]]) -> TaskInput:
+    return TaskInput("any", options, rows, models, lambda number: None)
 
 
 @pytest.mark.parametrize("strategy", SPLITTERS)
@@ -47,14 +47,14 @@ def test_the_settings_choose_splitter_and_sizes(strategy: str) -> None:
     settings = settings_from({"chunking": {"strategy": strategy, "target_tokens": 30, "max_tokens": 40}})
     options = OPTIONS["packed_chunks"](settings, None)  # type: ignore[arg-type]
     rows: dict[str, Sequence[Any]] = {"structural_chunks": made, "parsed_elements": elements}
-    chunks = KINDS["packed_chunks"].make(given(models, options, rows))["packed_chunks"]
+    chunks = TASK_TYPES["packed_chunks"].make(given(models, options, rows))["packed_chunks"]
     assert bool(models.asked) is (strategy == "cluster")
     assert chunks == packed_chunks(made, elements, 30, 40, strategy, models.passages)
     assert chunks != packed_chunks(made, elements, 320, 512, strategy, models.passages)
 
 
 def made(kind: str, options: Mapping[str, Any], **rows: Sequence[Any]) -> Any:
-    return KINDS[kind].make(given(Static(), options, rows))[kind]
+    return TASK_TYPES[kind].make(given(Static(), options, rows))[kind]
 
 
 def test_as_shipped_chunks_have_320_tokens_and_at_most_512() -> None:

@@ -1,7 +1,7 @@
 """Pictures of one document as a worker makes them: of its figures, for a model to see, and of its pages.
 
 A figure is read again from its document, as PNG or JPEG. Nothing is fetched. This runs in the confined process
-(resources/workers/worker.py); resources/workers/document_requests.py asks for it.
+(resources/workers/template.py); resources/documents/requests.py asks for it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import DOC, DOCX, PPT, PPTX, XLSX
 from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.records import Element, FigurePicture, PagePicture
+from resources.documents.page_pictures import opened_pages
 from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
-from resources.workers.page_pictures import opened_pages
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -62,7 +62,7 @@ def figure_name(path: Path, figure: Element) -> str:
 
 
 def _page_region(path: Path, figure: Element) -> Image:
-    from resources.workers.page_pictures import opened_pages
+    from resources.documents.page_pictures import opened_pages
 
     box = next((place.box for place in figure.places if place.box), None)
     if box is None:
