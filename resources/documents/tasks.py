@@ -146,13 +146,13 @@ def _written_in(parsed: ParsedFile) -> int:
 
 def _read(given: TaskInput) -> ParsedFile:
     from resources.parsers.ocr import OcrSettings
-    from resources.parsers.registry import Care
+    from resources.parsers.registry import PageGuard
 
     assert given.raw and given.path
     ocr = OcrSettings(**{**given.options["ocr"], "languages": tuple(given.options["ocr"]["languages"])})
-    care = Care(given.report, None if given.without is None else frozenset(given.without))
+    guard = PageGuard(given.report, None if given.without is None else frozenset(given.without))
     restricts = given.options.get("restricts", True)
-    return parsed_file(given.raw, given.path, given.characters, care=care, ocr=ocr, restricts=restricts)
+    return parsed_file(given.raw, given.path, given.characters, guard=guard, ocr=ocr, restricts=restricts)
 
 
 def _elements(given: TaskInput, detect: Detect) -> tuple[ParsedFile, Rows]:

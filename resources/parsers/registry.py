@@ -82,10 +82,12 @@ PDF_HEADER_WITHIN = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
-    """The care with which a file is read. `report` is called with a page's number before that page is read if it may
-    take long: a scan, or any page if `without` is given. `without` is given for a file whose parser died or hung:
-    the file is read page by page without the pages that caused it, and 0 is reported when all pages are read."""
+class PageGuard:
+    """The guard of pages that may kill or hang their parser.
+
+    `report` is called with a page's number before that page is read if it may take long: a scan, or any page if
+    `without` is given. `without` is given for a file whose parser died or hung: the file is read page by page without
+    the pages that caused it, and 0 is reported when all pages are read."""
 
     report: Callable[[int], None] = lambda number: None
     without: Collection[int] | None = None

@@ -31,7 +31,7 @@ from resources.parsers.pdf.raw import (
     pieces_apart,
     plain_lines,
 )
-from resources.parsers.registry import Care
+from resources.parsers.registry import PageGuard
 
 # ---------------------------------------------------------------- liteparse
 
@@ -217,27 +217,27 @@ class Read:
         return not letters or self.unreadable > MOST_UNREADABLE * (letters + self.unreadable)
 
 
-def pages_of(document: Any, path: Path, care: Care, ocr: OcrSettings) -> Iterator[Read]:
+def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings) -> Iterator[Read]:
     """Yield every page of a document (of pypdfium2) in order; one that fails is empty, with a warning."""
     from pypdfium2 import PdfiumError
 
-    natives = _by_number(native_pages(path, len(document))) if care.without is None else None
+    natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
     texts = Texts()
     for number in range(1, len(document) + 1):
-        if number in (care.without or ()):
+        if number in (guard.without or ()):
             yield _lost(number, LIMITS)
             continue
         if natives is None:
-            care.report(number)
+            guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
             read = _page(document, number, native, texts)
-            read = _recognised(document, read, ocr, care) if read.needs_recognition else read
+            read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
             yield replace(read, warnings=(*read.warnings, *texts.warning(number)))
         except (PdfiumError, ArithmeticError, LookupError, ValueError) as error:
             yield _lost(number, f"{type(error).__name__}: {error}")
     if natives is None:
-        care.report(0)
+        guard.report(0)
 
 
 def _by_number(natives: Iterator[Any]) -> Callable[[int], Any]:
@@ -278,7 +278,7 @@ def _page(document: Any, number: int, native: Any, texts: Texts) -> Read:
         page.close()
 
 
-def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read:
+def _recognised(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -> Read:
     """Return a page that shows something but has no readable text after OCR. Text that cannot be read because a font
     has no Unicode map has a warning of its own."""
     if read.unreadable and remedy(ocr):
@@ -287,7 +287,7 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, care: Care) -> Read
     try:
         if not read.unreadable and not has_pictures(page):
             return read
-        care.report(read.page.number)
+        guard.report(read.page.number)
         width, height = page.get_size()
         found = page_items(page, read.page.number, ocr)
     finally:

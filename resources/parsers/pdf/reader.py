@@ -27,7 +27,7 @@ from resources.parsers.labels import key_value
 from resources.parsers.package import xml_parser
 from resources.parsers.pdf.annotations import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
-from resources.parsers.registry import Care
+from resources.parsers.registry import PageGuard
 from resources.parsers.untrusted import listed
 
 # ---------------------------------------------------------------- XFA forms
@@ -305,19 +305,19 @@ LONGEST_WAIT = 400
 _PLEASE_WAIT = "please wait"
 _WORD = re.compile(r"\w+")
 _PASSWORD = 4
-_PLAIN = Care()
+_PLAIN = PageGuard()
 _NO_OCR = scans.OcrSettings(mode="off")
 _PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
 
-def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> ParsedFile:
+def parse(path: Path, guard: PageGuard = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> ParsedFile:
     """Return the blocks of every page, with the document's information entries.
 
     Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
     text is in fonts that do not say which letters they draw)."""
     document = _opened(path)
     try:
-        found = list(pages_of(document, path, care, ocr))
+        found = list(pages_of(document, path, guard, ocr))
         information = document.get_metadata_dict()
         bookmarks = _bookmarks(document)
         form = _form(document, path, found)
@@ -325,7 +325,7 @@ def parse(path: Path, care: Care = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> 
     finally:
         document.close()
     if not form.instead:
-        _refuse_unreadable(path, found, ocr, care)
+        _refuse_unreadable(path, found, ocr, guard)
     blocks, lost = blocks_of([read.page for read in found], bookmarks) if not form.instead else ((), [])
     warnings = [*_warnings(found), *form.warnings]
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
@@ -420,7 +420,7 @@ def _bookmarks(document: Any) -> list[Bookmark]:
     return found
 
 
-def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, care: Care) -> None:
+def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, guard: PageGuard) -> None:
     unreadable = sum(read.unreadable for read in pages)
     readable = sum(len(item.text) for read in pages for item in read.page.items)
     if unreadable and unreadable >= MOST_UNREADABLE * (readable + unreadable):
@@ -435,7 +435,7 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
         return
     reasons = "; ".join(dict.fromkeys(warning.split(": ", 1)[1] for read in pages for warning in read.warnings))
     message = f"{path.name}: no text on {'its page' if len(pages) == 1 else f'any of its {len(pages)} pages'}"
-    if care.without:
+    if guard.without:
         raise DocumentError(f"{message} ({reasons})", "limit_exceeded")
     if reasons:
         message += f" ({reasons})" + (": then run `pincite index --retry-failed`" if scans.remedy(ocr) else "")
