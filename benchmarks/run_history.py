@@ -5,7 +5,7 @@
 One document of a few changes before every run. First every run is a process of its own that starts and stops the
 state's Postgres; told are its seconds, its processor time with that of the processes that it waited for, which read the
 document, and its own alone. Beside them stands an unchanged run, which records nothing. Then as many runs of each kind
-in processes that stay, as Index.update() is used: the run alone, without what starts before it.
+in processes that stay, as update_index() is used: the run alone, without what starts before it.
 """
 
 from __future__ import annotations
@@ -38,12 +38,11 @@ from pincite.cli import main; main()
 STAYING = """
 import sys, time
 {plain}
-from pincite.index import open_index
-with open_index(sys.argv[1]) as index:
-    for _ in sys.stdin:
-        started = time.perf_counter()
-        index.update()
-        print(time.perf_counter() - started, flush=True)
+from pincite import update_index
+for _ in sys.stdin:
+    started = time.perf_counter()
+    update_index(place=sys.argv[1])
+    print(time.perf_counter() - started, flush=True)
 """
 PLAIN = "sys.modules['resources.dagster_instance.storage'] = None"
 KINDS = {"kept open": INDEX.format(plain=""), "as Dagster makes them": INDEX.format(plain=PLAIN)}
@@ -74,7 +73,7 @@ def shown(runs: Sequence[tuple[float, ...]]) -> str:
 
 
 def in_process(project: Project, pairs: int) -> dict[str, list[float]]:
-    """Seconds of Index.update(), a kind; the first of each process, which loads what it needs, is left out."""
+    """Seconds of update_index(), a kind; the first of each process, which loads what it needs, is left out."""
     found: dict[str, list[float]] = {}
     for name, code in STAYS.items():
         command = [sys.executable, "-c", code, str(project.config)]

@@ -3,14 +3,18 @@
 from typing import Any
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "open_index"]
+__all__ = ["__version__", "open_index", "update_index"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "open_index":
+    if name in ("open_index", "update_index"):
         from pincite.environment import require_own
 
         require_own()
+        if name == "update_index":
+            from pincite.run import update_index
+
+            return update_index
         from pincite.index import open_index
 
         return open_index

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pincite.progress import lasting
@@ -22,14 +23,14 @@ from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.row_security import secure
 from resources.private_files import private
 from resources.reports import run_result as outcome
-from resources.settings_file import Project
+from resources.settings_file import Project, project_at
 from resources.sources.book import Listed
 from resources.sources.folder import source_from
 from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
 from resources.state.generation import find_generation
 from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, ranges, shape_of, with_records
-from resources.state.run import Built, Run
+from resources.state.run import Built, Run, silent
 from resources.state.state import State
 
 if TYPE_CHECKING:
@@ -256,20 +257,23 @@ class _Begun:
         return *self.earlier, self.id
 
 
-def run_distributed(
-    project: Project,
-    sources: Sequence[str],
-    allow_deletions: bool,
-    retry_failed: bool,
-    progress: Callable[[str, int, int], None],
-    tell: Tell,
+def update_distributed(
+    sources: Sequence[str] = (),
+    place: Project | str | Path | None = None,
+    *,
+    allow_deletions: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[str, int, int], None] = silent,
+    tell: Tell = lambda line: None,
 ) -> dict[str, Any]:
-    """Bring the index up to date on the machines where Dagster launches runs; return the JSON of `index`.
+    """Do the work of update_index() on the machines where Dagster launches runs, and follow them to their end. Return
+    the JSON of `pincite index --distributed`. `tell` receives lines about the runs.
 
-    Raises PinciteError: if a run failed, the run's own. Interrupted means that the work goes on."""
+    Raise PinciteError as update_index() does, and IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled` or
+    `backfill_failed`; if a run failed, the run's own error. Interrupted means that the work goes on."""
     from resources.dagster_instance.run_history import workers_history
 
-    started = time.perf_counter()
+    started, project = time.perf_counter(), project_at(place)
     with usable(project.state):
         project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private(project.state), workers_history(project.state) as instance:

@@ -1,4 +1,5 @@
-"""The Python API of an index: open_index() returns an Index, which has a method for every command."""
+"""The Python API of an index that is there: open_index() returns an Index, which has a method for every command that
+asks it or changes what of it is served. Other functions make it and bring it up to date (pincite/run.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.settings.query import HITS
 from resources.private_files import unshared
 from resources.search.search_options import SearchOptions
-from resources.settings_file import Project, locate
+from resources.settings_file import Project, project_at
 from resources.state.run import Run, silent
 
 if TYPE_CHECKING:
@@ -39,14 +40,10 @@ def open_index(
     """Open the index of a project, a settings file or a state folder, by default the one that `pincite` would find
     here.
 
-    With `new` the index need not exist yet: update() makes it. Each SQL statement of a question may take `seconds`. Use
-    the index as a context manager, or call close(). Raise IndexStateError if there is no index."""
-    if isinstance(place, Project):
-        project = place
-    elif place is not None and Path(place).is_dir():
-        project = locate(state=str(place))
-    else:
-        project = locate(config=str(place) if place is not None else None)
+    With `new` the index need not exist yet: methods such as plan() and parse() need none. Each SQL statement of a
+    question may take `seconds`. Use the index as a context manager, or call close(). Raise IndexStateError if there is
+    no index."""
+    project = project_at(place)
     if not new and not project.state.is_dir():
         raise IndexStateError(
             f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
@@ -123,54 +120,6 @@ class Index:
 
     def close(self) -> None:
         self._opened.close()
-
-    def update(
-        self, sources: Sequence[str] = (), *, allow_deletions: bool = False, retry_failed: bool = False
-    ) -> dict[str, Any]:
-        """Index new and changed documents; return the JSON of `pincite index`. Needs no index.
-
-        `sources` are folders as `pincite index --source` takes them, by default all known sources. The index closes its
-        connections and files first, and opens them again when needed.
-
-        Raise PinciteError if the command would exit with 1 or 2. Documents that failed are in the result."""
-        from pincite.run import run_index
-
-        self.close()
-        self._opened = _Opened(self._project, self._progress, self._seconds)
-        return run_index(self._project, sources, allow_deletions, retry_failed, self._progress)
-
-    def update_distributed(
-        self,
-        sources: Sequence[str] = (),
-        *,
-        allow_deletions: bool = False,
-        retry_failed: bool = False,
-        tell: Callable[[str], None] = lambda line: None,
-    ) -> dict[str, Any]:
-        """Do the work of `update` in runs that Dagster's daemon launches, and follow them to their end. Return the JSON
-        of `pincite index --distributed`. `tell` receives lines about the runs.
-
-        Raise PinciteError as `update` does, and IndexStateError `no_instance`, `no_daemon`, `busy`, `cancelled` or
-        `backfill_failed`."""
-        from pincite.distributed import run_distributed
-
-        self.close()
-        self._opened = _Opened(self._project, self._progress, self._seconds)
-        return run_distributed(self._project, sources, allow_deletions, retry_failed, self._progress, tell)
-
-    def export_texts(
-        self, folder: str | Path, sources: Sequence[str] = (), *, allow_deletions: bool = False
-    ) -> dict[str, Any]:
-        """Write the texts to embed to a new or empty folder, or a URI, as docs/reference/vectors.md says. Return the
-        JSON of `pincite export-texts`. Needs no index.
-
-        The index closes its connections and files first, and opens them again when needed. Raise PinciteError if the
-        command would exit with 1 or 2."""
-        from pincite.run import run_texts
-
-        self.close()
-        self._opened = _Opened(self._project, self._progress, self._seconds)
-        return run_texts(self._project, str(folder), sources, allow_deletions, self._progress)
 
     @unshared()
     def import_vectors(

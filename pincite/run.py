@@ -1,4 +1,5 @@
-"""A run of `pincite index` or `pincite export-texts` here: whether there is work, and the Dagster job that does it."""
+"""The building of an index on this machine, for `pincite index` and `export-texts` and for Python: whether there is
+work, and the Dagster job that does it."""
 
 from __future__ import annotations
 
@@ -11,25 +12,27 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from pipelines.stages import STAGES
 from resources.checks.findings import REPORT
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
+from resources.exchange import texts
 from resources.exchange.places import TextFolder
-from resources.exchange.texts import export_texts, sources_of
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
 from resources.reports import run_result as outcome
-from resources.settings_file import Project
+from resources.settings_file import Project, project_at
 from resources.sources.folder import source_from
 from resources.stages.make import guard, mended, require_replies
-from resources.state.run import Run
+from resources.state.run import Run, silent
 from resources.state.state import LAST_OF_TEXT, State, settle
 
+Progress = Callable[[str, int, int], None]
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 
@@ -37,37 +40,50 @@ class Interrupted(PinciteError):
     default_code = "interrupted"
 
 
-def run_index(
-    project: Project,
-    sources: Sequence[str],
-    allow_deletions: bool,
-    retry_failed: bool,
-    progress: Callable[[str, int, int], None],
+def update_index(
+    sources: Sequence[str] = (),
+    place: Project | str | Path | None = None,
+    *,
+    allow_deletions: bool = False,
+    retry_failed: bool = False,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Bring the index up to date; return the JSON of `index`.
+    """Index new and changed documents; return the JSON of `pincite index`. Needs no index.
 
-    Raises PinciteError; Interrupted says what the next run will reuse."""
+    `sources` are folders as `pincite index --source` takes them, by default all known sources. `place` is a project, a
+    settings file or a state folder, as open_index() takes it. An Index that is open meanwhile goes on, and serves the
+    new generation as soon as it is published.
+
+    Raise PinciteError if the command would exit with 1 or 2; Interrupted says what the next run will reuse. Documents
+    that failed are in the result."""
     started = time.perf_counter()
     run = Run(str(uuid.uuid4()), progress, retry_failed)
-    return _alone(project, sources, run, lambda state: _locked(state, sources, allow_deletions, retry_failed, started))
+
+    def work(state: State) -> dict[str, Any]:
+        return _locked(state, sources, allow_deletions, retry_failed, started)
+
+    return _alone(project_at(place), sources, run, work)
 
 
-def run_texts(
-    project: Project,
-    folder: str,
-    sources: Sequence[str],
-    allow_deletions: bool,
-    progress: Callable[[str, int, int], None],
+def export_texts(
+    folder: str | Path,
+    sources: Sequence[str] = (),
+    place: Project | str | Path | None = None,
+    *,
+    allow_deletions: bool = False,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Bring the stages of text up to date, as a run does, and write the texts to be embedded to a folder.
+    """Bring the stages of text up to date, as a run does, and write the texts to embed to a new or empty folder, or a
+    URI, as docs/reference/vectors.md says. Return the JSON of `pincite export-texts`. Needs no index.
 
-    Returns the JSON of `export-texts`. Raises PinciteError."""
-    sources_of(project.settings.sentences.embedded)
-    target = TextFolder(folder)
+    `sources` and `place` are those of update_index(). Raise PinciteError if the command would exit with 1 or 2."""
+    project = project_at(place)
+    texts.sources_of(project.settings.sentences.embedded)
+    target = TextFolder(str(folder))
 
     def work(state: State) -> dict[str, Any]:
         served = _texts(state, sources, allow_deletions)
-        found = mended(state, lambda: export_texts(state, target), before="chunk_embeddings")
+        found = mended(state, lambda: texts.export_texts(state, target), before="chunk_embeddings")
         return {**found, "documents": outcome.documents(state, served), "failing_sources": dict(state.listing.failing)}
 
     return _alone(project, sources, Run(str(uuid.uuid4()), progress), work)

@@ -48,6 +48,16 @@ def locate(config: str | None = None, state: str | None = None) -> Project:
     return Project(settings, file if found else None, folder, place)
 
 
+def project_at(place: Project | str | Path | None = None) -> Project:
+    """Return the project of a settings file or a state folder, by default the one that `pincite` would find here. Raise
+    SettingsError as `locate` does."""
+    if isinstance(place, Project):
+        return place
+    if place is not None and Path(place).is_dir():
+        return locate(state=str(place))
+    return locate(config=str(place) if place is not None else None)
+
+
 def anchored(settings: Settings, folder: Path) -> Settings:
     """Return settings with absolute folders of prompts and models. A relative path starts at the settings file's
     folder, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`, `/` or

@@ -106,6 +106,7 @@ def demo(folder: Path, as_json: bool) -> None:
 
 def _demo(folder: Path, as_json: bool) -> int:
     from pincite.index import Index
+    from pincite.run import update_index
     from pincite.text.reports import index_summary, seconds_shown
     from resources.settings_file import DEFAULT_FILE, locate
 
@@ -116,7 +117,7 @@ def _demo(folder: Path, as_json: bool) -> int:
     # PINCITE_STATE may name the state of the user's own documents, so it is not used.
     project = locate(str(config), str(folder / ".pincite"))
     with Progress() as progress, Index(project, progress) as index:
-        made = index.update()
+        made = update_index((), project, progress=progress)
         progress.close()
         if not as_json:
             tell(block([index_summary(made), seconds_shown(made["seconds"]), ""]))

@@ -25,16 +25,19 @@ from resources.memory import one_heap
 def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool) -> int:
     """Index new and changed documents of every known source, or of those named."""
     one_heap()
-    from pincite.index import Index
     from pincite.text.reports import index_summary
 
-    with Progress() as progress, Index(place.project(), progress) as opened:
-        options = {"allow_deletions": allow_deletions, "retry_failed": retry_failed}
-        result = (
-            opened.update_distributed(sources, tell=progress.line, **options)
-            if distributed
-            else opened.update(sources, **options)
-        )
+    project = place.project()
+    options = {"allow_deletions": allow_deletions, "retry_failed": retry_failed}
+    with Progress() as progress:
+        if distributed:
+            from pincite.distributed import update_distributed
+
+            result = update_distributed(sources, project, progress=progress, tell=progress.line, **options)
+        else:
+            from pincite.run import update_index
+
+            result = update_index(sources, project, progress=progress, **options)
     place.give(result, index_summary)
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
@@ -77,11 +80,12 @@ def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_dele
     Documents are read first, as `pincite index` reads them, up to the texts to embed. Nothing is embedded, and the live
     index stays as it is."""
     one_heap()
-    from pincite.index import Index
+    from pincite import run
     from pincite.text.reports import exported
 
-    with Progress() as progress, Index(place.project(), progress) as opened:
-        result = opened.export_texts(folder, sources, allow_deletions=allow_deletions)
+    project = place.project()
+    with Progress() as progress:
+        result = run.export_texts(folder, sources, project, allow_deletions=allow_deletions, progress=progress)
     place.give(result, exported)
     return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
 

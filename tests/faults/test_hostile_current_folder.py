@@ -41,11 +41,11 @@ SCRIPT = "import sys\nfrom pincite.cli import main\nif __name__ == '__main__':\n
 PROGRAM = """
 import sys
 
-from pincite.run import run_index
+from pincite.run import update_index
 from resources.settings_file import locate
 
 if __name__ == "__main__":
-    run_index(locate(state=sys.argv[1]), ["."], False, False, lambda *_: None)
+    update_index(["."], locate(state=sys.argv[1]))
 """
 
 

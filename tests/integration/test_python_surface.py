@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pincite import open_index
+from pincite import open_index, update_index
 from pincite.index import Index
 from pipelines.errors import IndexStateError, UsageError
 from resources.settings_file import locate
@@ -128,12 +128,12 @@ def test_an_index_is_made_and_brought_up_to_date(server_url: str, endpoint: Embe
         )
         with pytest.raises(IndexStateError, match="no index yet"):
             open_index(made.config)
-        with open_index(made.config, new=True) as index:
-            assert index.update()["published"] is True
+        assert update_index(place=made.config)["published"] is True
+        with open_index(made.config) as index:
             assert index.query(QUESTION)["hits"]
             made.write("lamp.txt", "The lamp on the landing is lit at dusk.\n")
-            assert index.update()["documents"]["added"] == 1
+            assert update_index(place=made.config)["documents"]["added"] == 1
             assert index.query("lamp", strategy="lexical")["hits"][0]["uri"] == "lamp.txt"
-            nothing = timeless(index.update())
+            nothing = timeless(update_index(place=made.config))
             assert nothing["documents"]["unchanged"] == len(DOCUMENTS) + 1
         assert timeless(made.index()) == nothing

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pincite import open_index
+from pincite.run import export_texts
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.embeddings import FOOTER, LEAST_COSINE, RowKey
 from pipelines.settings.models import EmbedderSettings
@@ -652,7 +653,7 @@ def test_a_bucket_holds_both_sides(
 def test_python_has_both(project: Project, vectors: pa.Table, tmp_path: Path) -> None:
     pq.write_table(vectors, tmp_path / "vectors.parquet")
     with open_index(project.config) as index:
-        told = index.export_texts(tmp_path / "texts")
+        told = export_texts(tmp_path / "texts", place=project.config)
         assert (told["texts"], told["rows"]) == (vectors.num_rows, vectors.num_rows)
         found = index.import_vectors([tmp_path / "vectors.parquet"], check=True)
     assert found == imported(project, tmp_path / "vectors.parquet", "--check")

@@ -1,4 +1,4 @@
-"""pincite, by the same calls as the others: `Index.update`, which `pincite index` is, and `Index.query`.
+"""pincite, by the same calls as the others: `update_index`, which `pincite index` is, and `Index.query`.
 
 The variant is `embedder.dtype`: float32, as the others have it, or auto, as it is shipped.
 """
@@ -25,30 +25,26 @@ ABOUT = {
     "rows": "SELECT d.uri, c.text FROM {schema}.chunks c JOIN {schema}.documents d USING (doc_id)",
     "schema": "SELECT 'g' || lpad(generation::text, 4, '0') FROM pincite.live",
 }
-
-
-def opened(folder: Path | None = None) -> Any:
-    from pincite.index import open_index
-
-    config = STATE / "pincite.yaml"
-    if folder:
-        settings = {
-            "state": "state",
-            "database": url(),
-            "sources": [{"name": "documents", "path": str(folder), "include": ["*.pdf"]}],
-            "embedder": {"preset": "english-small", "dtype": DTYPE},
-        }
-        config.write_text(json.dumps(settings), encoding="utf-8")
-    return open_index(config, new=folder is not None)
+CONFIG = STATE / "pincite.yaml"
 
 
 def index(folder: Path) -> None:
-    with opened(folder) as made:
-        made.update()
+    from pincite.run import update_index
+
+    settings = {
+        "state": "state",
+        "database": url(),
+        "sources": [{"name": "documents", "path": str(folder), "include": ["*.pdf"]}],
+        "embedder": {"preset": "english-small", "dtype": DTYPE},
+    }
+    CONFIG.write_text(json.dumps(settings), encoding="utf-8")
+    update_index(place=CONFIG)
 
 
 def query(questions: Sequence[str], strategy: str | None = STRATEGY or None) -> list[list[Place]]:
-    with opened() as found:
+    from pincite.index import open_index
+
+    with open_index(CONFIG) as found:
         return [
             [(hit["uri"], hit["page_start"], hit["page_end"]) for hit in found.query(question, K, strategy)["hits"]]
             for question in questions

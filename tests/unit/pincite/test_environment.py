@@ -42,7 +42,9 @@ def test_the_command_refuses_in_one_line(foreign: Path, name: str) -> None:
     assert not (foreign / "witness").exists()
 
 
-@pytest.mark.parametrize("code", ["from pincite import open_index", "import pincite.definitions"])
+@pytest.mark.parametrize(
+    "code", ["from pincite import open_index", "from pincite import update_index", "import pincite.definitions"]
+)
 def test_python_and_dagster_are_refused_by_an_import_error(foreign: Path, code: str) -> None:
     ran = run(code, foreign / "resources")
     assert ran.stderr.splitlines()[-1].startswith(
