@@ -162,6 +162,7 @@ class _Services:
         )
 
     def start_daemon(self) -> None:
+        # The module of the program `dagster-daemon`: a module's process ends with this one, a program's does not.
         self._start("dagster._daemon", "run", "-w", str(self.workspace), "--log-level", "warning")
 
     def _start(

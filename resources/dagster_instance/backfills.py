@@ -1,28 +1,24 @@
 """A backfill of all assets, put into Dagster's storage as its webserver does, and the state of it and of its runs.
 
-Dagster's daemon makes the runs. Besides storage.py, this is the only module that imports private parts of Dagster:
-nothing public starts a backfill (dagster#13852). tests/dagster/test_backfills.py checks the parts used here.
+Dagster's daemon makes the runs. Private parts of Dagster are imported here, since nothing public starts a backfill
+(dagster#13852). tests/dagster/test_backfills.py checks the parts used here.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import dagster as dg
-from dagster._core.execution.backfill import (
-    BULK_ACTION_TERMINAL_STATUSES,
-    BulkActionsFilter,
-    BulkActionStatus,
-    PartitionBackfill,
-)
-from dagster._core.utils import make_new_backfill_id
+
+# The instance's public add_backfill and get_backfills take and give these, and dagster does not export them.
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus, PartitionBackfill
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance, Definitions
-    from dagster._core.execution.backfill import BulkActionStatus as Status
 
 
 # ---------------------------------------------------------------- backfill runs
@@ -139,14 +135,14 @@ class Backfill:
     not do."""
 
     id: str
-    status: Status
+    status: BulkActionStatus
     began: float
     tags: Mapping[str, str]
     error: str = ""
 
     @property
     def ended(self) -> bool:
-        return self.status in BULK_ACTION_TERMINAL_STATUSES
+        return self.status not in _UNDER_WAY
 
     @property
     def cancelled(self) -> bool:
@@ -167,7 +163,7 @@ def start(instance: DagsterInstance, defs: Definitions, tags: Mapping[str, str],
     """Start a backfill of all assets in all their partitions, and return its id."""
     graph = defs.resolve_asset_graph()
     made = PartitionBackfill.from_asset_partitions(
-        backfill_id=make_new_backfill_id(),
+        backfill_id=secrets.token_hex(4),
         asset_graph=graph,
         partition_names=None,
         asset_selection=sorted(graph.materializable_asset_keys),

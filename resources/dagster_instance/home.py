@@ -55,6 +55,7 @@ GONE_FOR = 30.0
 """Seconds after which a run whose session is gone counts as dead; before that, it may just be ending."""
 _KILLED = "The process of this run was killed; the next run reuses what it committed."
 
+# Dagster names no public module with NoOpComputeLogManager; this one is what its documentation of dagster.yaml says.
 _SETTINGS = """\
 # Written by pincite, and replaced by its next version for as long as nobody edits it.
 telemetry:

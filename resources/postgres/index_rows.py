@@ -1,8 +1,8 @@
 """The form of documents as rows of the search tables, checked, and encoded for Postgres's binary COPY.
 
 Rows are packed here and not by psycopg, which adapts every element of an array by itself and takes longer for it
-than everything else in a load. 20,000 rows of chunks took 0.44 s of the client's processor time so, and 0.68 s by
-psycopg with pgvector's types; their vectors of 384 dimensions alone 0.11 and 0.13 s (benchmarks/loading.py).
+than everything else in a load. 20,000 rows of chunks took 0.44 s of processor time so, and 0.68 s by psycopg with
+pgvector's types; their vectors of 384 dimensions alone 0.11 and 0.13 s (benchmarks/loading.py).
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -14,7 +12,6 @@ import pytest
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
 from resources.dagster_instance.storage import KeptEvents
-from tests.support.places import ROOT
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -87,18 +84,3 @@ def test_nothing_stays_open(tmp_path: Path, name: str) -> None:
         JOB.execute_in_process(instance=kept)
         assert list(tmp_path.rglob(f"{name}-wal"))
     assert not list(tmp_path.rglob(f"{name}-wal"))
-
-
-def private(tree: ast.AST) -> Iterator[str]:
-    """Names of Dagster's private modules, and of private parts of its public ones, that are imported."""
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        above = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
-        yield from (name for name in (f"{above}{name}" for name in names) if name.startswith("dagster._"))
-
-
-def test_private_modules_of_dagster_are_imported_in_two_places() -> None:
-    files = [file for layer in ("pincite", "assets", "resources", "pipelines") for file in (ROOT / layer).rglob("*.py")]
-    found = {file.relative_to(ROOT).as_posix() for file in files if any(private(ast.parse(file.read_text())))}
-    folder = "resources/dagster_instance"
-    assert found == {f"{folder}/storage.py", f"{folder}/backfills.py"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -32,6 +34,46 @@ def test_no_module_writes_into_the_attributes_of_another_object(package: str) ->
     """What stands in for a part is given when it is made."""
     poked = [path for path in (ROOT / package).rglob("*.py") if "__dict__" in path.read_text(encoding="utf-8")]
     assert poked == []
+
+
+# ---------------------------------------------------------------- private parts of Dagster
+
+_BACKFILL = "dagster._core.execution.backfill"
+PRIVATE_DAGSTER = {
+    "resources/dagster_instance/backfills.py": {
+        f"{_BACKFILL}.{name}" for name in ("BulkActionsFilter", "BulkActionStatus", "PartitionBackfill")
+    },
+    "resources/dagster_instance/storage.py": {
+        "dagster._core.instance.ref.InstanceRef",
+        "dagster._core.storage.event_log.SqliteEventLogStorage",
+        "dagster._core.storage.runs.SqliteRunStorage",
+        "dagster._core.storage.sqlite_storage.DagsterSqliteStorage",
+        "dagster._serdes.ConfigurableClassData",
+    },
+    "resources/dagster_instance/home.py": {"dagster._core.storage.noop_compute_log_manager"},
+    "pincite/ui/services.py": {"dagster._daemon"},
+}
+"""Private names of Dagster that have no public one, by file, where the reason is. Take names out, and never add one."""
+_PRIVATE = re.compile(r"\bdagster(?:_\w+)?\._[\w.]*\w")
+
+
+def private_dagster(tree: ast.AST) -> Iterator[str]:
+    """Yield Dagster's private modules, and private parts of its public ones, that are imported or named in a text."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        above = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
+        yield from (name for name in (f"{above}{name}" for name in names) if _PRIVATE.match(name))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _PRIVATE.findall(node.value)
+
+
+def test_no_more_is_taken_of_private_dagster() -> None:
+    found = {
+        file: set(private_dagster(ast.parse(file.read_text())))
+        for top in PACKAGES
+        for file in (ROOT / top).rglob("*.py")
+    }
+    assert {file.relative_to(ROOT).as_posix(): names for file, names in found.items() if names} == PRIVATE_DAGSTER
 
 
 # ---------------------------------------------------------------- doors of packages
