@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks  # noqa: E402  (the path above finds it)
 from pipelines.indexing.structural_chunks import structural_chunks  # noqa: E402
 from pipelines.ports import Vectors  # noqa: E402
-from pipelines.records import Block, Box, Run  # noqa: E402
+from pipelines.records import Block, Box, TextRun  # noqa: E402
 from pipelines.settings.base import ChunkingSettings  # noqa: E402
 from tests.support.builders import document, heading, paragraph, table  # noqa: E402
 
@@ -47,7 +47,7 @@ def pages(count: int) -> list[Block]:
         for _ in range(4):
             words = " ".join(sentence() for _ in range(6)).split()
             lines = [" ".join(words[at : at + 12]) for at in range(0, len(words), 12)]
-            runs = (Run(line, Box(page, 72, 100 + n, 500, 112 + n)) for n, line in enumerate(lines))
+            runs = (TextRun(line, Box(page, 72, 100 + n, 500, 112 + n)) for n, line in enumerate(lines))
             blocks.append(Block("paragraph", tuple(runs)))
         if page % 5 == 0:
             blocks.append(table(*[tuple(chance.choices(WORDS, k=5)) for _ in range(12)]))

@@ -36,7 +36,7 @@ from benchmarks.support.searching_data import POSTINGS  # noqa: E402
 from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
-from pipelines.query.tools import Tools  # noqa: E402
+from pipelines.query.tools import ModelFunctions  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
 from resources.postgres.postings import joined, unpacked  # noqa: E402
@@ -84,7 +84,7 @@ def frozen(index: PostgresSearchIndex, numbers: Collection[int]) -> Frequencies:
     return frequencies
 
 
-def asked_once(tools: Tools) -> Tools:
+def asked_once(tools: ModelFunctions) -> ModelFunctions:
     """Which embed each question once."""
     known = cache(lambda texts: tools.embed_queries(texts))
     return replace(tools, embed_queries=lambda texts: known(tuple(texts)))

@@ -43,7 +43,7 @@ from pipelines.query.routes import (  # noqa: E402  # noqa: E402  # noqa: E402
     FUSED_DEPTH,
     MEASURES,
     STRATEGIES,
-    Asked,
+    QueryState,
     Question,
     reciprocal_rank,
     searches_of,
@@ -164,7 +164,7 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
             question = asked(mapped, options)
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (_, index):
-                one = Asked(question, index, searcher.tools.of(index.generation.embedder), filters)
+                one = QueryState(question, index, searcher.tools.of(index.generation.embedder), filters)
                 searches = searches_of(STRATEGIES["hybrid"], one, 0)
                 wide = QuerySettings().candidates * FUSED_DEPTH
                 fused = reciprocal_rank({route: search.best(wide) for route, search in searches.items()})

@@ -36,7 +36,7 @@ from benchmarks.support.machine import circumstances  # noqa: E402
 from benchmarks.support.results_defaults import defaults  # noqa: E402
 from benchmarks.support.results_page import DEFAULT_OF, Measured, Values, as_json, page, picture  # noqa: E402
 from pincite.index import open_index  # noqa: E402
-from pipelines.evaluation.matrix import Run, matrix_from  # noqa: E402
+from pipelines.evaluation.matrix import MatrixRun, matrix_from  # noqa: E402
 from resources import yaml_text  # noqa: E402
 from tests.support.llm_server import llm_server  # noqa: E402
 
@@ -194,7 +194,7 @@ def measure_all(names: Sequence[str], place: Path, quick: bool, jobs: int) -> li
             lanes.shutdown(cancel_futures=True)
 
 
-def runs_of(name: str, quick: bool = False) -> Mapping[str, Run]:
+def runs_of(name: str, quick: bool = False) -> Mapping[str, MatrixRun]:
     return matrix_from(matrix_of(name, quick), f"benchmarks/results.yaml, {name}", name).runs
 
 

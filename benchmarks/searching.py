@@ -31,7 +31,7 @@ from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
 from pipelines.query.sentence_route import SENTENCES  # noqa: E402
-from pipelines.query.tools import Tools  # noqa: E402
+from pipelines.query.tools import ModelFunctions  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.postgres.catalog import GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
@@ -85,13 +85,13 @@ def recalls(
     return float(np.mean(found_share)), spent
 
 
-def tools_for(vector: np.ndarray) -> Tools:
+def tools_for(vector: np.ndarray) -> ModelFunctions:
     """The question's vector at no cost, and nothing else."""
 
     def missing(*_: Any) -> Any:
         raise AssertionError("a plain query asked for a model")
 
-    return Tools(lambda texts: vector[None], missing, missing, missing, missing)
+    return ModelFunctions(lambda texts: vector[None], missing, missing, missing, missing)
 
 
 class Bench:

@@ -25,7 +25,7 @@ from pipelines.errors import DocumentError  # noqa: E402
 from pipelines.indexing.places import line_boxes, touching  # noqa: E402
 from pipelines.parsing.cleaning import clean_text  # noqa: E402
 from pipelines.records import Box, Element, Place, Span  # noqa: E402
-from resources.documents.requests import Reader, reader  # noqa: E402
+from resources.documents.requests import FileReader, reader  # noqa: E402
 from resources.documents.tasks import detect_language  # noqa: E402
 from resources.models.text_models import TextModels  # noqa: E402
 from resources.parsers.pdf.raw import Character, characters  # noqa: E402
@@ -125,7 +125,7 @@ class Located:
     text: str
 
 
-def _located(files: Reader, path: Path, worker: TextModels) -> tuple[list[Located], list[Page]]:
+def _located(files: FileReader, path: Path, worker: TextModels) -> tuple[list[Located], list[Page]]:
     reading, pages = files.read(path), _pages(path)
     body = reading.document.body
     prose = [e for e in reading.elements if e.kind not in _NO_PROSE and e.text and all(p.box for p in e.places)]
@@ -160,7 +160,7 @@ def _held(boxes: Sequence[Box], letters: Sequence[Sequence[Letter]]) -> Iterator
                 yield letter.sentence
 
 
-def score(files: Reader, path: Path, worker: TextModels, found: dict[str, Found]) -> None:
+def score(files: FileReader, path: Path, worker: TextModels, found: dict[str, Found]) -> None:
     """Adds what a file shows to what was found by each way."""
     located, pages = _located(files, path, worker)
     letters = _letters(located, len(pages))

@@ -33,7 +33,7 @@ from pincite.commands.serve import mcp, serve, tokens
 from pincite.commands.services import db, ui
 from pincite.commands.sources import sources
 from pincite.commands.status import doctor, status, verify
-from pincite.console import Block, emit, say
+from pincite.console import PrintableLines, emit, say
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -109,7 +109,7 @@ def _usage(error: click.ClickException) -> None:
         emit({"error": {"code": "usage", "message": error.format_message()}})
     shown = io.StringIO()
     error.show(file=shown)
-    say(Block(shown.getvalue().rstrip()))
+    say(PrintableLines(shown.getvalue().rstrip()))
     sys.exit(2)
 
 

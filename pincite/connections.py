@@ -26,7 +26,7 @@ LARGEST_HEAD = 80 << 10
 """Bytes of a request's line and headers."""
 SWEEP_SECONDS = 1.0
 LEAST_TAKEN = 16 << 10
-"""Bytes of its answer that a client must take within `Limits.stall_seconds`."""
+"""Bytes of its answer that a client must take within `ConnectionLimits.stall_seconds`."""
 FILES_OF_OUR_OWN = 128
 """File descriptors that a server needs besides those of connections."""
 OWNER = "owner"
@@ -37,7 +37,7 @@ Phase = Literal["head", "request", "rest", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ConnectionLimits:
     """`total` connections at once, `each` of them from one address. `held_bytes` bounds the memory of all requests that
     are not answered yet and of all answers that are not taken yet."""
 
@@ -49,7 +49,7 @@ class Limits:
     held_bytes: int = 512 << 20
 
 
-def limits_for(most: int, one_peer: bool = False) -> tuple[Limits, int]:
+def limits_for(most: int, one_peer: bool = False) -> tuple[ConnectionLimits, int]:
     """Return the limits for at most `most` connections, and the length of the queue of the listening sockets.
 
     Both fit the process's limit of open files, which is raised as far as allowed. With `one_peer` a proxy may hold all
@@ -63,7 +63,7 @@ def limits_for(most: int, one_peer: bool = False) -> tuple[Limits, int]:
     # Up to `backlog` connections are accepted at once, before any of them is counted.
     backlog = max(16, min(1_024, room // 4))
     total = max(16, min(most, room - backlog))
-    return Limits(total, total if one_peer else max(8, total // 4)), backlog
+    return ConnectionLimits(total, total if one_peer else max(8, total // 4)), backlog
 
 
 def peer_of(client: tuple[Any, ...] | None) -> str:
@@ -92,8 +92,8 @@ class _Peer:
 class Connections:
     """The open connections of one server. Its `protocol` is what uvicorn takes as `http`."""
 
-    def __init__(self, limits: Limits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.limits, self.clock = limits or Limits(), clock
+    def __init__(self, limits: ConnectionLimits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits, self.clock = limits or ConnectionLimits(), clock
         self._peers: defaultdict[str, _Peer] = defaultdict(_Peer)
         self._count = 0
         self._sweeping = False
@@ -232,7 +232,7 @@ class Connection(H11Protocol):
         """Bytes of its request, and of its answer, that are in memory."""
         return self._received + self.transport.get_write_buffer_size()
 
-    def overdue(self, now: float, limits: Limits) -> bool:
+    def overdue(self, now: float, limits: ConnectionLimits) -> bool:
         """Return whether the connection is to be closed by now."""
         waiting = self.transport.get_write_buffer_size()
         if not waiting:

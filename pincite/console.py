@@ -41,19 +41,19 @@ def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
 # ---------------------------------------------------------------- output
 
 
-class Block(str):
+class PrintableLines(str):
     """Text of one or more lines that is safe to print line by line: names in it were already reduced to one line."""
 
     __slots__ = ()
 
 
-def block(lines: Iterable[str]) -> Block:
+def block(lines: Iterable[str]) -> PrintableLines:
     """Return lines to be printed, or blocks of them, joined below one another."""
-    return Block("\n".join(map(_shown, lines)))
+    return PrintableLines("\n".join(map(_shown, lines)))
 
 
 def _shown(text: str) -> str:
-    return visible(text) if isinstance(text, Block) else one_line(text)
+    return visible(text) if isinstance(text, PrintableLines) else one_line(text)
 
 
 def say(text: str) -> None:
@@ -78,7 +78,7 @@ def emit(value: Any) -> None:
     click.echo(as_json(value, indent=2))
 
 
-def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> Block:
+def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> PrintableLines:
     """Return a plain table with aligned columns."""
     texts = [[one_line(str(cell)) for cell in line] for line in [header, *table]]
     widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
@@ -108,7 +108,7 @@ def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
     except Exception as error:
         if in_json:
             emit({"error": {"code": "internal", "message": f"{type(error).__name__}: {error}"}})
-        say(Block(textwrap.indent(traceback.format_exc().rstrip(), "  ")))
+        say(PrintableLines(textwrap.indent(traceback.format_exc().rstrip(), "  ")))
         say(f"pincite: an error that was not foreseen ({type(error).__name__}); what was committed is kept")
         code = 1
     sys.exit(code)

@@ -29,7 +29,7 @@ from resources.sources.folder import source_from
 from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
 from resources.state.generation import find_generation
-from resources.state.launched import ASKED, SETTINGS, Asked, asked_of, ranges, shape_of, with_records
+from resources.state.launched import ASKED, SETTINGS, RunRequest, asked_of, ranges, shape_of, with_records
 from resources.state.run import Built, Run, silent
 from resources.state.state import State
 
@@ -313,7 +313,7 @@ def _followed(
         begun = replace(begun, id=_next(state, instance, asked_of(seen.tags), tell), earlier=begun.ids)
 
 
-def _next(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> str:
+def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> str:
     """Return the id of the backfill that goes on. Another follower may have begun it.
 
     Raises IndexStateError (`busy`)."""
@@ -339,7 +339,7 @@ def _begin(
 ) -> _Begun | _Nothing:
     book = state.parts.sources
     given = [source_from(argument, book.known()) for argument in sources]
-    asked = Asked(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
+    asked = RunRequest(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
     if begun := _attached(state, instance, asked, tell):
         return begun
     with state.database.exclusive("index", _LOCK_SECONDS, tell):
@@ -359,7 +359,7 @@ def _begin(
         return _Begun(_started(state, instance, asked), served)
 
 
-def _started(state: State, instance: DagsterInstance, asked: Asked) -> str:
+def _started(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
     from assets.definitions import build_defs
     from resources.dagster_instance.backfills import start
 
@@ -367,7 +367,7 @@ def _started(state: State, instance: DagsterInstance, asked: Asked) -> str:
     return start(instance, build_defs(settings=state.settings), asked.tags(state.project.settings), "pincite index")
 
 
-def _attached(state: State, instance: DagsterInstance, asked: Asked, tell: Tell) -> _Begun | None:
+def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> _Begun | None:
     """Return the backfill in progress if it does what would be asked for here, None if there is no backfill.
 
     Raises IndexStateError (`busy`) if it does something else."""

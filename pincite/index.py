@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pincite.parsed import Parsed
     from pipelines.evaluation.judging import OptionsUse
-    from resources.search.documents import Documents, SentenceInPlace
+    from resources.search.documents import SentenceInPlace, ServedDocuments
     from resources.search.page_pictures import IndexedFiles
     from resources.search.passages import Searcher
     from resources.state.state import State
@@ -73,10 +73,10 @@ class _Opened:
         return Searcher(self.state, seconds=self._seconds)
 
     @cached_property
-    def documents(self) -> Documents:
-        from resources.search.documents import Documents
+    def documents(self) -> ServedDocuments:
+        from resources.search.documents import ServedDocuments
 
-        return Documents(self.state, self.searcher)
+        return ServedDocuments(self.state, self.searcher)
 
     @cached_property
     def files(self) -> IndexedFiles:
@@ -181,7 +181,7 @@ class Index:
         return show(self._now, found, Path(image) if image is not None else None)
 
     @property
-    def documents(self) -> Documents:
+    def documents(self) -> ServedDocuments:
         """Return the documents that are served, and their text."""
         return self._opened.documents
 

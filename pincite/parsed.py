@@ -16,7 +16,7 @@ from resources.private_files import for_the_user
 
 if TYPE_CHECKING:
     from pipelines.settings.base import ParsingSettings
-    from resources.documents.requests import DrawnPages, Reader, Reading
+    from resources.documents.requests import DrawnPages, FileReader, ReadFile
 
 MOST_PAGE = 10_000_000
 
@@ -46,7 +46,7 @@ class Parsed:
 
     Raises DocumentError `no_pages` or `no_page` if the document has none of the pages asked for."""
 
-    def __init__(self, files: Reader, reading: Reading, progress: Callable[[str, int, int], None]) -> None:
+    def __init__(self, files: FileReader, reading: ReadFile, progress: Callable[[str, int, int], None]) -> None:
         self._files, self._progress = files, progress
         self.reading = reading
 

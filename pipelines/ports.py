@@ -22,7 +22,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WeightedText:
     """The text that a model gets at once, prompt included, and its weight in the vector of the whole text."""
 
     text: str
@@ -75,7 +75,7 @@ class CountingEmbedder(TextEmbedder, Protocol):
     def window(self) -> int:
         """Tokens of the longest text that the model takes at once; 0 if there is no such limit."""
 
-    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+    def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
         """Return the pieces of each text that `passages` gives the model: the whole, or windows averaged by weight."""
 
 

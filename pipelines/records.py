@@ -55,7 +55,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TextRun:
     """A stretch of source text in one place: a line of a page, a block of a text file.
 
     `text` is the source's own, uncleaned. Successive runs of a block are joined by one
@@ -76,7 +76,7 @@ class Run:
 class BlockCell:
     row: int
     column: int
-    runs: tuple[Run, ...]
+    runs: tuple[TextRun, ...]
     row_span: int = 1
     column_span: int = 1
     header: bool = False
@@ -88,7 +88,7 @@ class Block:
     `cells` and no runs. `level` is 1-based: a heading's level, or the nesting of a list item."""
 
     kind: str
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TextRun, ...] = ()
     level: int | None = None
     marker: str | None = None
     cells: tuple[BlockCell, ...] = ()

@@ -193,7 +193,7 @@ def _named(headers: http.client.HTTPMessage, name: str) -> str:
     return ",".join(headers.get_all(name) or ()).strip().lower()
 
 
-class _Connection(HTTPConnection):
+class _CountedConnection(HTTPConnection):
     response_class = _Answer
 
 
@@ -202,7 +202,7 @@ class _SecureConnection(HTTPSConnection):
 
 
 class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
+    ConnectionCls = _CountedConnection
 
 
 class _SecurePool(HTTPSConnectionPool):
@@ -287,7 +287,7 @@ class LedAway(Unreached):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An answer that was read. `url` is its address after redirects; `body` is None if it was not wanted."""
 
     url: str
@@ -335,14 +335,14 @@ class HttpClient:
         most: int,
         packed: bool = False,
         wanted: Callable[[str, requests.Response], bool] = lambda _, response: response.status_code == 200,
-    ) -> Answer:
+    ) -> HttpResponse:
         """Return an answer with its body of at most `most` bytes, if it is `wanted` by its address and its headers. A
         body that breaks off is asked for again. With `packed`, a gzip file is kept packed. Raise Unreached."""
 
-        def take(at: str, response: requests.Response) -> Answer:
+        def take(at: str, response: requests.Response) -> HttpResponse:
             with response:
                 body = b"".join(_pieces(response, most)) if wanted(at, response) else None
-                return Answer(at, response.status_code, response.headers, body)
+                return HttpResponse(at, response.status_code, response.headers, body)
 
         return self._answered("GET", url, dict(headers or {}), None, packed, take)
 

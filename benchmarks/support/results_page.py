@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.support.machine import BUT_ROWS, provenance
 from benchmarks.support.parsing_report import table as aligned
 from benchmarks.support.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
-from pipelines.evaluation.matrix import BASE, Matrix, Run, Table
+from pipelines.evaluation.matrix import BASE, Matrix, MatrixRun, ResultTable
 from pipelines.plots import Bars, figure
 
 Values = dict[str, Any]
@@ -58,13 +58,13 @@ class Measured:
     def published(self) -> Sequence[Figures]:
         return PUBLISHED.get(self.name, ())
 
-    def metrics(self, table: Table) -> list[str]:
+    def metrics(self, table: ResultTable) -> list[str]:
         """Those of a table that some run of it has; where none is, the set is scored by its own rule: all of that."""
         have = [self.runs[name]["metrics"] for name in table.runs if name in self.runs]
         known = list(dict.fromkeys(name for scores in have for name, value in scores.items() if value is not None))
         return [name for name in table.metrics if name in known] or known
 
-    def nearest(self) -> Iterator[tuple[Run, Figures]]:
+    def nearest(self) -> Iterator[tuple[MatrixRun, Figures]]:
         """Published figures and the run of ours that is like them, where it has scores."""
         base, others = self.matrix.runs.get(BASE), {row.name: row for row in self.published}
         if base is None:
@@ -97,14 +97,14 @@ def section(one: Measured) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def shown(one: Measured) -> list[Table]:
+def shown(one: Measured) -> list[ResultTable]:
     return [each for each in one.matrix.tables if not each.name.startswith(DEFAULT_OF)]
 
 
 # ---------------------------------------------------------------- tables
 
 
-def caption(one: Measured, table: Table) -> str:
+def caption(one: Measured, table: ResultTable) -> str:
     """What all rows of a table share, and gold that was not found."""
     have = [one.runs[name] for name in table.runs if name in one.runs]
     counts = sorted({run["n"] for run in have})
@@ -118,7 +118,7 @@ def caption(one: Measured, table: Table) -> str:
     return "; ".join([*said, *([f"{lost} gold places were not found"] if lost else [])]) + "."
 
 
-def table(one: Measured, table: Table, others: Sequence[Figures] = (), intervals: bool = False) -> str:
+def table(one: Measured, table: ResultTable, others: Sequence[Figures] = (), intervals: bool = False) -> str:
     """Our rows, and after them those of others, told apart by the first column."""
     metrics = one.metrics(table)
     best = {metric: _best(one, table, others, metric) for metric in metrics}
@@ -134,7 +134,7 @@ def table(one: Measured, table: Table, others: Sequence[Figures] = (), intervals
     return "\n".join(aligned(head, rows))
 
 
-def label(table: Table, run: Run) -> str:
+def label(table: ResultTable, run: MatrixRun) -> str:
     return ", ".join(run.choice[axis] for axis in table.axes) or "as shipped"
 
 
@@ -156,7 +156,7 @@ def _cells(
         yield f"{shown} ({100 * bounds[0]:.1f}–{100 * bounds[1]:.1f})" if intervals and bounds else shown
 
 
-def _best(one: Measured, table: Table, others: Sequence[Figures], metric: str) -> str | None:
+def _best(one: Measured, table: ResultTable, others: Sequence[Figures], metric: str) -> str | None:
     """The best value as it is shown, so that what looks alike is marked alike; none of a single row."""
     values = [percent(one.runs[name], metric) for name in table.runs if name in one.runs]
     known = [value for value in [*values, *(row.values.get(metric) for row in others)] if value is not None]
@@ -224,7 +224,7 @@ def panels(one: Measured) -> list[Bars]:
     return [_bars(one, each, metric) for each in apart]
 
 
-def _bars(one: Measured, table: Table, metric: str) -> Bars:
+def _bars(one: Measured, table: ResultTable, metric: str) -> Bars:
     first, *others = table.axes
     runs = [one.matrix.runs[name] for name in table.runs if name in one.runs]
     groups = list(dict.fromkeys(run.choice[first] for run in runs))

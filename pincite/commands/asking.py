@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, generation_option, group_option, placed, searching
+from pincite.commands.options import GlobalOptions, generation_option, group_option, placed, searching
 
 # ---------------------------------------------------------------- query
 
@@ -20,7 +20,7 @@ from pincite.commands.options import Place, generation_option, group_option, pla
 @searching
 @click.option("--explain", is_flag=True, help="Show what every stage made of each hit.")
 @placed
-def query(place: Place, text: str, explain: bool, **options: Any) -> int:
+def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int:
     """Find passages; each with document, page, box and the headings above it."""
     from pincite.serve.client import answered
     from pincite.text.passages import hits_shown
@@ -44,7 +44,7 @@ def query(place: Place, text: str, explain: bool, **options: Any) -> int:
 @click.option("--option", "options", multiple=True, metavar="LETTER=TEXT", help="An answer to choose; may be repeated.")
 @searching
 @placed
-def ask(place: Place, text: str, **options: Any) -> int:
+def ask(place: GlobalOptions, text: str, **options: Any) -> int:
     """Answer a question from the documents, each claim with its document and page.
 
     If the settings name a language model (llm.base_url and llm.model), it writes the answer, which is checked against
@@ -73,7 +73,7 @@ def ask(place: Place, text: str, **options: Any) -> int:
 @group_option
 @generation_option("Look in")
 @placed
-def show(place: Place, named: str, **options: Any) -> int:
+def show(place: GlobalOptions, named: str, **options: Any) -> int:
     """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
 
     `pincite query` prints the ids. A passage that continues on another page is drawn on PAGE.png, PAGE-2.png and so
@@ -95,7 +95,7 @@ def show(place: Place, named: str, **options: Any) -> int:
 @group_option
 @generation_option("Look in")
 @placed
-def explain(place: Place, chunk: str, **options: Any) -> int:
+def explain(place: GlobalOptions, chunk: str, **options: Any) -> int:
     """Explain how a passage was made: every stage from its document to its vector, when, why, and at what cost."""
     from pincite.index import open_index
     from pincite.text.passages import explanation_shown

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.console import Block, block, emit, guarded, say, tell
+from pincite.console import PrintableLines, block, emit, guarded, say, tell
 from pincite.progress import Progress
 from pipelines.errors import UsageError
 from resources.child_process import shipped
@@ -72,7 +72,7 @@ def asked(index: Index) -> list[dict[str, Any]]:
     return [index.query(question, k=1) for question in QUESTIONS]
 
 
-def asked_shown(results: list[dict[str, Any]]) -> Block:
+def asked_shown(results: list[dict[str, Any]]) -> PrintableLines:
     return block(line for result in results for line in _lines(result))
 
 
@@ -83,7 +83,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     for hit in result["hits"]:
         chain = " › ".join(hit["header_chain"])
         yield f"  {pin(hit)}" + (f"  ({chain})" if chain else "")
-        yield Block(textwrap.indent(excerpt(hit["text"], result["query"], _SHOWN), "  | "))
+        yield PrintableLines(textwrap.indent(excerpt(hit["text"], result["query"], _SHOWN), "  | "))
     yield ""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, group_option, placed, rerank_option, strategy_option
+from pincite.commands.options import GlobalOptions, group_option, placed, rerank_option, strategy_option
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
@@ -51,7 +51,7 @@ from resources.memory import one_heap
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Where --suggest writes them.")
 @placed
 def evaluate(
-    place: Place,
+    place: GlobalOptions,
     questions: Path | None,
     matrix: Path | None,
     experiments: Path | None,
@@ -81,7 +81,7 @@ def evaluate(
     return 0
 
 
-def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, ...]) -> int:
+def _suggest(place: GlobalOptions, count: int, output: Path | None, groups: tuple[str, ...]) -> int:
     """Write suggested questions to a file, or to standard output if `output` is None."""
     from pincite.index import open_index
 
@@ -100,7 +100,9 @@ def _suggest(place: Place, count: int, output: Path | None, groups: tuple[str, .
     return 0
 
 
-def _matrix(place: Place, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]) -> int:
+def _matrix(
+    place: GlobalOptions, questions: Path, matrix: Path, experiments: Path | None, options: dict[str, Any]
+) -> int:
     """Run a matrix file and return the exit code: 3 if some runs failed. The user needs no index."""
     one_heap()
     from pincite.index import Index

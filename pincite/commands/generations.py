@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, placed
+from pincite.commands.options import GlobalOptions, placed
 from pincite.console import emit, tell
 from pincite.progress import Progress
 
@@ -18,7 +18,7 @@ def generations() -> None:
 
 @generations.command("list")
 @placed
-def generations_list(place: Place) -> int:
+def generations_list(place: GlobalOptions) -> int:
     """List every generation: its embedder, rows, size, scores, and why it is not live."""
     from pincite.index import open_index
     from pincite.text.reports import generations_shown
@@ -33,7 +33,7 @@ def generations_list(place: Place) -> int:
 @click.argument("generation", type=int)
 @click.option("--force", is_flag=True, help="Although the golden questions speak against it.")
 @placed
-def generations_publish(place: Place, generation: int, force: bool) -> int:
+def generations_publish(place: GlobalOptions, generation: int, force: bool) -> int:
     """Make a generation the live one, after its audit; ends the hold of a rollback."""
     from pincite.index import open_index
 
@@ -45,7 +45,7 @@ def generations_publish(place: Place, generation: int, force: bool) -> int:
 
 @generations.command("rollback")
 @placed
-def generations_rollback(place: Place) -> int:
+def generations_rollback(place: GlobalOptions) -> int:
     """Make the previous generation live again; it stays live until somebody publishes."""
     from pincite.index import open_index
 
@@ -64,7 +64,7 @@ def generations_rollback(place: Place) -> int:
 @click.option("--keep", default=2, show_default=True, type=int, help="Generations to keep, the live one among them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @placed
-def generations_prune(place: Place, keep: int, dry_run: bool) -> int:
+def generations_prune(place: GlobalOptions, keep: int, dry_run: bool) -> int:
     """Drop old generations, and files that no generation needs."""
     from pincite.index import open_index
 
@@ -77,5 +77,5 @@ def generations_prune(place: Place, keep: int, dry_run: bool) -> int:
     return 0
 
 
-def _say(place: Place, result: dict[str, Any], text: str) -> None:
+def _say(place: GlobalOptions, result: dict[str, Any], text: str) -> None:
     emit(result) if place.as_json else tell(text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from pincite.commands.options import Place, of_sources, placed
+from pincite.commands.options import GlobalOptions, of_sources, placed
 from pincite.progress import Progress
 from resources.memory import one_heap
 
@@ -22,7 +22,9 @@ from resources.memory import one_heap
     "--distributed", is_flag=True, help="On the machines that Dagster's daemon launches runs on; follows them."
 )
 @placed
-def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool) -> int:
+def index(
+    place: GlobalOptions, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool
+) -> int:
     """Index new and changed documents of every known source, or of those named."""
     one_heap()
     from pincite.text.reports import index_summary
@@ -50,7 +52,7 @@ def index(place: Place, sources: tuple[str, ...], allow_deletions: bool, retry_f
 @click.command()
 @of_sources
 @placed
-def plan(place: Place, sources: tuple[str, ...]) -> int:
+def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.
 
     Writes nothing and asks no model. Documents are parsed only if prompts depend on them. Prompt tokens are
@@ -74,7 +76,7 @@ def plan(place: Place, sources: tuple[str, ...]) -> int:
 @of_sources
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
 @placed
-def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
+def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
     """Write the texts that are to be embedded, as Parquet, for others to embed.
 
     Documents are read first, as `pincite index` reads them, up to the texts to embed. Nothing is embedded, and the live
@@ -95,7 +97,7 @@ def export_texts(place: Place, folder: str, sources: tuple[str, ...], allow_dele
 @click.option("--check", is_flag=True, help="Only say what would be taken.")
 @click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
 @placed
-def import_vectors(place: Place, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
+def import_vectors(place: GlobalOptions, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
     """Take vectors that others made of exported texts, so that the next `pincite index` need not embed those texts.
 
     A file with any error in it is refused as a whole, and named; the others are taken."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import Place, generation_option, group_option, placed
+from pincite.commands.options import GlobalOptions, generation_option, group_option, placed
 from pincite.console import say
 from pincite.progress import Progress
 from pipelines.errors import UsageError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @group_option
 @generation_option("Look at")
 @placed
-def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
+def links(place: GlobalOptions, sweeping: bool, strongest: int, **options: Any) -> int:
     """Show the links between related sentences: how many, over which cosine, and the strongest.
 
     With --sweep, what there would be over other floors, and how well golden questions are answered by the
@@ -52,7 +52,7 @@ def links(place: Place, sweeping: bool, strongest: int, **options: Any) -> int:
 
 
 def _sweep(
-    place: Place, thresholds: str | None, plot: Path | None, with_options: OptionsUse | None, **options: Any
+    place: GlobalOptions, thresholds: str | None, plot: Path | None, with_options: OptionsUse | None, **options: Any
 ) -> int:
     from pincite.index import open_index
     from pincite.text.reports import sweep_shown

@@ -47,7 +47,7 @@ def searching(command: Command) -> Command:
     return command
 
 
-class Place:
+class GlobalOptions:
     """The options that every command takes."""
 
     def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
@@ -76,7 +76,7 @@ def placed(command: Command) -> Command:
     """Add --config, --state and --json, and pass them as one `place`."""
 
     def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
-        place = Place(config, state, as_json)
+        place = GlobalOptions(config, state, as_json)
         with unshared():
             guarded(as_json, lambda: command(place, **options))
 

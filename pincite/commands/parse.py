@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import Place, placed
-from pincite.console import Block, block, emit, say, tell
+from pincite.commands.options import GlobalOptions, placed
+from pincite.console import PrintableLines, block, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import DocumentError, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--pages", metavar="3-7,12", help="Only these pages.")
 @placed
-def parse(place: Place, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
+def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
     """Show what the parser finds in FILE; needs no index and makes none.
 
     With --json, print the document and its elements as a structural map, which pincite reads as NAME.elements.json."""
@@ -63,7 +63,7 @@ def _asked_for(
 
         for warning in document.warnings:
             say(f"warning: {warning}")
-        return Block(markdown_of(elements).rstrip("\n"))
+        return PrintableLines(markdown_of(elements).rstrip("\n"))
     from pincite.text.reports import outline_shown
 
     return outline_shown(document, found.reading.parsed, elements)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, group_option, placed
+from pincite.commands.options import GlobalOptions, group_option, placed
 
 # ---------------------------------------------------------------- serve
 #
@@ -18,7 +18,7 @@ from pincite.commands.options import Place, group_option, placed
 @click.option("--host", help="Address to listen on (setting serve.host).")
 @click.option("--processes", type=int, help="Processes that answer (setting serve.processes).")
 @placed
-def serve(place: Place, **given: Any) -> int:
+def serve(place: GlobalOptions, **given: Any) -> int:
     """Serve a page to ask on, with every passage marked on its page; HTTP with JSON; and MCP for agents.
 
     Who may ask, and for which groups, is set by serve.auth: see docs/guide/asking.md."""
@@ -41,7 +41,7 @@ def serve(place: Place, **given: Any) -> int:
 @click.command()
 @group_option
 @placed
-def mcp(place: Place, groups: tuple[str, ...]) -> int:
+def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
     """Answer an agent by MCP on standard input and output: search, fetch, page_image and ask.
 
     The agent starts this itself: docs/guide/asking.md has the lines for its settings. It reads what everybody may
@@ -66,7 +66,7 @@ def tokens() -> None:
 @group_option
 @click.option("--operator", is_flag=True, help="Sees the names of all failed documents.")
 @placed
-def add(place: Place, name: str, groups: tuple[str, ...], operator: bool) -> int:
+def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool) -> int:
     """Make a token for NAME, which is printed once and kept nowhere."""
     from pincite.guard import TokenFile
     from resources.search.search_options import asked_groups
@@ -78,7 +78,7 @@ def add(place: Place, name: str, groups: tuple[str, ...], operator: bool) -> int
 
 @tokens.command("list")
 @placed
-def list_(place: Place) -> int:
+def list_(place: GlobalOptions) -> int:
     """Names with their groups; no token is kept, so none is shown."""
     from pincite.console import rows
     from pincite.guard import TokenFile
@@ -97,7 +97,7 @@ def list_(place: Place) -> int:
 @tokens.command()
 @click.argument("name")
 @placed
-def remove(place: Place, name: str) -> int:
+def remove(place: GlobalOptions, name: str) -> int:
     """Take the token of NAME away; it holds no more from the next request on."""
     from pincite.guard import TokenFile
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import Place, placed
+from pincite.commands.options import GlobalOptions, placed
 from pincite.console import block
 from pipelines.errors import IndexStateError, UsageError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.option("--allowed-host", "names", multiple=True, metavar="NAME", help="A name that a proxy serves the UI under.")
 @click.option("--read-only", is_flag=True, help="Show everything, launch and change nothing.")
 @placed
-def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
+def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
     """Run Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
 
     The address that it prints has a token, without which nobody is let in: a new one at every start, or the value
@@ -43,7 +43,7 @@ def ui(place: Place, port: int, host: str, names: tuple[str, ...], read_only: bo
 @click.argument("action", type=click.Choice(["start", "stop", "status", "url", "programs"]))
 @click.option("--force", is_flag=True, help="Stop the server even while others use it.")
 @placed
-def db(place: Place, action: str, force: bool) -> int:
+def db(place: GlobalOptions, action: str, force: bool) -> int:
     """Start, stop or look at the state's Postgres server; print its address, or the folder with psql, pg_dump and
     pg_restore of its version."""
     place.give(_done(place.project(), action, force), _shown)

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import Place, placed
-from pincite.console import Block, block
+from pincite.commands.options import GlobalOptions, placed
+from pincite.console import PrintableLines, block
 from pincite.progress import Progress
 from resources.memory import one_heap
 
 
-def examined_shown(result: dict[str, Any]) -> Block:
+def examined_shown(result: dict[str, Any]) -> PrintableLines:
     width = max(len(check["name"]) for check in result["checks"])
     return block([*(line for check in result["checks"] for line in _lines(check, width)), _sum(result)])
 
@@ -39,7 +39,7 @@ def _sum(result: dict[str, Any]) -> str:
 @click.command()
 @click.option("--ask-models", is_flag=True, help="Also send each endpoint's model one word, which may cost.")
 @placed
-def doctor(place: Place, ask_models: bool) -> int:
+def doctor(place: GlobalOptions, ask_models: bool) -> int:
     """Look at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights.
 
     Needs no index and no settings. Sends no text of documents, and costs nothing without --ask-models."""
@@ -55,7 +55,7 @@ def doctor(place: Place, ask_models: bool) -> int:
 
 @click.command()
 @placed
-def verify(place: Place) -> int:
+def verify(place: GlobalOptions) -> int:
     """Check row by row that the index is complete; the exit code is 0 only if it is."""
     one_heap()
     from pincite.index import open_index
@@ -72,7 +72,7 @@ def verify(place: Place) -> int:
 
 @click.command()
 @placed
-def status(place: Place) -> int:
+def status(place: GlobalOptions) -> int:
     """Show generations, sources, counts, failures and costs."""
     from pincite.index import open_index
     from pincite.text.reports import status_shown

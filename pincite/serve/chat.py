@@ -47,7 +47,7 @@ _OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
 """Signs around a word that do not belong to an address."""
 
 
-class _Part(BaseModel):
+class _MessagePart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     type: str = "text"
@@ -58,10 +58,10 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     role: str
-    content: str | tuple[_Part, ...] | None = None
+    content: str | tuple[_MessagePart, ...] | None = None
 
 
-class Completion(BaseModel):
+class ChatRequest(BaseModel):
     """The fields of a request that are read; settings of a sampler have no effect here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -100,7 +100,7 @@ class Chat:
         return JSONResponse({"object": "list", "data": [model]})
 
     async def complete(self, request: Request) -> Response:
-        asker, told = asker_of(request), checked(Completion, await body_of(request))
+        asker, told = asker_of(request), checked(ChatRequest, await body_of(request))
         question = told.question()
         made = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": told.model[:100]}
         turns, caller = self._service.turns_of(answering=True), caller_of(request)

@@ -31,7 +31,7 @@ _CREDENTIALS = struct.Struct("3i")
 """Layout of SO_PEERCRED: process, user and group at the other end of a Unix socket."""
 
 
-class _Connection(http.client.HTTPConnection):
+class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: str) -> None:
         super().__init__("pincite", timeout=SECONDS)
         self._path = path
@@ -77,7 +77,7 @@ def answered(project: Project, command: str, text: str, options: Mapping[str, An
     server = offered(project)
     if server is None:
         return None
-    connection = _Connection(server["socket"])
+    connection = _SocketConnection(server["socket"])
     try:
         body = json.dumps({**options, "text": text})
         connection.request("POST", f"/owner/{command}", body, {"Content-Type": "application/json"})

@@ -90,7 +90,7 @@ class TableCell:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ShownBlock:
     """An element, or a part of a long one. `page` is set if it begins on another page than the block before."""
 
     kind: str
@@ -104,10 +104,10 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReaderPage:
     """A page of the reader: `number` of `count`, 1-based."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ShownBlock, ...]
     number: int
     count: int
 
@@ -130,10 +130,10 @@ def _within(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]
     return ()
 
 
-def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Block, ...]]:
+def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[ShownBlock, ...]]:
     """Return a document's blocks in parts for the reader; one empty part if it has no blocks."""
-    found: list[tuple[Block, ...]] = []
-    now: list[Block] = []
+    found: list[tuple[ShownBlock, ...]] = []
+    now: list[ShownBlock] = []
     size = 0
     for block in _blocks(elements, body, marks):
         if now and (size + block.size > PART_CHARACTERS or len(now) >= PART_BLOCKS):
@@ -144,14 +144,14 @@ def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Bl
     return [*found, tuple(now)] if now or not found else found
 
 
-def part(found: Sequence[tuple[Block, ...]], wanted: int | None) -> Part:
+def part(found: Sequence[tuple[ShownBlock, ...]], wanted: int | None) -> ReaderPage:
     """Return the part that is wanted, else the one with the first mark, else the first."""
     first = next((at for at, blocks in enumerate(found, start=1) if any(block.marked for block in blocks)), 1)
     number = min(max(wanted if wanted is not None else first, 1), len(found))
-    return Part(found[number - 1], number, len(found))
+    return ReaderPage(found[number - 1], number, len(found))
 
 
-def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[Block]:
+def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[ShownBlock]:
     page = None
     for element in elements:
         turned = element.page_start if element.page_start != page else None
@@ -160,26 +160,26 @@ def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[Bl
             yield replace(block, page=turned if at == 0 else None)
 
 
-def _text(element: Element, body: str, marks: Marks) -> Iterator[Block]:
+def _text(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
     """Yield the text in blocks, and one empty block for an element without text (a figure, a break)."""
     whole = element.text == body[element.start : element.end]
     for start in range(0, max(len(element.text), 1), MOST_CHARACTERS):
         text = element.text[start : start + MOST_CHARACTERS]
         segments = _segments(text, element.start + start, marks if whole else Marks())
-        yield Block(
+        yield ShownBlock(
             element.kind, element.level or 0, segments, marker=element.marker or "", marked=_marked(segments),
             size=len(text) + 1,
         )  # fmt: skip
 
 
-def _table(element: Element, body: str, marks: Marks) -> Iterator[Block]:
+def _table(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
     rows: dict[int, list[Cell]] = {}
     for cell in element.cells:
         rows.setdefault(cell.row, []).append(cell)
     for some in _together([rows[number] for number in sorted(rows)]):
         made = tuple(tuple(_cell(cell, body, marks) for cell in row) for row in some)
         marked = any(_marked(cell.segments) for row in made for cell in row)
-        yield Block(element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)))
+        yield ShownBlock(element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)))
 
 
 def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:

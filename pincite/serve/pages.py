@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
 from pincite.serve.answers import told_of
 from pincite.serve.api import Search, checked, number_in
-from pincite.serve.marked_text import Marks, Part, best_sentences, marks_of, part, parts, set_off
+from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_of, part, parts, set_off
 from pincite.serve.service import PageImage, Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
@@ -61,13 +61,13 @@ class ShownPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DocumentView:
     """The view of a document: pages, else a part of its text. `notice` says what could not be shown as it should be.
     `before` and `after` are the pages beside those that are shown."""
 
     document: FoundDocument
     pages: tuple[ShownPage, ...] = ()
-    text: Part | None = None
+    text: ReaderPage | None = None
     notice: str = ""
     before: int | None = None
     after: int | None = None
@@ -86,7 +86,7 @@ class Reader:
 
     def passage(
         self, named: str, asker: Asker, question: str, sentence: str, as_text: bool, number: int | None
-    ) -> Reading:
+    ) -> DocumentView:
         """Return a passage with its place marked, and in it the sentence of this id, else the one that best matches the
         question.
 
@@ -94,7 +94,7 @@ class Reader:
         shown = self._service.passage(named, asker)
         document = self._service.found(shown["doc_id"], asker)
         said, boxes, name = self._sentence(shown, asker, question, sentence)
-        reading = Reading(document, passage=shown, sentence=said, sentence_id=name)
+        reading = DocumentView(document, passage=shown, sentence=said, sentence_id=name)
         notice = ""
         if shown["boxes"] and not as_text:
             try:
@@ -103,10 +103,10 @@ class Reader:
                 notice = _notice(error)
         return self._in_text(reading, number, notice)
 
-    def document(self, doc_id: str, asker: Asker, page: int, as_text: bool, number: int | None) -> Reading:
+    def document(self, doc_id: str, asker: Asker, page: int, as_text: bool, number: int | None) -> DocumentView:
         """Return a page of a document, or a part of its text, without marks. Raises PinciteError."""
         document = self._service.found(doc_id, asker)
-        reading, notice = Reading(document), ""
+        reading, notice = DocumentView(document), ""
         if document.pages and not as_text:
             try:
                 return _around(reading, (self._shown(document, page),))
@@ -114,7 +114,7 @@ class Reader:
                 notice = _notice(error)
         return self._in_text(reading, number, notice)
 
-    def others(self, reading: Reading, asker: Asker, question: str) -> list[dict[str, Any]]:
+    def others(self, reading: DocumentView, asker: Asker, question: str) -> list[dict[str, Any]]:
         """Return the document's other hits for the question, in the order of its pages."""
         if not question:
             return []
@@ -144,8 +144,8 @@ class Reader:
         return (best.text, best.boxes, best.sentence_id) if best else ("", (), "")
 
     def _on_pages(
-        self, reading: Reading, passage: Sequence[Mapping[str, Any]], sentence: Sequence[Mapping[str, Any]]
-    ) -> Reading:
+        self, reading: DocumentView, passage: Sequence[Mapping[str, Any]], sentence: Sequence[Mapping[str, Any]]
+    ) -> DocumentView:
         numbers = sorted({box["page"] for box in passage})[:MOST_PAGES]
         pages = tuple(self._shown(reading.document, number, passage, sentence) for number in numbers)
         return _around(reading, pages)
@@ -160,7 +160,7 @@ class Reader:
         image: PageImage = self._service.page(document, number, self._draw)
         return ShownPage(number, image.width, image.height, _rects(passage, number), _rects(sentence, number))
 
-    def _in_text(self, reading: Reading, number: int | None, notice: str) -> Reading:
+    def _in_text(self, reading: DocumentView, number: int | None, notice: str) -> DocumentView:
         document, shown = reading.document, reading.passage
         told = "The document's text is being indexed anew, so that only the passage is shown."
         try:
@@ -178,11 +178,11 @@ class Reader:
         return _with(reading, part(parts(text.elements, text.body, marks or Marks()), number), notice)
 
 
-def _with(reading: Reading, text: Part | None, notice: str) -> Reading:
+def _with(reading: DocumentView, text: ReaderPage | None, notice: str) -> DocumentView:
     return replace(reading, text=text, notice=notice)
 
 
-def _around(reading: Reading, pages: tuple[ShownPage, ...]) -> Reading:
+def _around(reading: DocumentView, pages: tuple[ShownPage, ...]) -> DocumentView:
     first, last = pages[0].number, pages[-1].number
     count = reading.document.pages or last
     before, after = first - 1 if first > 1 else None, last + 1 if last < count else None
@@ -305,7 +305,9 @@ class Pages:
         )
         return await self._read(request, reading, asker, question, as_text)
 
-    async def _read(self, request: Request, reading: Reading, asker: Asker, question: str, as_text: bool) -> Response:
+    async def _read(
+        self, request: Request, reading: DocumentView, asker: Asker, question: str, as_text: bool
+    ) -> Response:
         others: list[dict[str, Any]] = []
         if question:
             with suppress(Busy):  # the passage is shown without them

@@ -99,7 +99,7 @@ _ANSWERED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerSetup:
     """The orders of a process that answers: its descriptors, and the address and host names that it serves under."""
 
     sockets: list[int]
@@ -123,7 +123,7 @@ def run_serve(project: Project) -> int:
     names = [settings.host, *filter(None, [urlsplit(url).hostname])]
     with listening, private(project.state), private_folder("pincite-serve-") as folder:
         owner = _own_socket(folder)
-        told = Told(
+        told = ServerSetup(
             [listening.fileno(), owner.fileno()], url, names, settings.host in ANY_ADDRESS,
             str(project.file) if project.file else None, str(project.state),
         )  # fmt: skip
@@ -135,7 +135,7 @@ def run_serve(project: Project) -> int:
     return 0
 
 
-def answer(project: Project, told: Told, ready: Any = lambda: None) -> None:
+def answer(project: Project, told: ServerSetup, ready: Any = lambda: None) -> None:
     """Answer on the sockets in this process until a signal asks for its end."""
     import uvicorn
 
@@ -175,7 +175,7 @@ def _agents(service: Service, url: str) -> OverHttp | None:
 
 def main() -> None:
     """Run one of several processes, `python -m pincite.serve.run`."""
-    told = Told(**json.loads(os.environ.pop(TOLD_VARIABLE)))
+    told = ServerSetup(**json.loads(os.environ.pop(TOLD_VARIABLE)))
     try:
         answer(locate(told.config, told.state), told)
     except PinciteError as error:
@@ -186,7 +186,7 @@ def main() -> None:
 # ---------------------------------------------------------------- several processes
 
 
-def _supervise(project: Project, told: Told, count: int, url: str, shown: str) -> None:
+def _supervise(project: Project, told: ServerSetup, count: int, url: str, shown: str) -> None:
     """Keep `count` processes running; replace one that ends by itself."""
     running: list[subprocess.Popen[Any]] = []
     ends: list[float] = []

@@ -37,7 +37,7 @@ class PageImage:
     height: float
 
 
-class _Pictures:
+class _PictureCache:
     """The pictures that were drawn last, up to a number of bytes."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -70,7 +70,7 @@ class Service:
         self._project = project
         self._index = open_index(project, seconds=self.settings.seconds)
         self.turns = Queues(self.settings)
-        self._pictures = _Pictures(self.settings.cache_mb << 20)
+        self._pictures = _PictureCache(self.settings.cache_mb << 20)
         self._drawing = Lock()
         self._undrawn: OrderedDict[Any, tuple[float, DocumentError]] = OrderedDict()
         self._told: dict[Asker, tuple[float, dict[str, Any]]] = {}

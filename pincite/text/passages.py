@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pincite.console import BY_MODEL, SHORT_ID, Block, block, rows, wrapped
+from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrapped
 from pipelines.terms import terms_of
 from pipelines.visible import one_line
 
@@ -216,13 +216,13 @@ def explanation_shown(result: dict[str, Any]) -> str:
     return block([*parts, *([] if result["problems"] else ["", "all agree, from the document to the vector"])])
 
 
-def _block(title: str, lines: Lines) -> Block:
-    """Return a heading and its lines, values aligned and wrapped. Only a Block may have several lines."""
+def _block(title: str, lines: Lines) -> PrintableLines:
+    """Return a heading and its lines, values aligned and wrapped. Only PrintableLines may have several."""
     width = max(len(name) for name, _ in lines) + 4
     shown = ["", title]
     for name, value in lines:
         head = f"  {name}".ljust(width)
-        for line in value.splitlines() if value and isinstance(value, Block) else [one_line(_short(value))]:
+        for line in value.splitlines() if value and isinstance(value, PrintableLines) else [one_line(_short(value))]:
             shown += textwrap.wrap(
                 line, WIDTH, initial_indent=head, subsequent_indent=" " * width, break_long_words=False,
                 break_on_hyphens=False,
@@ -281,7 +281,7 @@ def _generation(generation: dict[str, Any]) -> Lines:
 # ---------------------------------------------------------------- stages
 
 
-def _stage(stage: dict[str, Any]) -> Block:
+def _stage(stage: dict[str, Any]) -> PrintableLines:
     lines: Lines = [("key", stage["key"]), ("  version", stage["version"])]
     lines += [(f"  {name}", value) for name, value in stage["settings"].items()]
     lines += [(f"  after {name}", key) for name, key in stage["keys_before"].items()]
@@ -380,7 +380,7 @@ def _figures(stage: dict[str, Any]) -> Lines:
 
 def _text(stage: dict[str, Any]) -> Lines:
     method = " of ".join(filter(None, (stage["method"], stage["model"])))
-    return [("method", method), ("note", stage["note"]), ("text", Block(stage["text"] or ""))]
+    return [("method", method), ("note", stage["note"]), ("text", PrintableLines(stage["text"] or ""))]
 
 
 def _vector(stage: dict[str, Any]) -> Lines:
@@ -388,7 +388,7 @@ def _vector(stage: dict[str, Any]) -> Lines:
     lines: Lines = [
         ("embedder", f"{embedder['kind']} {embedder['name']}, {_short(embedder['identity'])}"),
         ("prefix", repr(prefix) if prefix else None),
-        ("embedded text", Block(stage["embedded_text"] or "")),
+        ("embedded text", PrintableLines(stage["embedded_text"] or "")),
         ("hash of it", stage["text_hash"]),
         ("recorded", stage["recorded_text_hash"]),
     ]

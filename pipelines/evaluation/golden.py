@@ -73,7 +73,7 @@ class MappedQuestion:
 # ---------------------------------------------------------------- reading
 
 
-class _Line:
+class _GoldenLine:
     """Checks on one object, with errors that name file, line and key."""
 
     def __init__(self, origin: str, number: int) -> None:
@@ -98,7 +98,7 @@ class _Line:
 _KINDS = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
 
 
-def _gold(line: _Line, number: int, value: Any) -> Gold:
+def _gold(line: _GoldenLine, number: int, value: Any) -> Gold:
     name = f"gold[{number}]"
     if not isinstance(value, dict):
         raise line.error(f"key {name!r} must be an object, not {type(value).__name__}")
@@ -121,7 +121,7 @@ def _gold(line: _Line, number: int, value: Any) -> Gold:
     return gold
 
 
-def _question(line: _Line, value: Any) -> GoldenQuestion:
+def _question(line: _GoldenLine, value: Any) -> GoldenQuestion:
     if not isinstance(value, dict):
         raise line.error(f"expected an object, not {type(value).__name__}")
     if isinstance(value.get("id"), int) and not isinstance(value["id"], bool):
@@ -152,7 +152,7 @@ def golden_questions(objects: Iterable[tuple[int, Any]], origin: str = "golden q
     questions: list[GoldenQuestion] = []
     lines: dict[str, int] = {}
     for number, value in objects:
-        line = _Line(origin, number)
+        line = _GoldenLine(origin, number)
         question = _question(line, value)
         if question.id in lines:
             raise line.error(f"key 'id' repeats {question.id!r} of line {lines[question.id]}")

@@ -55,7 +55,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MatrixRun:
     """One value of every axis; `overrides` are its settings, nested, over those that all runs have."""
 
     name: str
@@ -64,7 +64,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """Names of runs in the order of the rows; `axes` are those that have more than one value in it, `fixed` the
     values of the others."""
 
@@ -77,18 +77,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    runs: Mapping[str, Run]
-    tables: tuple[Table, ...]
+    runs: Mapping[str, MatrixRun]
+    tables: tuple[ResultTable, ...]
 
 
 def matrix_from(values: Any, origin: str, name: str) -> Matrix:
     """Return a matrix from plain values; its one table is called `name` if the values name no table.
 
     Raises UsageError naming `origin`, what is wrong and the nearest valid name."""
-    return _Reader(origin).matrix(values, name)
+    return _MatrixReader(origin).matrix(values, name)
 
 
-def settings_of(run: Run, base: Settings, origin: str) -> Settings:
+def settings_of(run: MatrixRun, base: Settings, origin: str) -> Settings:
     """Return the settings of a run. Raises SettingsError naming the run and the key."""
     overrides = {name: value for name, value in run.overrides.items() if name != EVAL}
     values = base.model_dump()
@@ -102,7 +102,7 @@ def settings_of(run: Run, base: Settings, origin: str) -> Settings:
     return settings_from(_merged(values, overrides), f"{origin}, run {run.name!r}")
 
 
-def asking_of(run: Run, base: Asking, origin: str) -> Asking:
+def asking_of(run: MatrixRun, base: Asking, origin: str) -> Asking:
     """Return how the questions are asked in a run. Raises UsageError naming the run and the key."""
     asked, where = {**asdict(base), **run.overrides.get(EVAL, {})}, f"{origin}, run {run.name!r}: eval"
     k, options, groups, answers = (asked.pop(name) for name in ("k", "with_options", "groups", "answers"))
@@ -144,7 +144,7 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _MatrixReader:
     """A reader of a matrix, with errors that name its file."""
 
     origin: str
@@ -166,7 +166,7 @@ class _Reader:
         ]
         metrics = self._metrics(values, "metrics") or SHOWN
         given = self._mapping(values.get("tables") or {name: {"rows": [dict.fromkeys(self.axes, ALL)]}}, "tables")
-        runs: dict[str, Run] = {}
+        runs: dict[str, MatrixRun] = {}
         tables = []
         for title, table in given.items():
             choices = self._choices(table, f"tables.{title}", excluded)
@@ -176,11 +176,11 @@ class _Reader:
             tables.append(self._table(title, choices, self._metrics(table, f"tables.{title}.metrics") or metrics))
         return Matrix(runs, tuple(tables))
 
-    def _run(self, choice: Choice, shared: Values) -> Run:
+    def _run(self, choice: Choice, shared: Values) -> MatrixRun:
         overrides = shared
         for axis, value in choice.items():
             overrides = _merged(overrides, self.axes[axis][value])
-        return Run(self._run_name(choice), choice, overrides)
+        return MatrixRun(self._run_name(choice), choice, overrides)
 
     def _run_name(self, choice: Choice) -> str:
         """Return the name of a run: the axes that do not stand at their first value, with their values."""
@@ -189,11 +189,11 @@ class _Reader:
     def _first(self, axis: str) -> str:
         return next(iter(self.axes[axis]))
 
-    def _table(self, name: str, choices: Sequence[Choice], metrics: tuple[str, ...]) -> Table:
+    def _table(self, name: str, choices: Sequence[Choice], metrics: tuple[str, ...]) -> ResultTable:
         seen = {axis: dict.fromkeys(choice[axis] for choice in choices) for axis in choices[0]}
         varied = tuple(axis for axis, values in seen.items() if len(values) > 1)
         fixed = {axis: choices[0][axis] for axis in self.axes if axis not in varied}
-        return Table(name, tuple(map(self._run_name, choices)), varied, fixed, metrics)
+        return ResultTable(name, tuple(map(self._run_name, choices)), varied, fixed, metrics)
 
     def _choices(self, table: Any, where: str, excluded: Sequence[Mapping[str, Sequence[str]]]) -> list[Choice]:
         """Return the rows of a table, each once, in order, without those that are excluded."""
@@ -296,7 +296,7 @@ Scored = Mapping[str, Mapping[str, Any]]
 """Elements of `runs` in the JSON of `eval`, by name of the run; one that failed is not in it."""
 
 
-def table_shown(table: Table, runs: Mapping[str, Run], scored: Scored, failed: Mapping[str, str]) -> str:
+def table_shown(table: ResultTable, runs: Mapping[str, MatrixRun], scored: Scored, failed: Mapping[str, str]) -> str:
     """Return one table with a line about what all its rows share.
 
     Metrics are in percent, each with its 95 % interval; a metric that no run has is left out. `failed` says by name of

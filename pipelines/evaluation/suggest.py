@@ -54,7 +54,7 @@ _CELL_QUESTIONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class AskableDocument:
     """A document that may be asked about. `title` is empty if it is only a file name."""
 
     doc_id: str
@@ -76,7 +76,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AskableRow:
     """A row of a table: its own cells, the names of the columns, the row as the body has it."""
 
     doc_id: str
@@ -137,10 +137,10 @@ def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestio
 # ---------------------------------------------------------------- without a language model
 
 
-class Asker:
+class CandidateMaker:
     """A maker of candidates from statements and rows, which compares each with all of them."""
 
-    def __init__(self, documents: Iterable[Document], statements: Sequence[Statement]) -> None:
+    def __init__(self, documents: Iterable[AskableDocument], statements: Sequence[Statement]) -> None:
         self._documents = {document.doc_id: document for document in documents}
         self._statements = statements
         self._known = frozenset(word for each in statements for word in _WORD_INSIDE.findall(each.text))
@@ -167,7 +167,7 @@ class Asker:
             elif not self._said_elsewhere(own):
                 yield own
 
-    def of_rows(self, rows: Sequence[Row]) -> Iterator[Suggestion]:
+    def of_rows(self, rows: Sequence[AskableRow]) -> Iterator[Suggestion]:
         made = [each for row in rows for each in _of_row(row, self._known)]
         times = Counter(each.question.casefold() for each in made)
         of_one = Counter((each.doc_id, each.question.casefold()) for each in made)
@@ -201,13 +201,13 @@ class Asker:
         return any(count >= most and self._statements[number].doc_id != each.doc_id for number, count in counts.items())
 
 
-def short_title(document: Document) -> str:
+def short_title(document: AskableDocument) -> str:
     """Return the title up to its first comma, without signs; empty if it is no name of few words."""
     title = " ".join(_SIGNS.sub("", document.title).split(",")[0].split())
     return title if 0 < len(title.split()) <= LONGEST_TITLE else ""
 
 
-def _of_row(row: Row, known: frozenset[str]) -> Iterator[Suggestion]:
+def _of_row(row: AskableRow, known: frozenset[str]) -> Iterator[Suggestion]:
     """Yield questions about a row's cells. Its label is its first cell with a letter that holds for this row alone."""
     single = sorted((cell for cell in row.cells if cell.row_span == 1 and cell.column_span == 1), key=_column)
     label = next((cell for cell in single if any(map(str.isalpha, cell.text))), None)
@@ -250,7 +250,7 @@ def _masked(text: str) -> str:
 # ---------------------------------------------------------------- lines of the golden file
 
 
-def golden_line(each: Suggestion, document: Document, by: str) -> dict[str, Any]:
+def golden_line(each: Suggestion, document: AskableDocument, by: str) -> dict[str, Any]:
     """Return a golden question; its `note` says that a person has to correct it, and who made it."""
     gold = {"uri": document.uri, "source": document.source, "page": each.page, "quote": each.quote}
     return {
@@ -284,16 +284,16 @@ _OF_THE_TEXT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Paragraph:
+class AskableParagraph:
     """A paragraph that may be asked about, and its statements."""
 
-    document: Document
+    document: AskableDocument
     section: tuple[str, ...]
     text: str
     statements: tuple[Statement, ...]
 
 
-def paragraphs(documents: Iterable[Document], statements: Iterable[Statement]) -> Iterator[Paragraph]:
+def paragraphs(documents: Iterable[AskableDocument], statements: Iterable[Statement]) -> Iterator[AskableParagraph]:
     """Yield the paragraphs that are long enough, each text once, without those that speak to a language model."""
     known = {document.doc_id: document for document in documents}
     found: dict[tuple[str, str], list[Statement]] = {}
@@ -303,17 +303,17 @@ def paragraphs(documents: Iterable[Document], statements: Iterable[Statement]) -
     for (doc_id, text), own in found.items():
         if text not in seen and len(text.split()) >= LEAST_WORDS and not gives_orders(text):
             seen.add(text)
-            yield Paragraph(known[doc_id], own[0].section, text, tuple(own))
+            yield AskableParagraph(known[doc_id], own[0].section, text, tuple(own))
 
 
-def as_candidate(paragraph: Paragraph) -> Suggestion:
+def as_candidate(paragraph: AskableParagraph) -> Suggestion:
     """Return a paragraph in the place of the question it will have, to be put in order."""
     first = paragraph.statements[0]
     return Suggestion(paragraph.document.doc_id, paragraph.section, "", "", paragraph.text, first.page)
 
 
 def asked(
-    chosen: Sequence[Paragraph], model: LanguageModel, template: Callable[[str], PromptTemplate]
+    chosen: Sequence[AskableParagraph], model: LanguageModel, template: Callable[[str], PromptTemplate]
 ) -> Iterator[Suggestion | str]:
     """Yield for each paragraph its question, or why it has no question; `template` gives the prompt in a language.
 
@@ -323,7 +323,7 @@ def asked(
         yield reply.message if isinstance(reply, NoReply) else kept(paragraph, reply.text)
 
 
-def _prompt(paragraph: Paragraph, template: PromptTemplate) -> Prompt:
+def _prompt(paragraph: AskableParagraph, template: PromptTemplate) -> Prompt:
     system, user = template.render(
         title=as_data(short_title(paragraph.document)),
         headings=as_data(" › ".join(paragraph.section)),
@@ -339,7 +339,7 @@ def _unusable(reply: Reply) -> str | None:
     return None if named else "the reply names no QUESTION and ANSWER"
 
 
-def kept(paragraph: Paragraph, reply: str) -> Suggestion | str:
+def kept(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
     """Return the question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
@@ -352,7 +352,7 @@ def kept(paragraph: Paragraph, reply: str) -> Suggestion | str:
     return Suggestion(paragraph.document.doc_id, paragraph.section, question, answer.rstrip("."), gold, page)
 
 
-def _problem(paragraph: Paragraph, question: str, answer: str) -> str | None:
+def _problem(paragraph: AskableParagraph, question: str, answer: str) -> str | None:
     around = " ".join([paragraph.text, *paragraph.section, paragraph.document.title])
     wanted, there = content_terms(question), set(terms_of(around))
     if not question.endswith("?") or len(question.split()) not in QUESTION_WORDS:

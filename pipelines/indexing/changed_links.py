@@ -41,7 +41,7 @@ def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64
     return at, ids[at] == wanted
 
 
-class Standing:
+class PreviousLinks:
     """The links of the last time, at most `most` from a sentence, and which of them still hold: `see` is called with
     the ids of all sentences that have not changed since."""
 

@@ -82,7 +82,7 @@ def whole(unit: StructuralChunk) -> Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SplitTask:
     """One document to split. `elements` are by index; `target` and `ceiling` are tokens of the chunk's own text; only
     the cluster splitter needs `embed`."""
 
@@ -93,7 +93,7 @@ class Task:
     embed: Embed | None = None
 
 
-Splitter = Callable[[Task], Iterable[Sequence[Piece]]]
+Splitter = Callable[[SplitTask], Iterable[Sequence[Piece]]]
 """Function that yields the pieces of each chunk, in reading order. Together they hold each unit of the body once."""
 
 
@@ -189,7 +189,7 @@ def strip(text: str, start: int, end: int) -> tuple[int, int]:
 # Only a single word longer than the ceiling is cut inside.
 
 
-def split_by_structure(task: Task) -> Iterator[list[Piece]]:
+def split_by_structure(task: SplitTask) -> Iterator[list[Piece]]:
     for group in _groups(task.units):
         pieces = [piece for unit in group for piece in divided(unit, task.target, task.ceiling)]
         yield from _pack(pieces, task.target, task.ceiling)
@@ -234,7 +234,7 @@ def _pack(pieces: Sequence[Piece], target: int, ceiling: int) -> list[list[Piece
 # A sentence over the target is divided at its mildest punctuation, then at spaces.
 
 
-def split_by_sentences(task: Task) -> Iterator[list[Piece]]:
+def split_by_sentences(task: SplitTask) -> Iterator[list[Piece]]:
     within = (part for sentence in sentences(task.units) for part in _within(sentence, task.target))
     yield from grown(within, task.target)
 
@@ -273,7 +273,7 @@ def grown(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]
 # next page continues.
 
 
-def split_by_page(task: Task) -> Iterator[list[Piece]]:
+def split_by_page(task: SplitTask) -> Iterator[list[Piece]]:
     if all(unit.page_start is None for unit in task.units):
         blocks = (
             [piece]
@@ -291,7 +291,7 @@ def split_by_page(task: Task) -> Iterator[list[Piece]]:
     yield from pages.values()
 
 
-def _page(piece: Piece, task: Task) -> int | None:
+def _page(piece: Piece, task: SplitTask) -> int | None:
     """Return the page on which a piece begins, or None if its source has no pages."""
     unit = piece.unit
     if unit.page_start == unit.page_end:
@@ -310,7 +310,7 @@ _MOST_MARKS = 32
 too."""
 
 
-def split_recursively(task: Task) -> Iterator[list[Piece]]:
+def split_recursively(task: SplitTask) -> Iterator[list[Piece]]:
     stream = Stream(task.units)
     for start, end in stream.spans(task.target):
         pieces = stream.pieces(start, end)
@@ -399,7 +399,7 @@ PIECE_TOKENS = 50
 _SCALE = 10_000
 
 
-def split_by_cluster(task: Task) -> Iterator[list[Piece]]:
+def split_by_cluster(task: SplitTask) -> Iterator[list[Piece]]:
     if task.embed is None:
         raise ModelError("chunking.strategy cluster needs the fast embedder of the chunking settings", "model")
     stream = Stream(task.units)
@@ -492,7 +492,7 @@ def packed_chunks(
 
     Raise KeyError on an unknown strategy, and ModelError if the cluster splitter has no `embed`."""
     text = [unit for unit in units if unit.block_type != DESCRIPTION]
-    task = Task(text, {element.index: element for element in elements}, target, ceiling, embed)
+    task = SplitTask(text, {element.index: element for element in elements}, target, ceiling, embed)
     maker = _Maker(task)
     packs = _with_descriptions(SPLITTERS[strategy](task), units[len(text) :])
     return [maker.chunk(pieces, index) for index, pieces in enumerate(packs)]
@@ -515,7 +515,7 @@ def _with_descriptions(
 class _Maker:
     """A maker of one document's chunks from pieces."""
 
-    task: Task
+    task: SplitTask
     occurrences: Counter[tuple[tuple[str, ...], str]] = field(default_factory=Counter)
 
     @cached_property

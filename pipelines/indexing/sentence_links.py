@@ -214,15 +214,15 @@ _Ranks = NDArray[np.int64]
 _Cosines = NDArray[np.float64]
 
 
-class Block(NamedTuple):
+class SentenceBlock(NamedTuple):
     """Sentences that are compared at once: their ranks, their chunks' numbers, and their rows on the grid."""
 
     ranks: _Ranks
     chunks: NDArray[np.int64]
     rows: Vectors
 
-    def part(self, at: slice | _Ranks) -> Block:
-        return Block(self.ranks[at], self.chunks[at], self.rows[at])
+    def part(self, at: slice | _Ranks) -> SentenceBlock:
+        return SentenceBlock(self.ranks[at], self.chunks[at], self.rows[at])
 
 
 def on_grid(rows: Vectors) -> Vectors:
@@ -308,7 +308,7 @@ class Best:
         cosines = self.cosines[sources, slots].tolist()
         return [SentenceLink(names[a], names[b], cosine) for (a, b), cosine in zip(pairs, cosines, strict=True)]
 
-    def compare(self, block: Block, other: Block, mutual: bool) -> None:
+    def compare(self, block: SentenceBlock, other: SentenceBlock, mutual: bool) -> None:
         """Offer the sentences of `other`, whose ranks ascend, to those of `block`, and the other way too if
         `mutual`."""
         similar = block.rows @ other.rows.T
@@ -326,7 +326,7 @@ class Best:
         if mutual:
             self.offer(other.ranks[targets], block.ranks[sources], cosines.T)
 
-    def _enough(self, sources: Block, targets: Block) -> Vectors:
+    def _enough(self, sources: SentenceBlock, targets: SentenceBlock) -> Vectors:
         margin = rounding_margin(sources.rows.shape[1])
         return np.asarray(self.least(sources.ranks, int(targets.ranks[0])) - margin, dtype=np.float32)
 
@@ -355,7 +355,7 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
         targets = _targets(read, found, first, stop, chunks)
         seen = 0
         for ranks, rows in _merged(read):
-            _ask(best, Block(ranks, chunks[ranks], rows), found.nearest[ranks], targets, first)
+            _ask(best, SentenceBlock(ranks, chunks[ranks], rows), found.nearest[ranks], targets, first)
             seen += len(ranks)
             if progress:
                 progress((number * len(chunks) + seen) // len(groups), len(chunks))
@@ -374,11 +374,11 @@ def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
     yield first, len(found.inside)
 
 
-def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[Block]:
+def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[SentenceBlock]:
     """Return the cells of a group, each with its rows together."""
     inside = found.inside[first:stop]
     rows, starts = gathered(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
-    return [Block(own, chunks[own], rows[at : at + len(own)])
+    return [SentenceBlock(own, chunks[own], rows[at : at + len(own)])
             for own, at in zip(inside, starts[:-1].tolist(), strict=True)]  # fmt: skip
 
 
@@ -398,7 +398,9 @@ def _joined(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
     return (np.concatenate([ranks for ranks, _ in pieces]), np.concatenate([rows for _, rows in pieces]))
 
 
-def _ask(best: Best, asking: Block, nearest: NDArray[np.int32], targets: list[Block], first: int) -> None:
+def _ask(
+    best: Best, asking: SentenceBlock, nearest: NDArray[np.int32], targets: list[SentenceBlock], first: int
+) -> None:
     """Offer the rows of each cell to the rows that are compared with it."""
     lines, slots = np.nonzero((nearest >= first) & (nearest < first + len(targets)))
     own = nearest[lines, slots] - first
@@ -498,7 +500,7 @@ def links_over(
         return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    rows = Block(ranks, chunks[places], on_grid(_taken(vectors, places)))
+    rows = SentenceBlock(ranks, chunks[places], on_grid(_taken(vectors, places)))
     compared = _all_pairs(rows, best, int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
 
@@ -508,7 +510,7 @@ def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 
 
-def _all_pairs(all_of: Block, best: Best, fresh: int, lost: int, progress: Progress | None) -> int:
+def _all_pairs(all_of: SentenceBlock, best: Best, fresh: int, lost: int, progress: Progress | None) -> int:
     """Offer new sentences, which come first, to all, and all to those that lost a target, which come next, each pair
     once. Within each of these, and among the rest, the order is by rank. Return how many were compared with all
     others."""

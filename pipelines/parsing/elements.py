@@ -25,7 +25,18 @@ from pipelines.parsing.cleaning import (
 )
 from pipelines.parsing.dates import iso_date
 from pipelines.parsing.line_text import stops_of
-from pipelines.records import Block, BlockCell, Box, Cell, Element, ParsedDocument, ParsedFile, Place, RawDocument, Run
+from pipelines.records import (
+    Block,
+    BlockCell,
+    Box,
+    Cell,
+    Element,
+    ParsedDocument,
+    ParsedFile,
+    Place,
+    RawDocument,
+    TextRun,
+)
 
 # ---------------------------------------------------------------- language declared by the file
 
@@ -114,15 +125,15 @@ def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -
 
 
 @dataclass(slots=True)
-class Piece:
+class CleanedRun:
     """A cleaned run, and the gap between it and the run before."""
 
     text: str
     gap: str
-    run: Run
+    run: TextRun
 
 
-def _merged(first: Run, second: Run) -> Run:
+def _merged(first: TextRun, second: TextRun) -> TextRun:
     """Merge two runs that cannot be cleaned apart; the box covers both if they share a page."""
     box: Box | None = first.box or second.box
     if first.box and second.box and first.box.page == second.box.page:
@@ -130,7 +141,7 @@ def _merged(first: Run, second: Run) -> Run:
         box = Box(a.page, min(a.x0, b.x0), min(a.y0, b.y0), max(a.x1, b.x1), max(a.y1, b.y1))
     starts = [run.source_start for run in (first, second) if run.source_start is not None]
     ends = [run.source_end for run in (first, second) if run.source_end is not None]
-    return Run(
+    return TextRun(
         first.text + second.text,
         box,
         min(starts, default=None),
@@ -140,8 +151,8 @@ def _merged(first: Run, second: Run) -> Run:
     )
 
 
-def _inseparable(runs: Sequence[Run]) -> list[Run]:
-    merged: list[Run] = []
+def _inseparable(runs: Sequence[TextRun]) -> list[TextRun]:
+    merged: list[TextRun] = []
     for run in runs:
         if merged and run.joined and composes(merged[-1].text, run.text):
             merged[-1] = _merged(merged[-1], run)
@@ -150,11 +161,11 @@ def _inseparable(runs: Sequence[Run]) -> list[Run]:
     return merged
 
 
-def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
+def pieces_of(runs: Sequence[TextRun], code: bool) -> list[CleanedRun]:
     """Return the cleaned runs that hold text. Joined runs have no gap between them unless a space ends the one or
     begins the other."""
     clean, between = (clean_code, "\n") if code else (clean_text, " ")
-    pieces: list[Piece] = []
+    pieces: list[CleanedRun] = []
     gap = ""
     for run in _inseparable(runs):
         if not run.joined:
@@ -165,7 +176,7 @@ def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
         if not code and not text:
             gap = gap or (" " if run.text else "")
             continue
-        pieces.append(Piece(text, gap if pieces else "", run))
+        pieces.append(CleanedRun(text, gap if pieces else "", run))
         gap = " " if not code and ends_with_space(run.text) else ""
     while code and pieces and not pieces[-1].text.strip():
         pieces.pop()
@@ -173,7 +184,7 @@ def pieces_of(runs: Sequence[Run], code: bool) -> list[Piece]:
     return pieces[blank:]
 
 
-def lay(pieces: Sequence[Piece], start: int) -> tuple[str, list[Place]]:
+def lay(pieces: Sequence[CleanedRun], start: int) -> tuple[str, list[Place]]:
     """Return the text of the pieces, and their places if it begins at `start`."""
     parts: list[str] = []
     places: list[Place] = []

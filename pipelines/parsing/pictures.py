@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from pipelines.parsing.elements import page_of
 from pipelines.parsing.page_marks import union
-from pipelines.records import Block, Box, Place, Run
+from pipelines.records import Block, Box, Place, TextRun
 
 FIGURE = "figure"
 IMAGE, IMAGE_HASH, ALT = "image", "image_hash", "alt"
@@ -26,7 +26,7 @@ def figure(
     image_hash: str, image: str = "", alt: str = "", box: Box | None = None, locator: str | None = None
 ) -> Block:
     found = {IMAGE_HASH: image_hash, IMAGE: image, ALT: " ".join(alt.split())}
-    runs = (Run("", box, locator=locator),) if box or locator else ()
+    runs = (TextRun("", box, locator=locator),) if box or locator else ()
     return Block(FIGURE, runs, metadata={key: value for key, value in found.items() if value})
 
 

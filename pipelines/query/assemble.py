@@ -22,7 +22,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class QuotableSentence:
     """A quotable sentence or table row of a chunk, with its own page.
 
     `lead` is the text above it that must be read with it. `sentence_id` is "" if this is a whole passage. `cosine` is
@@ -54,7 +54,7 @@ class ContextPassage:
     chunks: tuple[Passage, ...]
     name: str
     text: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[QuotableSentence, ...]
 
     @property
     def label(self) -> str:
@@ -137,7 +137,7 @@ def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage],
 
 def assemble(
     hits: Sequence[Hit],
-    sentences: Mapping[str, Sequence[Sentence]],
+    sentences: Mapping[str, Sequence[QuotableSentence]],
     *,
     most: int,
     tokens: int,
@@ -163,17 +163,19 @@ def assemble(
     return made, notes
 
 
-def _quotable(run: Sequence[Passage], text: str, sentences: Mapping[str, Sequence[Sentence]]) -> Iterable[Sentence]:
+def _quotable(
+    run: Sequence[Passage], text: str, sentences: Mapping[str, Sequence[QuotableSentence]]
+) -> Iterable[QuotableSentence]:
     before = run[0].previous_id
     if run[0].overlap and before:
         yield from _standing(sentences.get(before, ()), run[0].overlap)
     for chunk_id in dict.fromkeys(passage.chunk_id for passage in run):
         own = _standing(sentences.get(chunk_id, ()), text)
-        parts = (Sentence(chunk_id, item.text, item.page_start) for item in run if item.chunk_id == chunk_id)
+        parts = (QuotableSentence(chunk_id, item.text, item.page_start) for item in run if item.chunk_id == chunk_id)
         yield from own or parts
 
 
-def _standing(sentences: Iterable[Sentence], text: str) -> list[Sentence]:
+def _standing(sentences: Iterable[QuotableSentence], text: str) -> list[QuotableSentence]:
     """Return the sentences that the text contains. They come in reading order, so the search starts after the last."""
     found, at = [], 0
     for item in sentences:

@@ -27,7 +27,7 @@ from pipelines.llm.reply_text import clipped
 from pipelines.ports import NoReply, Passage, Prompt, Reply
 from pipelines.query.results import Scored
 from pipelines.query.routes import stretched
-from pipelines.query.tools import Tools, ask, numbers_of, prompted
+from pipelines.query.tools import ModelFunctions, ask, numbers_of, prompted
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import QuerySettings
 
@@ -41,7 +41,7 @@ class RerankContext:
 
     question: str
     settings: QuerySettings
-    tools: Tools
+    tools: ModelFunctions
     newest_date: Callable[[], str | None]
     notes: list[str] = field(default_factory=list)
 

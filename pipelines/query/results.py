@@ -2,8 +2,8 @@
 
 A chunk has one record for each stage. A `Candidate` (pipelines/ports.py) is the chunk's id with its score in one
 ranking. `Scored` is its passage with the scores of every stage, in the order of the last. A `Hit` is the passage at its
-rank, with the duplicates that were left out for it. `Found` is a strategy's result: candidates, and whether there are
-more. `Retrieved` (pipelines/query/retrieve.py) is a question's result: the hits, and notes on what fell back.
+rank, with the duplicates that were left out for it. `BestCandidates` is a strategy's result: candidates, and whether
+there are more. `Retrieved` (pipelines/query/retrieve.py) is a question's result: the hits, and notes on what fell back.
 
 `scores` of a hit holds every stage that saw it: `dense` (cosine), `lexical` (BM25), the measures taken beside these
 (pipelines/query/routes.py), `fused`, and each reranker with its factors (`weighted`, `weighted.recency`, ...). A
@@ -45,7 +45,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BestCandidates:
     """The best candidates of a strategy. `dry` says that there are no more. `alike` is the cosine of the nearest
     sentence of each candidate that was measured."""
 

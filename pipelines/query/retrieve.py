@@ -25,12 +25,12 @@ from dataclasses import dataclass, field, replace
 from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, Passage, SearchIndex
 from pipelines.query.rerankers import RERANKERS, RerankContext, reranked
-from pipelines.query.results import Found, Hit, Scored
+from pipelines.query.results import BestCandidates, Hit, Scored
 from pipelines.query.routes import (
     FUSED_DEPTH,
     MEASURES,
     STRATEGIES,
-    Asked,
+    QueryState,
     Question,
     Scores,
     Strategy,
@@ -41,7 +41,7 @@ from pipelines.query.routes import (
     weighted_sum,
 )
 from pipelines.query.sentence_route import SentenceRoute
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.query import HITS, QuerySettings
 
 # ---------------------------------------------------------------- deduplication
@@ -58,7 +58,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-class _Shown:
+class _CandidateTexts:
     """The texts of a kept candidate, prepared once."""
 
     def __init__(self, passage: Passage) -> None:
@@ -70,18 +70,18 @@ class _Shown:
         self.next_id = passage.next_id
         self.previous_id = passage.previous_id
 
-    def repeats(self, other: _Shown) -> bool:
+    def repeats(self, other: _CandidateTexts) -> bool:
         """Return whether `other` adds nothing that a reader of this one has not seen."""
         return self._holds(other) or (self._overlaps(other) and len(self.overlap) >= SHARED * len(other.own))
 
-    def shares(self, other: _Shown) -> bool:
+    def shares(self, other: _CandidateTexts) -> bool:
         """Return whether `other` repeats this one, though it may add something."""
         return other._holds(self) or other._overlaps(self) or self._overlaps(other)
 
-    def _holds(self, other: _Shown) -> bool:
+    def _holds(self, other: _CandidateTexts) -> bool:
         return f" {other.own} " in self.words and (len(other.own) >= SHORT or other.heading == self.heading)
 
-    def _overlaps(self, other: _Shown) -> bool:
+    def _overlaps(self, other: _CandidateTexts) -> bool:
         """Return whether one's overlap repeats the end of `other`, which directly precedes it. The link says that it
         may, the shared text says that it does."""
         adjacent = self.previous_id == other.chunk_id or other.next_id == self.chunk_id
@@ -101,7 +101,7 @@ Place = tuple[Scored, tuple[Passage, ...]]
 @dataclass(slots=True)
 class _Entry:
     item: Scored
-    shown: _Shown
+    shown: _CandidateTexts
     twins: list[Passage]
     again: bool
 
@@ -125,7 +125,7 @@ def distinct(ranked: Sequence[Scored]) -> Distinct:
     of them scores a little more is chance."""
     entries: list[_Entry] = []
     for item in ranked:
-        shown = _Shown(item.passage)
+        shown = _CandidateTexts(item.passage)
         best = next((entry for entry in entries if entry.shown.repeats(shown)), None)
         if best is None:
             again = any(entry.shown.shares(shown) for entry in entries if not entry.again)
@@ -158,8 +158,8 @@ LONGEST_QUESTION = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is like Asked's,
-    `alike` like Found's. `vector` is the question's, if the strategy asked for it."""
+    """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is as in
+    QueryState, `alike` as in BestCandidates. `vector` is the question's, if the strategy asked for it."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
@@ -169,7 +169,7 @@ class Retrieved:
     vector: Sequence[float] | None = None
 
 
-Find = Callable[[int], Found]
+Find = Callable[[int], BestCandidates]
 """A function that returns a strategy's best candidates; its argument is their number."""
 
 
@@ -241,7 +241,7 @@ class _Measured:
         return weighted_sum(measured, self._weights, self._among)
 
 
-def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, least: int) -> Find:
+def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings, least: int) -> Find:
     """Return the search for a strategy, which merges its rankings. It leaves out what the user's groups hide.
 
     If there are several rankings, the best by reciprocal rank, `least` or more, are measured: each by the score of
@@ -254,7 +254,7 @@ def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, leas
     measures |= {name: MEASURES[name](asked) for name in strategy.measures if weights[name]}
     measured = _Measured(measures, weights, settings.candidates * MEASURED_DEPTH)
 
-    def find(depth: int) -> Found:
+    def find(depth: int) -> BestCandidates:
         wide = depth * FUSED_DEPTH if len(searches) > 1 else depth
         rankings = {name: search.best(wide) for name, search in searches.items()}
         seen = _Seen()
@@ -274,7 +274,7 @@ def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, leas
             for key, score in fused[:depth]
             if key in passages
         ]
-        return Found(scored, dry, measured.of("nearest_sentence"))
+        return BestCandidates(scored, dry, measured.of("nearest_sentence"))
 
     return find
 
@@ -282,7 +282,7 @@ def _by_rankings(strategy: Strategy, asked: Asked, settings: QuerySettings, leas
 def retrieve(
     question: Question | str,
     index: SearchIndex,
-    tools: Tools,
+    tools: ModelFunctions,
     settings: QuerySettings,
     *,
     k: int = HITS,
@@ -296,7 +296,9 @@ def retrieve(
     more) are reranked. If duplicates leave fewer than k, twice as many are, until there are enough
     or the routes run dry. Raise UsageError for an unknown name, an empty or too long question or k of 0,
     ModelError if a language model or cross-encoder does not serve, SettingsError if none is set."""
-    asked = Asked(Question(question) if isinstance(question, str) else question, index, tools, filters or Filters())
+    asked = QueryState(
+        Question(question) if isinstance(question, str) else question, index, tools, filters or Filters()
+    )
     require_question(asked.question.text, k, asked.question.lexical)
     strategy = settings.strategy if strategy is None else strategy
     rerank = settings.rerank if rerank is None else rerank

@@ -20,7 +20,7 @@ from pathlib import PurePosixPath
 
 from pipelines.llm.reply_text import cleaned, unusable
 from pipelines.ports import Candidate, DocumentTerms, Filters, NoReply, Prompt, Reply, SearchIndex
-from pipelines.query.tools import Tools, ask, prompted, uncut
+from pipelines.query.tools import ModelFunctions, ask, prompted, uncut
 from pipelines.terms import terms_of
 
 # ---------------------------------------------------------------- fusion
@@ -108,13 +108,13 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryState:
     """The state of one query. `notes` collects what fell back to something simpler, for people to read. `searched` has
     the texts that were searched for beside the question, by the names of their rankings or wordings."""
 
     question: Question
     index: SearchIndex
-    tools: Tools
+    tools: ModelFunctions
     filters: Filters
     notes: list[str] = field(default_factory=list)
     searched: dict[str, str] = field(default_factory=dict)
@@ -131,18 +131,18 @@ Scores = Callable[[Sequence[str]], Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LazyRanking:
     """A ranking that is made on demand: `best` takes the number of candidates and returns them best first."""
 
     best: Callable[[int], list[Candidate]]
     scores: Scores
 
 
-Searches = dict[str, Search]
+Searches = dict[str, LazyRanking]
 """The searches by the ranking's name, which is the key of the score on a hit, and of the weight. The name is the
 route's, or begins with it if there are several wordings."""
 
-Route = Callable[[Sequence[Question], Asked], Searches]
+Route = Callable[[Sequence[Question], QueryState], Searches]
 """A function that takes the wordings of the question, the user's own first, and returns its searches."""
 
 
@@ -150,17 +150,17 @@ def _named(route: str, wordings: int) -> list[str]:
     return [route, *(f"{route}.rewrite-{number}" for number in range(1, wordings))]
 
 
-def _by_vector(asked: Asked, vector: Sequence[float]) -> Search:
+def _by_vector(asked: QueryState, vector: Sequence[float]) -> LazyRanking:
     def best(depth: int) -> list[Candidate]:
         return asked.index.dense(vector, depth, asked.filters)
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         return asked.index.similarities(chunk_ids, vector, asked.filters)
 
-    return Search(best, scores)
+    return LazyRanking(best, scores)
 
 
-def _by_terms(asked: Asked, terms: Sequence[str]) -> Search:
+def _by_terms(asked: QueryState, terms: Sequence[str]) -> LazyRanking:
     def best(depth: int) -> list[Candidate]:
         return asked.index.lexical(terms, depth, asked.filters)
 
@@ -168,10 +168,10 @@ def _by_terms(asked: Asked, terms: Sequence[str]) -> Search:
         # A chunk with no word of the question is as far from it as a chunk can be.
         return {**dict.fromkeys(chunk_ids, 0.0), **asked.index.lexical_scores(chunk_ids, terms, asked.filters)}
 
-    return Search(best, scores)
+    return LazyRanking(best, scores)
 
 
-def dense(wordings: Sequence[Question], asked: Asked) -> Searches:
+def dense(wordings: Sequence[Question], asked: QueryState) -> Searches:
     """Search for the chunks nearest to each wording's vector."""
     others = [wording.text for wording in wordings[1:]]
     vectors = [asked.vector, *(asked.tools.embed_queries(others).tolist() if others else ())]
@@ -179,7 +179,7 @@ def dense(wordings: Sequence[Question], asked: Asked) -> Searches:
     return {name: _by_vector(asked, vector) for name, vector in zip(names, vectors, strict=True)}
 
 
-def lexical(wordings: Sequence[Question], asked: Asked) -> Searches:
+def lexical(wordings: Sequence[Question], asked: QueryState) -> Searches:
     """Search for the chunks that share terms with each wording."""
     names = _named("lexical", len(wordings))
     return {name: _by_terms(asked, wording.terms) for name, wording in zip(names, wordings, strict=True)}
@@ -189,7 +189,7 @@ def _no_passage(reply: Reply) -> str | None:
     return unusable(uncut(reply), HYDE_CHARACTERS)
 
 
-def hyde(wordings: Sequence[Question], asked: Asked) -> Searches:
+def hyde(wordings: Sequence[Question], asked: QueryState) -> Searches:
     """Search for the chunks nearest to a passage that a language model writes as an answer, embedded like passages
     (Gao, Ma, Lin and Callan, Precise zero-shot dense retrieval, 2022). If its replies cannot be used, search with the
     question's own vector and add a note."""
@@ -215,7 +215,7 @@ HALF = 0.2
 """The mean BM25 weight of a term over a document's chunks at which it counts half."""
 
 
-def nearest_sentence(asked: Asked) -> Scores:
+def nearest_sentence(asked: QueryState) -> Scores:
     """Measure the cosine of a chunk's nearest sentence.
 
     A chunk of several hundred tokens is near to no single question, but the sentence that answers it is (Dai and
@@ -227,7 +227,7 @@ def nearest_sentence(asked: Asked) -> Scores:
     return scores
 
 
-def document(asked: Asked) -> Scores:
+def document(asked: QueryState) -> Scores:
     """Measure how much a chunk's document says of the question's words, with `document_score`. The words weigh their
     idf among the documents of the chunks that are asked for first."""
     terms, first = asked.question.terms, list[Mapping[str, float]]()
@@ -265,7 +265,7 @@ def document_score(said: Mapping[str, float], idf: Mapping[str, float]) -> float
     return math.fsum(idf[term] * much for term, much in said.items()) / total if total else 0.0
 
 
-MEASURES: Mapping[str, Callable[[Asked], Scores]] = {"nearest_sentence": nearest_sentence, "document": document}
+MEASURES: Mapping[str, Callable[[QueryState], Scores]] = {"nearest_sentence": nearest_sentence, "document": document}
 
 
 # ---------------------------------------------------------------- strategies
@@ -327,7 +327,7 @@ def wordings_of(reply: str, question: str, most: int) -> list[str]:
     return found[:most]
 
 
-def _rewritten(asked: Asked, count: int) -> list[Question]:
+def _rewritten(asked: QueryState, count: int) -> list[Question]:
     """Return the question and other wordings of it that a language model gives. If its replies cannot be used, return
     the question alone and add a note."""
     text = asked.question.text
@@ -348,7 +348,7 @@ def _rewritten(asked: Asked, count: int) -> list[Question]:
     return [asked.question, *map(Question, wordings)]
 
 
-def searches_of(strategy: Strategy, asked: Asked, rewrites: int) -> Searches:
+def searches_of(strategy: Strategy, asked: QueryState, rewrites: int) -> Searches:
     """Return the rankings of a strategy; ask the language model if the strategy has one."""
     wordings = _rewritten(asked, rewrites) if strategy.rewritten else [asked.question]
     searches: Searches = {}

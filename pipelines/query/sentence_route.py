@@ -25,8 +25,8 @@ from itertools import islice
 from typing import TypeVar
 
 from pipelines.ports import Anchor, FoundSentence, Paragraph, ParagraphKey, Passage, Reached, ReachedSentence
-from pipelines.query.results import Found, Scored
-from pipelines.query.routes import Asked, stretched
+from pipelines.query.results import BestCandidates, Scored
+from pipelines.query.routes import QueryState, stretched
 from pipelines.query.support import Weights, share, weights_of
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 from pipelines.terms import terms_of
@@ -53,7 +53,7 @@ class Near:
 
 
 @dataclass(slots=True)
-class Place:
+class ReachedParagraph:
     """A paragraph that was reached. `edge` is like the one in Reached, and empty if only its own sentences led here.
     `near` are its sentences, best first, and `anchors` are the expanded ones."""
 
@@ -105,7 +105,7 @@ class Overlap:
         return share(self._wanted, set(terms_of(self._other.sub(" ", text.casefold()))))
 
 
-def scored(place: Place, passage: Passage, sentences: int, overlap: Overlap, keywords: float) -> Scored:
+def scored(place: ReachedParagraph, passage: Passage, sentences: int, overlap: Overlap, keywords: float) -> Scored:
     """Return the paragraph with its score and every factor of it. `sentences` is the number of its sentences. The
     cosine of its nearest sentence, and its chunk's share of the question's words, are reported too."""
     best = place.near[0]
@@ -168,7 +168,7 @@ EDGES = ("anchor", "next", "previous", "related")
 class SentenceRoute:
     """The search for one question through the sentences. Call it with the number of candidates wanted."""
 
-    def __init__(self, asked: Asked, settings: QuerySettings) -> None:
+    def __init__(self, asked: QueryState, settings: QuerySettings) -> None:
         self._asked, self._index, self._filters = asked, asked.index, asked.filters
         self._settings = settings.sentence
         self._vector = asked.vector
@@ -176,7 +176,7 @@ class SentenceRoute:
         words = asked.question.lexical or asked.question.text
         self._overlap = Overlap(words, weights_of(self._terms, *asked.index.frequencies(self._terms)))
 
-    def __call__(self, depth: int) -> Found:
+    def __call__(self, depth: int) -> BestCandidates:
         """Return the best `depth` paragraphs, with `dry` if there are no more."""
         wide, least = depth * SENTENCES, self._settings.least_confidence
         nearest = self._index.sentences(self._vector, wide, self._filters, least)
@@ -189,14 +189,14 @@ class SentenceRoute:
         )
         near = measure.of(self._traceable([*nearest, *beside]))
         if not near:
-            return Found([], len(nearest) < wide)
+            return BestCandidates([], len(nearest) < wide)
         anchors = list(islice(distinct(near), self._settings.anchors))
         ids = [anchor.sentence.sentence_id for anchor in anchors]
         reached = self._index.expanded(ids, self._settings.steps, self._vector, self._filters, least)
         near = measure.of(self._traceable([*(item.sentence for item in near), *(item.sentence for item in reached)]))
         places = _places(near, anchors, reached)
         chosen = _chosen(places, depth, self._settings)
-        return Found(self._selected(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
+        return BestCandidates(self._selected(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
 
     def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
         """Return each sentence once, without those of an unknown kind of source, or of no known page in a paged one."""
@@ -210,7 +210,7 @@ class SentenceRoute:
             self._asked.notes.append("sentence: what has no known page or kind of source was left out")
         return kept
 
-    def _selected(self, places: Sequence[Place]) -> list[Scored]:
+    def _selected(self, places: Sequence[ReachedParagraph]) -> list[Scored]:
         """Return the paragraphs by their scores, at most `per_document` of one document while others are left."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
         keywords = self._settings.keywords
@@ -252,11 +252,13 @@ class _Nearness:
         return Near(sentence, score * LEAD_IN if sentence.text.endswith((":", "?")) else score, lexical)
 
 
-def _places(near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[ReachedSentence]) -> list[Place]:
+def _places(
+    near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[ReachedSentence]
+) -> list[ReachedParagraph]:
     """Return every paragraph that has a near sentence, in the order of its best one."""
-    places: dict[ParagraphKey, Place] = {}
+    places: dict[ParagraphKey, ReachedParagraph] = {}
     for item in near:
-        places.setdefault(item.sentence.place, Place(item.sentence.place)).near.append(item)
+        places.setdefault(item.sentence.place, ReachedParagraph(item.sentence.place)).near.append(item)
     for anchor in anchors:
         place = places[anchor.sentence.place]
         place.edge = "anchor"
@@ -269,7 +271,7 @@ def _places(near: Sequence[Near], anchors: Sequence[Near], reached: Sequence[Rea
     return list(places.values())
 
 
-def _chosen(places: Sequence[Place], depth: int, settings: SentenceRouteSettings) -> list[Place]:
+def _chosen(places: Sequence[ReachedParagraph], depth: int, settings: SentenceRouteSettings) -> list[ReachedParagraph]:
     """Return the paragraphs that an edge led to, and the `depth` paragraphs with the best sentences."""
     known = {place.key: place for place in places}
     best = crowded({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
@@ -277,7 +279,7 @@ def _chosen(places: Sequence[Place], depth: int, settings: SentenceRouteSettings
     return [place for key, place in known.items() if place.edge or key in first]
 
 
-def _passage(place: Place, paragraph: Paragraph) -> Passage:
+def _passage(place: ReachedParagraph, paragraph: Paragraph) -> Passage:
     """Return the paragraph with how it was reached. If no edge led to it, its nearest sentence did."""
     own = place.anchors or ([] if place.edge else place.near[:1])
     anchors = tuple(

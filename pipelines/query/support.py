@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.inert import folded, inert
-from pipelines.query.assemble import ContextPassage, Sentence
+from pipelines.query.assemble import ContextPassage, QuotableSentence
 from pipelines.terms import terms_of
 
 Weights = Mapping[str, float]
@@ -84,7 +84,7 @@ class Evidence:
     Sentences that give orders to a model are left out of the last."""
 
     passage: ContextPassage
-    sentence: Sentence
+    sentence: QuotableSentence
     terms: frozenset[str]
     about: frozenset[str]
     around: frozenset[str]
@@ -106,7 +106,7 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
     ]
 
 
-def inert_sentence(sentence: Sentence) -> Sentence:
+def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
     text = inert(sentence.led)
     if text != sentence.led:
@@ -129,7 +129,7 @@ def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
     return found
 
 
-def _without(text: str, orders: Collection[str], sentences: Sequence[Sentence]) -> str:
+def _without(text: str, orders: Collection[str], sentences: Sequence[QuotableSentence]) -> str:
     """Return the text without the orders in it. If there are more than MOST_ORDERS, return only the sentences."""
     if len(orders) > MOST_ORDERS:
         return "\n".join(item.text for item in sentences)

@@ -20,7 +20,7 @@ _LATIN = re.compile(r"[a-z]", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class ModelFunctions:
     """The functions that reach models. `embed_queries` and `embed_passages` return unit vectors, one a text. `model`
     returns the language model of a role and raises SettingsError if none is set. `prompts` returns the prompt of a
     name in a language. `cross_encoder` returns the one of the settings, loaded once."""
@@ -39,7 +39,7 @@ def language_of(question: str) -> str:
     return "uk" if cyrillic and 2 * cyrillic >= latin else "en"
 
 
-def prompted(tools: Tools, name: str, question: str, **values: object) -> tuple[str, str]:
+def prompted(tools: ModelFunctions, name: str, question: str, **values: object) -> tuple[str, str]:
     """Return (system, user) of a prompt in the question's language; values from documents are escaped already."""
     return tools.prompts(name, language_of(question)).render(question=as_data(question), **values)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import SettingsError
 from resources.clouds.bucket import (
     AT_ONCE,
-    Found,
+    ObjectInfo,
     Passing,
     Refused,
     Unauthenticated,
@@ -154,7 +154,7 @@ class AzureContainer:
             return None
         return None if _is_folder(found.metadata) else int(found.size)
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         prefix = self._prefix + below
         with self._asking():
             pages = self._client.list_blobs(

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObjectInfo:
     """An object of a listing. `changed` is when it was written, in seconds since 1970; `revision` changes whenever its
     bytes do."""
 
@@ -77,7 +77,7 @@ class Bucket(Protocol):
     def size(self, key: str) -> int | None:
         """Return the size in bytes; None if there is no such object."""
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         """Return a page of the objects whose keys begin with `below`, and the token of the next; "" at the end, and
         for the first page."""
 
@@ -128,7 +128,7 @@ def no_page(told: str = "", remedy: str = "See that the address is of a bucket")
     return Unusable(f"it answers with what is no page of a listing{f': {told}' if told else ''}", remedy)
 
 
-def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: str) -> list[Found]:
+def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: str) -> list[ObjectInfo]:
     """Return the objects of a page, from key, size, revision and time. Keys that end in a slash are left out: consoles
     keep an empty folder by them.
 
@@ -142,7 +142,9 @@ def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: st
             continue
         if not isinstance(size, int) or size < 0:
             raise no_page(f"it lists {key[:100]!r} without its size", remedy)
-        made.append(Found(key.removeprefix(prefix), size, changed.timestamp() if changed else 0.0, str(revision or "")))
+        made.append(
+            ObjectInfo(key.removeprefix(prefix), size, changed.timestamp() if changed else 0.0, str(revision or ""))
+        )
     return made
 
 

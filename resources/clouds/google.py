@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from resources.clouds.bucket import (
     AT_ONCE,
-    Found,
+    ObjectInfo,
     Passing,
     Refused,
     Unauthenticated,
@@ -137,7 +137,7 @@ class GoogleBucket:
             return None
         return blob
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         wanted = {"fields": "kind,items(name,generation,size,updated),nextPageToken", "page_size": _PAGE}
         with self._of_bucket(), self._asking():
             found = self._client.list_blobs(

@@ -18,7 +18,7 @@ from typing import Any
 from resources.clouds.bucket import (
     AT_ONCE,
     READING_SECONDS,
-    Found,
+    ObjectInfo,
     Passing,
     Refused,
     Unauthenticated,
@@ -145,10 +145,10 @@ class S3Bucket:
         found, _ = self._listed(self._prefix + key, MaxKeys=1)
         return next((item.size for item in found if item.key == key), None)
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         return self._listed(self._prefix + below, **({"ContinuationToken": token} if token else {}))
 
-    def _listed(self, prefix: str, **asked: Any) -> tuple[Sequence[Found], str]:
+    def _listed(self, prefix: str, **asked: Any) -> tuple[Sequence[ObjectInfo], str]:
         with self._asking():
             page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **asked)
         more, token = page.get("IsTruncated"), page.get("NextContinuationToken")

@@ -15,13 +15,13 @@ from pipelines.settings.models import is_loopback
 from resources.clouds import CREDENTIALS, OPTIONS
 from resources.clouds import connect as connect_bucket
 from resources.clouds.bucket import AT_ONCE, Bucket, Passing, Refused, Unauthenticated, Unusable, patiently
-from resources.connectors.source import Address, Entry, fault, options_of
+from resources.connectors.source import Entry, SourceAddress, fault, options_of
 
 PATIENCE = 20.0
 """Seconds of pauses after which a request that a busy server refuses is given up."""
 
 
-def connect(address: Address) -> BucketSource:
+def connect(address: SourceAddress) -> BucketSource:
     """Return the source of an address.
 
     Options: `anonymous` (true for a public bucket), `endpoint` (another server that speaks the same), `region` of S3,
@@ -45,7 +45,7 @@ class BucketSource:
 
     at_once = AT_ONCE
 
-    def __init__(self, address: Address, bucket: Bucket) -> None:
+    def __init__(self, address: SourceAddress, bucket: Bucket) -> None:
         self._address, self._bucket = address, bucket
 
     def entries(self) -> Iterator[Sequence[Entry]]:
@@ -94,7 +94,7 @@ class BucketSource:
         self._bucket.close()
 
 
-def _failed(address: Address, error: Exception) -> SourceError:
+def _failed(address: SourceAddress, error: Exception) -> SourceError:
     """Return the error of a listing, from an error of the bucket's client."""
     if isinstance(error, Refused):
         told = f"Give credentials that may read it: {CREDENTIALS[urlsplit(address.url).scheme]}"
@@ -103,7 +103,7 @@ def _failed(address: Address, error: Exception) -> SourceError:
     return fault(address, error, remedy[:1].upper() + remedy[1:])
 
 
-def _is_anonymous(address: Address, options: dict[str, str]) -> bool:
+def _is_anonymous(address: SourceAddress, options: dict[str, str]) -> bool:
     """Return the option `anonymous`. Raise SettingsError if it is invalid, or `endpoint` is plain HTTP to another host
     and credentials would be sent."""
     name, endpoint = address.name, options["endpoint"]

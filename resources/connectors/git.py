@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.source import Entry, SourceAddress, options_of
 
 _PAGE = 1000
 _PIECE = 1 << 20
@@ -56,7 +56,7 @@ _ALWAYS = (
 )
 
 
-def connect(address: Address) -> GitSource:
+def connect(address: SourceAddress) -> GitSource:
     """Return the source of an address.
 
     Options: `ref` (a branch, tag or full commit id; HEAD), `path` (a folder in it; all)."""
@@ -73,11 +73,11 @@ class GitSource:
 
     at_once = 1
 
-    def __init__(self, address: Address, ref: str, path: str) -> None:
+    def __init__(self, address: SourceAddress, ref: str, path: str) -> None:
         self._address, self._ref, self._path = address, ref, path
         self._place = address.folder / "repository.git"
         self._url = address.url.removeprefix("git+")
-        self._blobs: _Run | None = None
+        self._blobs: _GitProcess | None = None
         self._links: set[str] = set()
 
     # ------------------------------------------------------------ listing
@@ -155,7 +155,7 @@ class GitSource:
             if not whole:  # the rest of this blob would be taken for the next
                 self.close()
 
-    def _blob(self, entry: Entry) -> _Run:
+    def _blob(self, entry: Entry) -> _GitProcess:
         if self._blobs is None or self._blobs.is_over():
             self.close()
             self._blobs = self._started("cat-file", "--batch")
@@ -166,7 +166,7 @@ class GitSource:
             raise DocumentError(f"{entry.uri}: git ended before it gave it", "unreadable") from None
         return self._blobs
 
-    def _size(self, run: _Run, entry: Entry) -> int:
+    def _size(self, run: _GitProcess, entry: Entry) -> int:
         with run.within(_BLOB_SECONDS):
             said = run.stdout.readline(200).split()
         if len(said) != 3 or said[1] != b"blob":
@@ -192,8 +192,8 @@ class GitSource:
             return str(error.strerror)
         return told if failed else None
 
-    def _started(self, *arguments: str) -> _Run:
-        return _Run(["sh", "-c", _LIMITED, "git", *_ALWAYS, *arguments], self._place, self._environment())
+    def _started(self, *arguments: str) -> _GitProcess:
+        return _GitProcess(["sh", "-c", _LIMITED, "git", *_ALWAYS, *arguments], self._place, self._environment())
 
     def _environment(self) -> dict[str, str]:
         """Return the environment for git, without variables that would lead it to another repository."""
@@ -207,7 +207,7 @@ class GitSource:
         )
 
 
-class _Run:
+class _GitProcess:
     """A process of git. It is ended with all processes that it started. Only the end of its error output is kept."""
 
     def __init__(self, command: Sequence[str], place: Path, environment: Mapping[str, str]) -> None:
@@ -231,7 +231,7 @@ class _Run:
             while piece := os.read(self._errors.fileno(), _PIECE):
                 self._told = (self._told + piece)[-_TAIL:]
 
-    def __enter__(self) -> _Run:
+    def __enter__(self) -> _GitProcess:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -25,26 +25,26 @@ from resources.connectors.mail_client import (
     Account,
     Declined,
     Folder,
+    LoginRefused,
     MailClient,
+    MailUnreached,
     Message,
     Overlong,
-    Refused,
     Unanswered,
-    Unreached,
     number,
 )
 from resources.connectors.mail_documents import (
     HEADERS,
     WHOLE,
-    Document,
+    MailDocument,
+    MailSection,
     Pieces,
-    Section,
     cleaned,
     documents_of,
     mail_name,
 )
 from resources.connectors.mail_documents import decoded_body as decoded
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.source import Entry, SourceAddress, options_of
 from resources.hashes import bytes_hash
 from resources.postgres.statements import statements
 
@@ -60,7 +60,7 @@ _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MailRow:
     """A document and the way to fetch it; `octets` is about the number of bytes that are sent for it."""
 
     uri: str
@@ -72,7 +72,7 @@ class Row:
 
     @property
     def sections(self) -> tuple[str, ...]:
-        return tuple(piece.name for piece in self.pieces if isinstance(piece, Section))
+        return tuple(piece.name for piece in self.pieces if isinstance(piece, MailSection))
 
     @property
     def small(self) -> bool:
@@ -162,20 +162,20 @@ class KnownMails:
         asked = {"mail": f"{name}.eml", "from": f"{name}/", "to": f"{name}0"}
         return self._database.execute(_sql("taken"), asked).fetchone() is not None
 
-    def row(self, entry: Entry) -> Row | None:
+    def row(self, entry: Entry) -> MailRow | None:
         """Return the row that tells how to fetch an entry in its revision, or None if it is unknown."""
         found = self._database.execute(_sql("document"), (entry.uri, entry.revision)).fetchone()
         if found is None:
             return None
         folder, uid, pieces, encoding, octets = found
-        made = tuple(piece if isinstance(piece, str) else Section(*piece) for piece in json.loads(pieces))
-        return Row(entry.uri, folder, uid, made, encoding, octets)
+        made = tuple(piece if isinstance(piece, str) else MailSection(*piece) for piece in json.loads(pieces))
+        return MailRow(entry.uri, folder, uid, made, encoding, octets)
 
     def close(self) -> None:
         self._database.close()
 
 
-def _uri(mail: str, document: Document) -> str:
+def _uri(mail: str, document: MailDocument) -> str:
     """Return a document's name: `NAME.eml` for a mail, and a path below `NAME` for its attachments."""
     if not document.below:
         return f"{mail}.eml"
@@ -207,7 +207,7 @@ _NOT_BELOW = frozenset({"\\junk", "\\trash", "\\all", "\\flagged"})
 _NO_MAILS = frozenset({"\\noselect", "\\nonexistent"})
 
 
-def connect(address: Address) -> MailSource:
+def connect(address: SourceAddress) -> MailSource:
     """Return the source of an address.
 
     Options: `below` (true: with the folders below, or all folders if the address names none), `without` (folders that
@@ -240,7 +240,7 @@ def connect(address: Address) -> MailSource:
         raise _unkept(address, error) from None
 
 
-def _unkept(address: Address, error: Exception) -> SourceError:
+def _unkept(address: SourceAddress, error: Exception) -> SourceError:
     told = f"what is known of its mails cannot be kept in {address.folder} ({error}); make room there"
     return SourceError(f"source {address.name!r}: {told}. Nothing was changed", "disk")
 
@@ -290,7 +290,7 @@ class _Wanted:
 class MailSource:
     at_once = 1
 
-    def __init__(self, address: Address, client: MailClient, wanted: _Wanted) -> None:
+    def __init__(self, address: SourceAddress, client: MailClient, wanted: _Wanted) -> None:
         self._address, self._client, self._wanted = address, client, wanted
         self._known = KnownMails(address.folder)
         self._ready: dict[str, Path] = {}
@@ -306,8 +306,8 @@ class MailSource:
             self._known.keep(folders)
             for folder in folders.values():
                 yield from self._of_folder(folder)
-        except Unreached as error:
-            raise self._fault(str(error), isinstance(error, Refused)) from None
+        except MailUnreached as error:
+            raise self._fault(str(error), isinstance(error, LoginRefused)) from None
         except sqlite3.Error as error:
             raise _unkept(self._address, error) from None
 
@@ -328,10 +328,10 @@ class MailSource:
             after = last
 
     def _uids(self, folder: Folder, there: int) -> list[int]:
-        """Return the mails that are not marked as deleted. Raise Unreached if the server does not list all."""
+        """Return the mails that are not marked as deleted. Raise MailUnreached if the server does not list all."""
         found = self._client.search(folder, "ALL")
         if len(found) < there - self._client.expunged():
-            raise Unreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
+            raise MailUnreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
         if self._wanted.since:
             found = self._client.search(folder, self._wanted.since)
         deleted = set(self._client.search(folder, "DELETED"))
@@ -340,8 +340,8 @@ class MailSource:
     def _described(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
         """Return the structure of each mail.
 
-        It is empty for a mail at which the server fails. A mail that was deleted meanwhile is left out. Raise Unreached
-        if the server fails at several mails in a row, since the cause is then not in the mails."""
+        It is empty for a mail at which the server fails. A mail that was deleted meanwhile is left out. Raise
+        MailUnreached if the server fails at several mails in a row, since the cause is then not in the mails."""
         found, failing = dict[int, Message](), 0
         with suppress(Declined, Unanswered, Overlong):
             found = self._client.fetch(folder, uids, _ALL)
@@ -376,14 +376,14 @@ class MailSource:
                 items = [f"BODY.PEEK[{name}]" for name in sections]
                 try:
                     found = self._client.fetch(Folder(folder, ()), uids, items, most)
-                except Refused as error:
+                except LoginRefused as error:
                     raise self._fault(str(error), True) from None
-                except Unreached:
+                except MailUnreached:
                     continue
                 for row in batch:
                     self._keep(row, found.get(row.uid, {}))
 
-    def _keep(self, row: Row, message: Message) -> None:
+    def _keep(self, row: MailRow, message: Message) -> None:
         given = [piece if isinstance(piece, str) else _section(message, piece.name) for piece in row.pieces]
         if None in given:
             return
@@ -407,7 +407,7 @@ class MailSource:
                 yield piece
         file.unlink()
 
-    def _streamed(self, row: Row) -> Iterator[bytes]:
+    def _streamed(self, row: MailRow) -> Iterator[bytes]:
         for piece in row.pieces:
             if isinstance(piece, str):
                 yield piece.encode("latin-1", "replace")
@@ -420,13 +420,13 @@ class MailSource:
                 yield found
                 at, more = at + len(found), len(found) == _PIECE
 
-    def _piece(self, row: Row, name: str, at: int) -> bytes:
+    def _piece(self, row: MailRow, name: str, at: int) -> bytes:
         try:
             item = f"BODY.PEEK[{name}]<{at}.{_PIECE}>"
             found = self._client.fetch(Folder(row.folder, ()), [row.uid], [item], 2 * _PIECE)
-        except Refused as error:
+        except LoginRefused as error:
             raise self._fault(str(error), True) from None
-        except Unreached as error:
+        except MailUnreached as error:
             raise DocumentError(f"{row.uri}: the server does not give it: {error}", "unreadable") from None
         if row.uid not in found:
             raise DocumentError(f"{row.uri}: it went away after it was listed", "changed")
@@ -443,13 +443,13 @@ class MailSource:
         return SourceError(f"{said}. {remedy}Nothing was changed", "credentials" if refused else None)
 
 
-def _alike(row: Row) -> tuple[bytes, tuple[str, ...]]:
+def _alike(row: MailRow) -> tuple[bytes, tuple[str, ...]]:
     return row.folder, row.sections
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _batches(rows: Iterable[MailRow]) -> Iterator[list[MailRow]]:
     """Yield batches of rows, each small enough to be fetched together."""
-    batch: list[Row] = []
+    batch: list[MailRow] = []
     for row in rows:
         if batch and (len(batch) == _PAGE or sum(item.octets for item in batch) + row.octets > _TOGETHER):
             yield batch

@@ -174,23 +174,23 @@ _OAUTH = "XOAUTH2"
 _OF_FOLDER = ("UIDVALIDITY", "EXISTS")
 
 
-class Unreached(Exception):
+class MailUnreached(Exception):
     """No answer, or an unusable one; the message says why."""
 
 
-class Refused(Unreached):
+class LoginRefused(MailUnreached):
     """The server rejects the account's credentials."""
 
 
-class Declined(Unreached):
+class Declined(MailUnreached):
     """The server refuses this command, but other commands may follow."""
 
 
-class Unanswered(Unreached):
+class Unanswered(MailUnreached):
     """The session ended before an answer that can be understood."""
 
 
-class Overlong(Unreached):
+class Overlong(MailUnreached):
     """The answer is longer than allowed."""
 
 
@@ -216,7 +216,7 @@ class MailClient:
         self._validity: dict[bytes, int] = {}
 
     def folders(self) -> list[Folder]:
-        """Return all folders of the account. Raise Unreached, like all other methods."""
+        """Return all folders of the account. Raise MailUnreached, like all other methods."""
         with self._asked() as wire:
             status, data = wire.list()
             self._require(status, data)
@@ -230,9 +230,9 @@ class MailClient:
             self._require(status, data)
             validity, there = (number(wire.untagged_responses.get(name, [None])[-1]) for name in _OF_FOLDER)
             if validity is None or there is None or max(validity, there) > LARGEST:
-                raise Unreached("it does not say which mails the folder has")
+                raise MailUnreached("it does not say which mails the folder has")
             if self._validity.setdefault(folder.raw, validity) != validity:
-                raise Unreached("the folder was made anew meanwhile")
+                raise MailUnreached("the folder was made anew meanwhile")
             self._examined = folder.raw
             return validity, there
 
@@ -243,10 +243,10 @@ class MailClient:
             status, data = wire.uid("SEARCH", *criteria)
             self._require(status, data)
             if data[0] is None:
-                raise Unreached("it does not answer what the folder has")
+                raise MailUnreached("it does not answer what the folder has")
             found = {number(uid) for line in data for uid in line.split()}
             if not all(uid is not None and uid <= LARGEST for uid in found):
-                raise Unreached("it answers with what is no number of a mail")
+                raise MailUnreached("it answers with what is no number of a mail")
             return sorted(uid for uid in found if uid)
 
     def expunged(self) -> int:
@@ -289,7 +289,7 @@ class MailClient:
             yield self._wire
         except Declined:
             raise
-        except Unreached:
+        except MailUnreached:
             self.close()
             raise
         except (imaplib.IMAP4.error, OSError, ValueError) as error:
@@ -307,7 +307,7 @@ class MailClient:
         except Exception as error:
             wire.shutdown()
             if isinstance(error, imaplib.IMAP4.error) and not isinstance(error, imaplib.IMAP4.abort):
-                raise Refused(self._told(error)) from None
+                raise LoginRefused(self._told(error)) from None
             raise
         return wire
 
@@ -323,13 +323,13 @@ class MailClient:
             def reply(asked: bytes) -> bytes:
                 with suppress(StopIteration):
                     return next(replies)
-                raise Unreached("it asks for more than there is to say")
+                raise MailUnreached("it asks for more than there is to say")
 
             wire.authenticate(mechanism, reply)
         elif (account.user + account.secret).isascii():
             wire.login(wire.quoted(account.user), account.secret)
         else:
-            raise Refused("it takes no name or password beyond ASCII")
+            raise LoginRefused("it takes no name or password beyond ASCII")
 
     def _response(self) -> bytes:
         user, secret = self._account.user, self._account.secret
@@ -366,10 +366,10 @@ class _Wire(imaplib.IMAP4):
         super().__init__(host, port)
 
     def secure(self, context: ssl.SSLContext) -> None:
-        """Start TLS by STARTTLS. Raise Unreached if the server does not, or has sent data that TLS does not protect."""
+        """Start TLS by STARTTLS. Raise MailUnreached if the server does not, or has sent unprotected data."""
         status, _ = self.xatom("STARTTLS")
         if status != "OK" or self._held:
-            raise Unreached("it does not go on by TLS (STARTTLS)")
+            raise MailUnreached("it does not go on by TLS (STARTTLS)")
         self.sock = context.wrap_socket(self.sock, server_hostname=self.host)
 
     @staticmethod

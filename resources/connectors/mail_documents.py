@@ -99,7 +99,7 @@ def document_name(said: str, media_type: str) -> str | None:
     return name if found not in (None, ELEMENTS) else None
 
 
-class Names:
+class AttachmentNames:
     """The names of one mail's attachments, each unique. The attachments of an attached mail are in a folder of its
     own."""
 
@@ -138,18 +138,18 @@ _LINE = "\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MailSection:
     """A section of a mail, to fetch with `BODY.PEEK[name]`; "" is the whole mail."""
 
     name: str
 
 
-Pieces = tuple[Section | str, ...]
-WHOLE: Pieces = (Section(""),)
+Pieces = tuple[MailSection | str, ...]
+WHOLE: Pieces = (MailSection(""),)
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MailDocument:
     """A document in a mail. `below` holds the names within the folder of the mail's attachments; it is empty for the
     mail itself. `octets` is about the number of bytes that the server sends for it. All its pieces have the transfer
     encoding `encoding`."""
@@ -161,13 +161,13 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MailPart:
     """A part in a mail's structure. A multipart has a `boundary` and several `parts`; an attached mail has its own body
     as its only part."""
 
     section: str
     media_type: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MailPart, ...] = ()
     boundary: str = ""
     name: str = ""
     attached: bool = False
@@ -175,7 +175,7 @@ class Part:
     octets: int = 0
 
 
-def documents_of(structure: Any, size: int) -> list[Document]:
+def documents_of(structure: Any, size: int) -> list[MailDocument]:
     """Return the mail first, then its attachments. If the structure is not understood, return the mail as a whole.
     `size` is the mail's, in bytes."""
     try:
@@ -184,20 +184,20 @@ def documents_of(structure: Any, size: int) -> list[Document]:
             return list(_of_mail(body, "", (), size))
     except (ValueError, TypeError, IndexError, AttributeError):
         pass
-    return [Document((), WHOLE, size)]
+    return [MailDocument((), WHOLE, size)]
 
 
 # ---------------------------------------------------------------- the structure (RFC 3501, 7.4.2)
 
 
-def _part(value: list[Any], section: str, of_mail: bool) -> Part:
+def _part(value: list[Any], section: str, of_mail: bool) -> MailPart:
     """Parse one section of the structure, or the body of the mail in it. Raise ValueError, TypeError, IndexError or
     AttributeError if it has another form."""
     if isinstance(value[0], list):
         count = next((at for at, item in enumerate(value) if not isinstance(item, list)), len(value))
         parts = tuple(_part(item, _below(section, at), False) for at, item in enumerate(value[:count], start=1))
         parameters = value[count + 1] if len(value) > count + 1 else None
-        return Part(section, f"multipart/{_text(value[count])}", parts, parameter(parameters or (), "boundary"))
+        return MailPart(section, f"multipart/{_text(value[count])}", parts, parameter(parameters or (), "boundary"))
     if of_mail:
         section = _below(section, 1)
     media_type = f"{_text(value[0])}/{_text(value[1])}"
@@ -205,7 +205,7 @@ def _part(value: list[Any], section: str, of_mail: bool) -> Part:
     at = 11 if within else 9 if media_type.startswith("text/") else 8
     kind, *rest = value[at] if len(value) > at and value[at] else (b"",)
     named = parameter(rest[0] or (), "filename") if rest else ""
-    return Part(
+    return MailPart(
         section,
         media_type,
         (_part(value[8], section, True),) if within else (),
@@ -228,11 +228,11 @@ def _text(value: bytes | None) -> str:
     return value.decode("latin-1").lower() if value else ""
 
 
-def _count(part: Part) -> int:
+def _count(part: MailPart) -> int:
     return 1 + sum(map(_count, part.parts))
 
 
-def _leaves(part: Part) -> Iterator[Part]:
+def _leaves(part: MailPart) -> Iterator[MailPart]:
     """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded."""
     if part.media_type.startswith("multipart/"):
         for below in part.parts:
@@ -244,8 +244,8 @@ def _leaves(part: Part) -> Iterator[Part]:
 # ---------------------------------------------------------------- mail documents
 
 
-def _of_mail(body: Part, section: str, below: tuple[str, ...], size: int) -> Iterator[Document]:
-    names, within = Names(), list[Document]()
+def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) -> Iterator[MailDocument]:
+    names, within = AttachmentNames(), list[MailDocument]()
     written, apart, left = set[str](), set[str](), 0
     for at, leaf in enumerate(_leaves(body)):
         if leaf.media_type.startswith("text/") and not leaf.attached and not (leaf.name and at):
@@ -257,32 +257,32 @@ def _of_mail(body: Part, section: str, below: tuple[str, ...], size: int) -> Ite
             apart.add(leaf.section)
             within += _of_attachment(leaf, (*below, names.taken(name)))
     if left or apart:
-        pieces = (Section(f"{section}.HEADER" if section else "HEADER"), *_kept(body, written, apart))
-        yield Document(below, pieces, max(size - left, 0))
+        pieces = (MailSection(f"{section}.HEADER" if section else "HEADER"), *_kept(body, written, apart))
+        yield MailDocument(below, pieces, max(size - left, 0))
     else:
-        yield Document(below, (Section(section),), size)
+        yield MailDocument(below, (MailSection(section),), size)
     yield from within
 
 
-def _of_attachment(part: Part, below: tuple[str, ...]) -> Iterator[Document]:
+def _of_attachment(part: MailPart, below: tuple[str, ...]) -> Iterator[MailDocument]:
     plain = part.encoding not in _ENCODED  # the structure of an encoded mail describes its decoded text
     if part.parts and plain and len(below) <= DEEPEST:
         yield from _of_mail(part.parts[0], part.section, below, part.octets)
     else:
-        yield Document(below, (Section(part.section),), part.octets, part.encoding)
+        yield MailDocument(below, (MailSection(part.section),), part.octets, part.encoding)
 
 
-def _kept(part: Part, written: set[str], apart: set[str]) -> Iterator[Section | str]:
+def _kept(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSection | str]:
     """Yield what to fetch of a mail without the parts in `apart`; the bodies of other attachments are left out too.
     Raise ValueError if no boundary separates its parts."""
     if not part.media_type.startswith("multipart/"):
-        yield from [Section(part.section)] if part.section in written else []
+        yield from [MailSection(part.section)] if part.section in written else []
         return
     if not part.boundary:
         raise ValueError("a mail of several parts without a boundary")
     for below in part.parts:
         if below.section not in apart:
-            yield from (f"--{part.boundary}{_LINE}", Section(f"{below.section}.MIME"))
+            yield from (f"--{part.boundary}{_LINE}", MailSection(f"{below.section}.MIME"))
             yield from (*_kept(below, written, apart), _LINE)
     yield f"--{part.boundary}--{_LINE}"
 

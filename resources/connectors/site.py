@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.source import Entry, SourceAddress, options_of
 from resources.hashes import bytes_hash
-from resources.http_client import Answer, HttpClient, LedAway, Unreached, server_of
+from resources.http_client import HttpClient, HttpResponse, LedAway, Unreached, server_of
 from resources.parsers.registry import media_type_of
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Page:
     fault: str = ""
 
 
-def connect(address: Address) -> SiteSource:
+def connect(address: SourceAddress) -> SiteSource:
     """Connect to a site. Options: `most`, the number of pages after which a listing is given up (10000); `sitemap`, an
     address of a sitemap that names the pages, to read in place of their links."""
     options = options_of(address, most="10000", sitemap=None)
@@ -207,7 +207,7 @@ def connect(address: Address) -> SiteSource:
 class SiteSource:
     at_once = _AT_ONCE
 
-    def __init__(self, address: Address, scope: Scope, most: int, sitemap: str) -> None:
+    def __init__(self, address: SourceAddress, scope: Scope, most: int, sitemap: str) -> None:
         self._address, self._scope, self._most, self._sitemap = address, scope, most, sitemap
         self._known_file, self._bodies = address.folder / "pages.json", address.folder / "bodies"
         headers = {"User-Agent": NAME, "Accept": _ACCEPTED}
@@ -281,7 +281,7 @@ class SiteSource:
             raise self._fault(f"its robots.txt cannot be read: {error}", "mend it, or ask whoever keeps it") from None
         return rules
 
-    def _asked(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> Answer:
+    def _asked(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> HttpResponse:
         try:
             return self._get(url, most=most, packed=packed)
         except Unreached as error:
@@ -345,7 +345,7 @@ class SiteSource:
                 time.sleep(max(0.0, self._next - time.monotonic()))
                 self._next = time.monotonic() + seconds
 
-    def _get(self, url: str, before: Page | None = None, most: int = 0, packed: bool = False) -> Answer:
+    def _get(self, url: str, before: Page | None = None, most: int = 0, packed: bool = False) -> HttpResponse:
         """Fetch a page, unless it is still as it was `before`: at most `most` bytes (MOST_BYTES if 0). Its body is left
         out if no parser reads its media type. An answer that leads to another site has the address there.
 
@@ -355,7 +355,7 @@ class SiteSource:
         try:
             answer = self._client.fetch(url, headers, most=most or MOST_BYTES, packed=packed, wanted=self._is_read)
         except LedAway as error:
-            return Answer(error.url, error.status, {})
+            return HttpResponse(error.url, error.status, {})
         if answer.status >= 500:
             raise Unreached(f"it answers {answer.status}")
         return answer

@@ -177,7 +177,7 @@ def _told(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SourceAddress:
     """The place of a source, by its settings: the address without its query, and the query's values with `options`."""
 
     name: str
@@ -187,7 +187,7 @@ class Address:
     """The source's own folder in the state, for files that it keeps between runs."""
 
 
-def fault(address: Address, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
+def fault(address: SourceAddress, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
     """Return the error of a listing that failed."""
     from resources.http_client import said  # here, since all that read settings import this module
 
@@ -195,7 +195,7 @@ def fault(address: Address, error: BaseException, remedy: str = "", credentials:
     return SourceError(f"{told}. {remedy}" if remedy else told, *(["credentials"] if credentials else []))
 
 
-Connect = Callable[[Address], Source]
+Connect = Callable[[SourceAddress], Source]
 """A function that connects to the source at an address. It has an attribute `named_by_strangers`, true, if people who
 are not trusted choose the names of the source's entries. No entry then says who may find it or another.
 
@@ -273,7 +273,7 @@ def connect(source: SourceSettings, folder: Path) -> Source:
         raise SettingsError(f"source {source.name!r}: {told}: take `memberships` away, and restrict it by `groups`")
     if source.memberships and "memberships" in {**asked, **source.options}:
         raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
-    made = _connector(source.scheme)(Address(source.name, url, {**asked, **source.options}, folder))
+    made = _connector(source.scheme)(SourceAddress(source.name, url, {**asked, **source.options}, folder))
     return checked(source.name, made)
 
 
@@ -286,7 +286,7 @@ def _connector(scheme: str) -> Connect:
     return loaded
 
 
-def options_of(address: Address, **known: str | None) -> dict[str, str]:
+def options_of(address: SourceAddress, **known: str | None) -> dict[str, str]:
     """Return the options of an address, with the default of each that is left out ("" for None).
 
     Raise SettingsError for an option that the source does not have."""

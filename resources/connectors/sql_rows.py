@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.source import Address, Entry, options_of
+from resources.connectors.source import Entry, SourceAddress, options_of
 from resources.parsers.registry import media_type_of
 from resources.postgres.statements import as_given
 from resources.postgres.statements import query as statement
@@ -40,7 +40,7 @@ _OF_DOCUMENT = ("title", "effective_date", "version", *RESTRICTING)
 _SERVER = ("host", "port", "sslmode", "sslrootcert", "requirepeer", "connect_timeout")
 
 
-def connect(address: Address) -> RowsSource:
+def connect(address: SourceAddress) -> RowsSource:
     """Connect to a database. Options: `query`; `id`, the column that names a row; `revision`, a column that changes
     whenever the row does (if left out, a hash of the row); `format` of the documents, as the ending of a file (txt);
     `memberships`, a query that gives `principal` and `group`; those of libpq that say how the server is reached."""

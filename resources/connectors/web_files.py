@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
-from resources.connectors.source import Address, Entry, fault, options_of
+from resources.connectors.source import Entry, SourceAddress, fault, options_of
 from resources.http_client import (
     HttpClient,
     Unreached,
@@ -59,7 +59,7 @@ class _File:
     name: str = ""
 
 
-def connect(address: Address) -> WebFilesSource:
+def connect(address: SourceAddress) -> WebFilesSource:
     """Connect to an address. Options: `manifest` (true if the address is a list of files), `token`, the name of an
     environment variable that has a bearer token."""
     options = options_of(address, manifest="false", token=None)
@@ -79,7 +79,7 @@ class WebFilesSource:
 
     at_once = _AT_ONCE
 
-    def __init__(self, address: Address, client: HttpClient, manifest: bool) -> None:
+    def __init__(self, address: SourceAddress, client: HttpClient, manifest: bool) -> None:
         self._address, self._client, self._manifest = address, client, manifest
         self._urls: dict[str, str] = {}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote, urlsplit
 
 from pipelines.errors import DocumentError, SourceError
-from resources.connectors.source import Address, Entry, fault, options_of
+from resources.connectors.source import Entry, SourceAddress, fault, options_of
 from resources.http_client import (
     HttpClient,
     Unreached,
@@ -45,7 +45,7 @@ _ASKED = (
 _REMEDY = "Give credentials that may read it in ~/.netrc, or the file that NETRC names, or by its option token"
 
 
-def connect(address: Address) -> WebdavSource:
+def connect(address: SourceAddress) -> WebdavSource:
     """Connect to a folder. Options: `token`, the name of an environment variable that has a bearer token."""
     options = options_of(address, token=None)
     url = address.url.removeprefix("webdav+")
@@ -59,7 +59,7 @@ class WebdavSource:
 
     at_once = _AT_ONCE
 
-    def __init__(self, address: Address, root: str, client: HttpClient) -> None:
+    def __init__(self, address: SourceAddress, root: str, client: HttpClient) -> None:
         self._address, self._root, self._client = address, root, client
 
     # ------------------------------------------------------------ listing

@@ -37,7 +37,7 @@ def kept(home: Path) -> InstanceRef:
     return ref
 
 
-class KeptRuns(SqliteRunStorage):
+class PooledSqliteRuns(SqliteRunStorage):
     """The storage of runs, over one engine."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
@@ -103,7 +103,7 @@ class KeptStorage(DagsterSqliteStorage):
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)
         history = Path(base_dir, "history")
-        self._run_storage = KeptRuns.from_local(str(history))
+        self._run_storage = PooledSqliteRuns.from_local(str(history))
         self._event_log_storage = KeptEvents(str(history / "runs"))
 
     @classmethod

@@ -61,14 +61,14 @@ distance, so that every box can be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class RenderedPage:
     """A rendered page; `scale` is pixels a point."""
 
     image: Image
     scale: float
 
 
-class Pages:
+class PdfPages:
     """The pages of an open PDF, 1-based."""
 
     def __init__(self, document: Any, name: str) -> None:
@@ -77,7 +77,7 @@ class Pages:
     def __len__(self) -> int:
         return len(self._document)
 
-    def picture(self, number: int) -> Picture:
+    def picture(self, number: int) -> RenderedPage:
         """Draw the page as a viewer shows it, at most LONGEST_SIDE pixels long.
 
         Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
@@ -87,7 +87,7 @@ class Pages:
         """Draw the part of a page in a box, at `scale` pixels a point. Raise the same errors as `picture`."""
         return self._drawn(box.page, box, scale).image
 
-    def _drawn(self, number: int, box: Box | None, scale: float | None) -> Picture:
+    def _drawn(self, number: int, box: Box | None, scale: float | None) -> RenderedPage:
         import pypdfium2
 
         if not 1 <= number <= len(self):
@@ -98,7 +98,7 @@ class Pages:
                 width, height = page.get_size()
                 scale = scale or min(MOST_SCALE, LONGEST_SIDE / max(width, height, 1.0))
                 cut = (box.x0, height - box.y1, width - box.x1, box.y0) if box else (0, 0, 0, 0)
-                return Picture(page.render(scale=scale, crop=cut).to_pil().convert("RGB"), scale)
+                return RenderedPage(page.render(scale=scale, crop=cut).to_pil().convert("RGB"), scale)
             finally:
                 page.close()
         except (pypdfium2.PdfiumError, ValueError) as error:
@@ -106,7 +106,7 @@ class Pages:
 
 
 @contextmanager
-def opened_pages(path: Path) -> Iterator[Pages]:
+def opened_pages(path: Path) -> Iterator[PdfPages]:
     """Open a PDF to draw its pages. Raise DocumentError `encrypted` or `corrupt`."""
     import pypdfium2
 
@@ -117,7 +117,7 @@ def opened_pages(path: Path) -> Iterator[Pages]:
         raise DocumentError(f"{path.name}: its pages cannot be drawn ({error})", code) from None
     try:
         document.init_forms()
-        yield Pages(document, path.name)
+        yield PdfPages(document, path.name)
     finally:
         document.close()
 
@@ -156,7 +156,7 @@ def _tint(colour: Colour, strength: float) -> Colour:
     return red, green, blue
 
 
-def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
+def _coloured(picture: RenderedPage, fills: Sequence[tuple[Box, Colour]]) -> Image:
     """Multiply colours into the page, so that black text stays black."""
     from PIL import Image, ImageChops, ImageDraw
 
@@ -167,7 +167,7 @@ def _coloured(picture: Picture, fills: Sequence[tuple[Box, Colour]]) -> Image:
     return ImageChops.multiply(picture.image, layer)
 
 
-def highlighted(picture: Picture, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
+def highlighted(picture: RenderedPage, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
     """Mark these boxes on the page as with a highlighter, and tint the boxes `around` them."""
     from PIL import ImageDraw
 
@@ -191,7 +191,7 @@ def _joined(boxes: Sequence[Box]) -> list[Box]:
     return joined
 
 
-def annotated(picture: Picture, marks: Sequence[Mark], title: str) -> Image:
+def annotated(picture: RenderedPage, marks: Sequence[Mark], title: str) -> Image:
     """Draw every mark on the page in the colour of its kind, with its label in the margin, and add a legend."""
     from PIL import Image, ImageDraw
 

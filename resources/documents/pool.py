@@ -23,7 +23,7 @@ from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import program_path
-from resources.documents.protocol import PARSING, Attempt, Batch, Refused, Task, framed
+from resources.documents.protocol import PARSING, Attempt, Batch, Task, TaskRefusal, framed
 from resources.parsers.installed import libreoffice, pandoc_path
 from resources.workers.pool import WorkerPool, WorkerProcess
 
@@ -214,7 +214,7 @@ class DocumentPool:
             for message in worker.messages():
                 assert worker.work is not None
                 said = worker.work.take(message)
-                if isinstance(said, (list, Refused)):
+                if isinstance(said, (list, TaskRefusal)):
                     return self._done(worker, worker.work, said, batches)
                 if said is not None:
                     worker.deadline = self._page_deadline(worker, worker.work)
@@ -234,16 +234,16 @@ class DocumentPool:
         return min(until if careful else max(worker.deadline, until), worker.last_deadline)
 
     def _done(
-        self, worker: DocumentProcess, attempt: Attempt, said: list[Made] | Refused, batches: Batches
+        self, worker: DocumentProcess, attempt: Attempt, said: list[Made] | TaskRefusal, batches: Batches
     ) -> Finished:
         batch, page = attempt.batch, attempt.page
         self._workers.finish(worker, len(batch.tasks))
-        spent = isinstance(said, Refused) and said.code == "limit_exceeded"
+        spent = isinstance(said, TaskRefusal) and said.code == "limit_exceeded"
         old = worker.done >= self.settings.documents_per_worker
         if spent or old:
             self._workers.drop(worker)
         self._workers.load = self._workers.load or old  # after that many documents, it will need every model
-        if not isinstance(said, Refused):
+        if not isinstance(said, TaskRefusal):
             return list(zip(batch.tasks, said, strict=True))
         if (not batch.alone or (spent and page is not None)) and self._again(attempt, page, batches):
             return []

@@ -42,7 +42,7 @@ _BY_PAGE = ("parsed_elements", "look")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class InputRows:
     """One input table, made from records."""
 
     table: str
@@ -217,7 +217,7 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TaskRefusal:
     """A worker's reason for not doing its task."""
 
     code: str
@@ -230,11 +230,11 @@ class Attempt:
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
         self.page: int | None = None
-        self.first: Refused | None = None
+        self.first: TaskRefusal | None = None
         """The first reader's failure, while another reader tries the document."""
         self._at: tuple[int | None, bool] = None, False
 
-    def take(self, message: Message) -> list[Made] | Refused | int | None:
+    def take(self, message: Message) -> list[Made] | TaskRefusal | int | None:
         """Take a message. Return what it made of each document of the batch, its refusal, or the number of the page
         that it begins; None for other messages. Raise ValueError if the message was not expected."""
         value, kind = message.value, message.value.get("kind")
@@ -261,11 +261,11 @@ class Attempt:
         return number
 
 
-def _refused(value: Mapping[str, Any], task: Task) -> Refused:
+def _refused(value: Mapping[str, Any], task: Task) -> TaskRefusal:
     code, message = value.get("code"), value.get("message")
     if not isinstance(code, str) or code not in _codes(task) or not isinstance(message, str):
         raise ValueError("a failure without code or message")
-    return Refused(code, clean_text(message[:MOST_MESSAGE]))
+    return TaskRefusal(code, clean_text(message[:MOST_MESSAGE]))
 
 
 def _codes(task: Task) -> frozenset[str]:

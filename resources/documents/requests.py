@@ -18,8 +18,8 @@ from pipelines.fingerprint import document_id
 from pipelines.records import Element, Failure, FigurePicture, PagePicture, ParsedDocument, ParsedFile, RawDocument
 from pipelines.schemas import from_table
 from resources.documents.figures import figure_name
-from resources.documents.page_pictures import LONGEST_SIDE, PAD, Picture
-from resources.documents.protocol import Rows, Task, parse_task
+from resources.documents.page_pictures import LONGEST_SIDE, PAD, RenderedPage
+from resources.documents.protocol import InputRows, Task, parse_task
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadFile:
     """One file as its parser read it, and the elements made of it. The document's language is not detected."""
 
     path: Path
@@ -42,23 +42,23 @@ class Reading:
 
 
 @contextmanager
-def reader(parsing: ParsingSettings | None = None) -> Iterator[Reader]:
+def reader(parsing: ParsingSettings | None = None) -> Iterator[FileReader]:
     """Open a reader of files in worker processes, under the limits of these settings, or of the defaults."""
     from pipelines.settings.base import ParsingSettings
     from resources.documents.pool import DocumentPool
 
     settings = parsing or ParsingSettings()
     with DocumentPool(settings) as pool:
-        yield Reader(pool, settings)
+        yield FileReader(pool, settings)
 
 
-class Reader:
+class FileReader:
     """A reader of single files that belong to no source. `pool` works on one file at a time."""
 
     def __init__(self, pool: DocumentPool, settings: ParsingSettings) -> None:
         self.pool, self._settings = pool, settings
 
-    def read(self, path: Path) -> Reading:
+    def read(self, path: Path) -> ReadFile:
         """Read a file. Raise UsageError if there is no such file, DocumentError as an index run would report it."""
         if not path.is_file():
             raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
@@ -74,7 +74,7 @@ class Reader:
             raise DocumentError(made.message, made.code)
         (parsed,) = from_table(ParsedFile, made.tables["parsed_files"])
         (document,) = from_table(ParsedDocument, made.tables["parsed_documents"])
-        return Reading(path, parsed, document, from_table(Element, made.tables["parsed_elements"]))
+        return ReadFile(path, parsed, document, from_table(Element, made.tables["parsed_elements"]))
 
 
 def listed_alone(path: Path, readers: Mapping[str, str] | None = None) -> tuple[RawDocument, Path]:
@@ -102,7 +102,8 @@ def figure_images(
     document's file is read from."""
     for start in range(0, len(figures), FIGURES_A_BATCH):
         batch = figures[start : start + FIGURES_A_BATCH]
-        task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, Rows("parsed_elements", Element, batch),
+        rows = InputRows("parsed_elements", Element, batch)
+        task = Task("figure_pictures", raw.doc_id, raw.source, raw.uri, {}, rows,
                     raw=raw, root=root, without=frozenset(), stage=STAGE)  # fmt: skip
         ((task, made),) = pool.run([task], 1)
         found: dict[int, FigurePicture] = {}
@@ -144,7 +145,7 @@ class DrawnPages:
             name = self._raw.uri.rpartition("/")[2]
             raise DocumentError(f"{name} has no page {number}" + (f"; it has {count}" if count else ""), "no_page")
 
-    def pictures(self, numbers: Sequence[int]) -> Iterator[tuple[int, Picture | DocumentError]]:
+    def pictures(self, numbers: Sequence[int]) -> Iterator[tuple[int, RenderedPage | DocumentError]]:
         """Yield these pages in order, each as a picture or as the error why it cannot be drawn."""
         for start in range(0, len(numbers), PAGES_A_BATCH):
             batch = numbers[start : start + PAGES_A_BATCH]
@@ -153,7 +154,7 @@ class DrawnPages:
             for number in batch:
                 yield number, self._checked(number, found.get(number))
 
-    def picture(self, number: int) -> Picture:
+    def picture(self, number: int) -> RenderedPage:
         """Draw a page. Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
         ((_, found),) = self.pictures([number])
         if isinstance(found, DocumentError):
@@ -171,7 +172,7 @@ class DrawnPages:
         self._count = max((row.pages for row in rows), default=0)
         return {row.index: row for row in rows}
 
-    def _checked(self, number: int, row: PagePicture | None) -> Picture | DocumentError:
+    def _checked(self, number: int, row: PagePicture | None) -> RenderedPage | DocumentError:
         from PIL import Image
 
         name = self._raw.uri.rpartition("/")[2]
@@ -188,6 +189,6 @@ class DrawnPages:
             image = Image.open(io.BytesIO(row.picture), formats=["PNG"])
             if max(image.size) > LONGEST_SIDE + PAD:
                 return DocumentError(f"{name}: page {number} is drawn larger than it was asked for", "corrupt")
-            return Picture(image.convert("RGB"), row.scale)
+            return RenderedPage(image.convert("RGB"), row.scale)
         except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError):
             return DocumentError(f"{name}: what draws page {number} gives no picture", "corrupt")

@@ -30,7 +30,16 @@ from typing import Any
 from pipelines.errors import PinciteError, UsageError
 from pipelines.evaluation.golden import golden_questions
 from pipelines.evaluation.judging import OptionsUse
-from pipelines.evaluation.matrix import Asking, Matrix, Run, Table, asking_of, matrix_from, settings_of, table_shown
+from pipelines.evaluation.matrix import (
+    Asking,
+    Matrix,
+    MatrixRun,
+    ResultTable,
+    asking_of,
+    matrix_from,
+    settings_of,
+    table_shown,
+)
 from pipelines.fingerprint import combined, fingerprint, text_hash
 from pipelines.plots import Bars, figure
 from pipelines.settings.base import Settings
@@ -62,7 +71,7 @@ class RunResult:
     questions: list[dict[str, Any]]
 
 
-class KeptRuns:
+class FinishedRuns:
     """The finished runs on disk, by key."""
 
     def __init__(self, folder: Path) -> None:
@@ -165,7 +174,7 @@ def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 # ---------------------------------------------------------------- plots
 
 
-def _panels(table: Table, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Bars]:
+def _panels(table: ResultTable, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Bars]:
     """Return the panels of a table's plot. With one axis, its values stand beside each other, metric by metric. With
     more, each metric has a panel, with the first axis below it."""
     have = [scored[name] for name in table.runs if name in scored]
@@ -232,7 +241,7 @@ _ASKING = "queries/*.sql"
 class Planned:
     """A run with its settings, checked; runs with an equal `index` share one."""
 
-    run: Run
+    run: MatrixRun
     settings: Settings
     asking: Asking
     index: str
@@ -254,7 +263,7 @@ class _Clock:
 
 
 @dataclass
-class _Shown:
+class _LabelledProgress:
     """Progress under a label, which says the run and how many there are."""
 
     progress: StageProgress
@@ -292,9 +301,9 @@ def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: A
         raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
     golden_questions(read_questions(questions), str(questions))
     plans = [_planned(run, user, asking, str(file)) for run in matrix.runs.values()]
-    shown = _Shown(user.run.progress)
+    shown = _LabelledProgress(user.run.progress)
     with experiment_state(user, folder / "state", database, str(uuid.uuid4()), shown) as state:
-        experiments = _Experiments(state, questions, KeptRuns(folder / "runs"), plans, shown)
+        experiments = _Experiments(state, questions, FinishedRuns(folder / "runs"), plans, shown)
         experiments.run()
     results, failed = experiments.results, experiments.failed
     files = write_results(folder / file.stem, matrix, results, failed)
@@ -323,7 +332,7 @@ def asking_from(
     return Asking(k, with_options or "none", tuple(groups), answers)
 
 
-def _planned(run: Run, user: State, asking: Asking, origin: str) -> Planned:
+def _planned(run: MatrixRun, user: State, asking: Asking, origin: str) -> Planned:
     settings = anchored(settings_of(run, user.project.settings, origin), user.project.folder)
     return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed(settings)))
 
@@ -331,7 +340,9 @@ def _planned(run: Run, user: State, asking: Asking, origin: str) -> Planned:
 class _Experiments:
     """The loop over indexes and, within each, over the runs that ask it."""
 
-    def __init__(self, state: State, questions: Path, kept: KeptRuns, plans: Sequence[Planned], shown: _Shown) -> None:
+    def __init__(
+        self, state: State, questions: Path, kept: FinishedRuns, plans: Sequence[Planned], shown: _LabelledProgress
+    ) -> None:
         self._state, self._questions, self._kept, self._shown = state, questions, kept, shown
         self._asked = fingerprint(text_hash(questions.read_text(encoding="utf-8")), _code())
         self._clock, self._count = _Clock(), len(plans)

@@ -13,10 +13,10 @@ from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.golden import golden_questions, map_questions
 from pipelines.evaluation.suggest import (
     SEED,
-    Asker,
-    Document,
-    Paragraph,
-    Row,
+    AskableDocument,
+    AskableParagraph,
+    AskableRow,
+    CandidateMaker,
     Statement,
     Suggestion,
     as_candidate,
@@ -99,7 +99,7 @@ def _candidates(
     if model is not None:
         for each in _by_model(material, tools, count, seed, rejected):
             yield model, each
-    asker = Asker(material.documents.values(), material.statements)
+    asker = CandidateMaker(material.documents.values(), material.statements)
     for each in spread([*asker.of_statements(), *asker.of_rows(material.rows)], seed):
         yield "cloze", each
 
@@ -140,7 +140,7 @@ class _Material:
         self._quotes: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
 
-    def _visible(self, state: State, seen: Collection[str]) -> Iterator[Document]:
+    def _visible(self, state: State, seen: Collection[str]) -> Iterator[AskableDocument]:
         raws = {raw.doc_id: raw for raw in state.listing.raw_documents()}
         for parsed in _rows(state, ParsedDocument, "parsed_documents"):
             raw = raws[parsed.doc_id]
@@ -148,9 +148,9 @@ class _Material:
                 self.restricted += 1
                 continue
             title = raw.title or ("" if parsed.title_is_file_name else parsed.title)
-            yield Document(parsed.doc_id, raw.source, raw.uri, title)
+            yield AskableDocument(parsed.doc_id, raw.source, raw.uri, title)
 
-    def _rows_of_tables(self, state: State) -> Iterator[Row]:
+    def _rows_of_tables(self, state: State) -> Iterator[AskableRow]:
         sections: defaultdict[str, dict[int, tuple[str, ...]]] = defaultdict(dict)
         for unit in _rows(state, StructuralChunk, "structural_chunks"):
             if unit.block_type == "table-row":
@@ -180,11 +180,11 @@ class _Material:
         return True
 
 
-def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], columns: dict[int, str]) -> Row:
+def _row(document: DocumentMap, section: tuple[str, ...], cells: Sequence[Any], columns: dict[int, str]) -> AskableRow:
     start, end = min(cell.start for cell in cells), max(cell.end for cell in cells)
     pages = document.characters_by_page([(start, end)])
     quote = " ".join(document.body[start:end].split())
-    return Row(document.doc_id, section, tuple(cells), columns, quote, min(pages, default=None))
+    return AskableRow(document.doc_id, section, tuple(cells), columns, quote, min(pages, default=None))
 
 
 def _rows(state: State, record: type[Any], table: str) -> Iterator[Any]:
@@ -196,7 +196,7 @@ def _by_model(
     material: _Material, tools: QueryModels, count: int, seed: int, rejected: Counter[str]
 ) -> Iterator[Suggestion]:
     """Ask a model for as many questions at once as are wanted; count in `rejected` why a reply is not kept."""
-    found: dict[tuple[str, str], Paragraph] = {
+    found: dict[tuple[str, str], AskableParagraph] = {
         (each.document.doc_id, each.text): each for each in paragraphs(material.documents.values(), material.statements)
     }
     order = [found[each.doc_id, each.quote] for each in spread(map(as_candidate, found.values()), seed)]

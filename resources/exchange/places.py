@@ -125,7 +125,7 @@ class TextFolder:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFile:
     """A file as it was found: its name for people, its size and its time."""
 
     name: str
@@ -172,12 +172,12 @@ class Found:
             raise refusal(self.name, "vectors_unreadable", "it was changed while it was read")
 
 
-def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
+def vector_files(places: Sequence[str]) -> list[FoundFile | VectorFileError]:
     """Return the files of these places in order, each once, or the reason why a place has none. A folder gives its
     files that end in `.parquet`, without those whose names begin with `_` or `.`, which engines write beside them."""
     from pyarrow import fs
 
-    found: dict[tuple[str, str], Found | VectorFileError] = {}
+    found: dict[tuple[str, str], FoundFile | VectorFileError] = {}
     for place in places:
         files, path = _opened(place)
         try:
@@ -210,7 +210,8 @@ def vector_files(places: Sequence[str]) -> list[Found | VectorFileError]:
                 found[place, ""] = refusal(named, "vectors_absent", "there is no such file")
             else:
                 found.setdefault(
-                    (files.type_name, each.path), Found(named, each.path, files, (each.size or 0, each.mtime_ns or 0))
+                    (files.type_name, each.path),
+                    FoundFile(named, each.path, files, (each.size or 0, each.mtime_ns or 0)),
                 )
     return list(found.values())
 

@@ -43,7 +43,7 @@ class Unfit(Exception):
         self.code, self.row = code, row
 
 
-class Reading:
+class VectorRows:
     """One open file, whose rows are read in order."""
 
     def __init__(self, stream: BinaryIO, dimension: int) -> None:
@@ -215,7 +215,7 @@ def _line(error: BaseException) -> str:
 # ---------------------------------------------------------------- the process
 
 
-def _serve(out: BinaryIO, reading: Reading) -> None:
+def _serve(out: BinaryIO, reading: VectorRows) -> None:
     """Answer each line of standard input, `keys` or `rows`, with batches and an end."""
     out.write(packed({"kind": "head", **reading.head}))
     out.flush()
@@ -239,7 +239,7 @@ def main() -> None:
 
     limit_memory(MEMORY_MB)
     try:
-        _serve(out, Reading(os.fdopen(descriptor, "rb", buffering=0), dimension))
+        _serve(out, VectorRows(os.fdopen(descriptor, "rb", buffering=0), dimension))
         return
     except Unfit as error:
         code, said, row = error.code, str(error), error.row

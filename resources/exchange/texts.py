@@ -71,7 +71,7 @@ def known_keys(state: State, table: str, identity: str) -> Keys:
     return np.unique(np.concatenate([keys_from(()), *KnownVectors(state.parts.tables, table, identity).keys()]))
 
 
-class Asked:
+class RequestedTexts:
     """All texts that need a vector, by key: which tables want it (a bit each), which document has it first, and which
     of these tables already have it."""
 

@@ -34,10 +34,10 @@ from pipelines.indexing.embeddings import (
     unit,
     without_direction,
 )
-from pipelines.ports import Piece, Vectors
+from pipelines.ports import Vectors, WeightedText
 from resources.engine.vectors import Keys, VectorRow, digits_of, imported_for, keys_from, matrix, vector_table
-from resources.exchange.places import Found, vector_files
-from resources.exchange.texts import Asked, basis_of
+from resources.exchange.places import FoundFile, vector_files
+from resources.exchange.texts import RequestedTexts, basis_of
 from resources.exchange.vector_file import VectorFile
 from resources.state import generation as generations
 
@@ -55,7 +55,7 @@ DIGEST = 16
 
 
 @dataclass
-class Rows:
+class RowBatch:
     """Consecutive rows, with `first` counted from 1: the keys of their texts, the full keys of windows by their place,
     and the vectors as the file has them."""
 
@@ -85,7 +85,7 @@ class Survey:
     twice: frozenset[bytes] = frozenset()
 
 
-def survey(file: VectorFile, asked: Asked, identity: str) -> Survey:
+def survey(file: VectorFile, asked: RequestedTexts, identity: str) -> Survey:
     """Read the keys of a file. Raise VectorFileError for another contract or embedder, or a key that is not valid."""
     _require_footer(file, identity)
     found = Survey()
@@ -170,7 +170,7 @@ def _twice(file: VectorFile, rows: NDArray[Any]) -> frozenset[bytes]:
 # ---------------------------------------------------------------- vectors
 
 
-def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: frozenset[bytes]) -> Iterator[Rows]:
+def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: frozenset[bytes]) -> Iterator[RowBatch]:
     """Yield all rows, each checked. Raise VectorFileError for the first that cannot be taken."""
     earlier: dict[bytes, Vectors] = {}
     for first, said, table in file.vectors():
@@ -186,7 +186,7 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
             _require_texts(file, first, table["key"].to_pylist(), windows, texts, prompt())
         if twice:
             _require_alike(file, first, _numbered(keys, windows), vectors, twice, earlier)
-        yield Rows(first, keys, windows, vectors, texts)
+        yield RowBatch(first, keys, windows, vectors, texts)
 
 
 def _said(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
@@ -255,7 +255,7 @@ class Sample:
     def __len__(self) -> int:
         return len(self._drawn)
 
-    def add(self, rows: Rows, asked: Asked, prompt: Callable[[], str]) -> None:
+    def add(self, rows: RowBatch, asked: RequestedTexts, prompt: Callable[[], str]) -> None:
         """Draw from these rows, so that each of all rows so far is equally likely."""
         if not self._count:
             return
@@ -282,8 +282,8 @@ class Sample:
     def require_agreement(
         self,
         file: VectorFile,
-        asked: Asked,
-        pieces: Callable[[Sequence[str]], list[list[Piece]]],
+        asked: RequestedTexts,
+        pieces: Callable[[Sequence[str]], list[list[WeightedText]]],
         made: Callable[[Sequence[str]], Vectors],
         prompt: Callable[[], str],
     ) -> None:
@@ -387,7 +387,7 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
 class _Looked:
     """A file that can be taken: the keys that have several rows in it, and the digest of each batch of its rows."""
 
-    found: Found
+    found: FoundFile
     twice: frozenset[bytes]
     digests: bytes
 
@@ -396,14 +396,14 @@ class _Import:
     def __init__(self, state: State, identity: str, dimension: int) -> None:
         self._state, self._identity, self._dimension = state, identity, dimension
         self.result = Result()
-        self._asked = Asked(state, identity)
+        self._asked = RequestedTexts(state, identity)
 
     @cached_property
     def _prompt(self) -> str:
         """Return the embedder's prompt; this loads a model that declares its own."""
         return self._state.embedder(generations.spec_of(self._state.ensure_generation())).prompt
 
-    def _pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+    def _pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
         with self._asking():
             return self._state.ready_embedder().pieces(texts)
 
@@ -420,7 +420,7 @@ class _Import:
 
     # ------------------------------------------------------------ checking
 
-    def looked_at(self, found: Sequence[Found | VectorFileError], unchecked: bool) -> list[_Looked]:
+    def looked_at(self, found: Sequence[FoundFile | VectorFileError], unchecked: bool) -> list[_Looked]:
         """Return the files that can be taken."""
         good: list[_Looked] = []
         samples = 0 if unchecked else samples_of(len(found))
@@ -440,7 +440,7 @@ class _Import:
         self._state.run.progress("looking at files", len(found), len(found))
         return good
 
-    def _look(self, found: Found, samples: int) -> _Looked | None:
+    def _look(self, found: FoundFile, samples: int) -> _Looked | None:
         """Check a file; return None if no row of it is wanted."""
         sample, digests = Sample(samples), bytearray()
         with self._reading(found) as file:
@@ -458,7 +458,7 @@ class _Import:
         return _Looked(found, seen.twice, bytes(digests)) if seen.wanted else None
 
     @contextmanager
-    def _reading(self, found: Found) -> Iterator[VectorFile]:
+    def _reading(self, found: FoundFile) -> Iterator[VectorFile]:
         with found.opened(self._state.project.state) as stream, VectorFile(found.name, stream, self._dimension) as file:
             yield file
 
@@ -466,7 +466,7 @@ class _Import:
 
     def take(self, good: Sequence[_Looked], write: bool) -> None:
         if basis_of(self._state) != self._asked.basis:  # a run has gone on meanwhile
-            self._asked = Asked(self._state, self._identity)
+            self._asked = RequestedTexts(self._state, self._identity)
         kept = _Kept(self._state, self._asked, self._identity, write)
         for number, looked in enumerate(good):
             self._state.run.progress("taking vectors", number, len(good))
@@ -500,7 +500,7 @@ class _Mean:
 class _Kept:
     """Vectors on their way into files: one file for each table that wants them, and shard."""
 
-    def __init__(self, state: State, asked: Asked, identity: str, write: bool) -> None:
+    def __init__(self, state: State, asked: RequestedTexts, identity: str, write: bool) -> None:
         self._state, self._asked, self._identity, self._write = state, asked, identity, write
         self._held: dict[tuple[int, int], list[tuple[list[str], list[str], Vectors]]] = {}
         self._sizes: Counter[tuple[int, int]] = Counter()
@@ -512,7 +512,7 @@ class _Kept:
         """Return the number of texts that lack windows, or whose windows have no mean."""
         return len(self._means) + self._left_out
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: RowBatch) -> None:
         at, there = places_in(self._asked.keys, rows.keys)
         for row, key in rows.windows.items():
             if there[row]:

@@ -35,7 +35,7 @@ MOST_FILE_BYTES = 200_000_000
 LONGEST_LINE = 1 << 24
 
 
-class Part:
+class BatchFile:
     """The requests of one batch, in a temporary file."""
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class Spool:
 
     def __init__(self, most_requests: int = MOST_REQUESTS, most_bytes: int = MOST_FILE_BYTES) -> None:
         self._most_requests, self._most_bytes = most_requests, most_bytes
-        self.parts: list[Part] = []
+        self.parts: list[BatchFile] = []
 
     def add(self, key: str, body: Mapping[str, Any]) -> None:
         request = {"custom_id": key, "method": "POST", "url": URL, "body": body}
         line = json.dumps(request, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         part = self.parts[-1] if self.parts else None
         if part is None or len(part.keys) == self._most_requests or part.bytes + len(line) > self._most_bytes:
-            part = Part()
+            part = BatchFile()
             self.parts.append(part)
         part.file.write(line)
         part.keys.append(key)
@@ -222,7 +222,7 @@ class BatchModel(BoughtModel):
 
     # ------------------------------------------------------------ submitting
 
-    def _submit(self, part: Part, found: Outcomes) -> None:
+    def _submit(self, part: BatchFile, found: Outcomes) -> None:
         mark = part.fingerprint(self.name)
         values = {"fingerprint": mark, "keys": part.keys, "stage": self.account.stage, "model": self.name,
                   "generation": self.account.generation, "run_id": self.account.run_id}  # fmt: skip
@@ -240,7 +240,7 @@ class BatchModel(BoughtModel):
         self._execute("batch_submitted", number=number, batch_id=batch_id)
         found.refuse(part.keys, "pending", f"in batch {batch_id} since {_told(datetime.now(UTC))}")
 
-    def _created(self, part: Part, mark: str) -> str:
+    def _created(self, part: BatchFile, mark: str) -> str:
         """Return the id of the batch of these requests: one that the endpoint already has, else a new one."""
         uploaded: list[str] = []
         known = self._known_batches()

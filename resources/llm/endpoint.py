@@ -139,7 +139,7 @@ def _connection() -> Any:
             self._watch.end()
             self._stream.close()
 
-    class Connection(base):  # type: ignore[misc]
+    class BoundedConnection(base):  # type: ignore[misc]
         def __init__(self, key: Callable[[], str], seconds: float, trust_env: bool) -> None:
             super().__init__(follow_redirects=False, trust_env=trust_env, timeout=seconds)
             self._key, self._seconds = key, seconds
@@ -171,7 +171,7 @@ def _connection() -> Any:
                 raise
             return response
 
-    return Connection
+    return BoundedConnection
 
 
 class _Watch:

@@ -7,18 +7,18 @@ from functools import cache
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings
 from resources.llm.batches import BatchModel
-from resources.llm.limits import Limits, Sleep
+from resources.llm.limits import RateLimits, Sleep
 from resources.llm.model import BoughtModel
-from resources.llm.replies import Account, ReplyStore
+from resources.llm.replies import ReplyCosts, ReplyStore
 
 BATCHED = frozenset({"summary", "context", "figure"})
 """Roles that can wait for a batch; for the others, a person waits."""
 
 
 @cache
-def shared_limits(base_url: str, calls: int, tokens: int) -> Limits:
+def shared_limits(base_url: str, calls: int, tokens: int) -> RateLimits:
     """Return the limits of an endpoint, shared by every model at it in this process."""
-    return Limits(calls, tokens)
+    return RateLimits(calls, tokens)
 
 
 def language_model(
@@ -47,6 +47,6 @@ def language_model(
             )
         budget = store.budget(run_id, llm.max_cost)
     kind = BatchModel if llm.batch and role in BATCHED else BoughtModel
-    account = Account(stage or role, chosen.model, run_id, generation, llm.currency)
+    account = ReplyCosts(stage or role, chosen.model, run_id, generation, llm.currency)
     limits = shared_limits(chosen.base_url, llm.requests_per_minute, llm.tokens_per_minute)
     return kind(chosen, llm, store, account, limits, budget, retry_rejected, sleep)

@@ -30,7 +30,7 @@ class Stopped(Exception):
     """Raised if the replies are not wanted any more."""
 
 
-class Limits:
+class RateLimits:
     """The limits shared by all calls to an endpoint: the calls and tokens in any minute (0 is no limit), and a pause
     that the endpoint asked for. Calls start in the order in which they came."""
 
@@ -79,7 +79,7 @@ class Patience:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: RateLimits,
         retries: int,
         longest_wait_seconds: float,
         sleep: Sleep | None = None,

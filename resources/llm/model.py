@@ -15,11 +15,11 @@ from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
-from resources.llm.limits import Budget, Limits, Patience, Sleep, Stopped
+from resources.llm.limits import Budget, Patience, RateLimits, Sleep, Stopped
 from resources.threads import Workers
 
 if TYPE_CHECKING:
-    from resources.llm.replies import Account, KeptReply, ReplyStore
+    from resources.llm.replies import KeptReply, ReplyCosts, ReplyStore
 
 AT_ONCE = 64
 """Prompts that are looked up together."""
@@ -58,8 +58,8 @@ class BoughtModel:
         role: Role,
         settings: LlmSettings,
         store: ReplyStore,
-        account: Account,
-        limits: Limits,
+        account: ReplyCosts,
+        limits: RateLimits,
         budget: Budget | None = None,
         retry_rejected: bool = False,
         sleep: Sleep | None = None,

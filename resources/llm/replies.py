@@ -33,7 +33,7 @@ _ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ReplyCosts:
     """The purpose that a reply is bought for, and how it is paid."""
 
     stage: str
@@ -75,7 +75,7 @@ class ReplyStore:
                 found = self._kept(keys)
         return found
 
-    def add(self, key: str, completion: Completion, cost: float, account: Account) -> None:
+    def add(self, key: str, completion: Completion, cost: float, account: ReplyCosts) -> None:
         """Keep an attempt: its reply, and its tokens and cost added to those of earlier attempts."""
         row = reply_row(key, completion, cost, account)
         try:
@@ -203,7 +203,7 @@ def _another(database: Database) -> Database:
     return Database("embedded", database.server.state) if database.server else Database(database.url, Path())
 
 
-def reply_row(key: str, completion: Completion, cost: float, account: Account) -> dict[str, Any]:
+def reply_row(key: str, completion: Completion, cost: float, account: ReplyCosts) -> dict[str, Any]:
     """Return the parameters of `keep_reply`."""
     from psycopg.types.json import Jsonb
 

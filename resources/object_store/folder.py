@@ -14,7 +14,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
-from resources.clouds.bucket import Found
+from resources.clouds.bucket import ObjectInfo
 from resources.object_store.objects import refused, unusable
 
 _PIECE = 1 << 20
@@ -81,10 +81,10 @@ class FolderObjects:
                 return status.st_size if stat.S_ISREG(status.st_mode) else None
         return None
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         """Return all objects whose keys begin with `below`: a folder has one page."""
         above = below.rpartition("/")[0]
-        top, objects = self._folder_of(f"{above}/." if above else "."), list[Found]()
+        top, objects = self._folder_of(f"{above}/." if above else "."), list[ObjectInfo]()
         with self._asking(above), suppress(FileNotFoundError, NotADirectoryError), top as (at, name):
             for folder, _, names, within in os.fwalk(name, dir_fd=at, onerror=_raise_unless_gone):
                 found = (self._found(str(PurePosixPath(above, folder, each)), within, each) for each in names)
@@ -92,11 +92,11 @@ class FolderObjects:
         return objects, ""
 
     @staticmethod
-    def _found(key: str, at: int, name: str) -> Found | None:
+    def _found(key: str, at: int, name: str) -> ObjectInfo | None:
         with suppress(FileNotFoundError):
             status = os.stat(name, dir_fd=at, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode):
-                return Found(key, status.st_size, status.st_mtime)
+                return ObjectInfo(key, status.st_size, status.st_mtime)
         return None
 
     def delete(self, keys: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from pipelines.errors import IndexStateError
 from resources.clouds import CREDENTIALS
-from resources.clouds.bucket import DELETED_AT_ONCE, Found, Passing, Refused, Unusable, patiently
+from resources.clouds.bucket import DELETED_AT_ONCE, ObjectInfo, Passing, Refused, Unusable, patiently
 
 # ---------------------------------------------------------------- local copies
 
@@ -128,7 +128,7 @@ class Objects(Protocol):
     def size(self, key: str) -> int | None:
         """Return the size in bytes; None if there is no such object."""
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         """Return a page of the objects whose keys begin with `below`, and the token of the next; "" at the end, and
         for the first page."""
 
@@ -183,9 +183,9 @@ class ObjectStore:
         """Return the size in bytes; None if there is no such object."""
         return self._patiently(f"look for {key}", lambda: self._objects.size(key))
 
-    def listed(self, below: str) -> list[Found]:
+    def listed(self, below: str) -> list[ObjectInfo]:
         """Return all objects whose keys begin with `below`."""
-        found, token = list[Found](), ""
+        found, token = list[ObjectInfo](), ""
         while True:
             page, token = self._patiently(f"list {below}", lambda token=token: self._objects.page(below, token))  # type: ignore[misc]
             found += page

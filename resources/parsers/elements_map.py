@@ -31,7 +31,7 @@ from pipelines.fingerprint import combined
 from pipelines.groups import group_names, misnamed, require_few
 from pipelines.parsing.elements import KINDS
 from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
-from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
+from pipelines.records import Block, BlockCell, Box, ParsedFile, TextRun
 from resources.hashes import content_hash
 
 # ---------------------------------------------------------------- schema
@@ -430,21 +430,22 @@ def _box(box: MapBox | None) -> Box | None:
     return None if box is None else Box(box.page, box.x0, box.y0, box.x1, box.y1)
 
 
-def _run(run: MapRun) -> Run:
+def _run(run: MapRun) -> TextRun:
     gaps = tuple((end, start) for end, start in run.gaps)
-    return Run(run.text, _box(run.box), run.start, run.end, run.locator, run.joined, gaps)
+    return TextRun(run.text, _box(run.box), run.start, run.end, run.locator, run.joined, gaps)
 
 
-def _runs(words: MapElement | MapCell, table_box: MapBox | None = None, code: bool = False) -> tuple[Run, ...]:
+def _runs(words: MapElement | MapCell, table_box: MapBox | None = None, code: bool = False) -> tuple[TextRun, ...]:
     if words.runs is not None:
         return tuple(map(_run, words.runs))
     if words.text is None:
         return ()
     boxes = words.boxes or ([table_box] if table_box is not None else [])
     if len(boxes) < 2:
-        return (Run(words.text, _box(boxes[0]) if boxes else None, locator=words.locator),)
+        return (TextRun(words.text, _box(boxes[0]) if boxes else None, locator=words.locator),)
     return tuple(
-        Run(text, _box(box), locator=words.locator) for text, box in _divided(words.text, boxes, "\n" if code else " ")
+        TextRun(text, _box(box), locator=words.locator)
+        for text, box in _divided(words.text, boxes, "\n" if code else " ")
     )
 
 
@@ -516,7 +517,7 @@ def _box_of(box: Box) -> dict[str, Any]:
     return {"page": box.page, "x0": box.x0, "y0": box.y0, "x1": box.x1, "y1": box.y1}
 
 
-def _run_of(run: Run) -> dict[str, Any]:
+def _run_of(run: TextRun) -> dict[str, Any]:
     box = _box_of(run.box) if run.box else None
     offsets = {"start": run.source_start, "end": run.source_end} if run.source_start is not None else {}
     locator = {} if run.locator is None else {"locator": run.locator}
@@ -524,7 +525,7 @@ def _run_of(run: Run) -> dict[str, Any]:
     return {"text": run.text, **_given(box=box), **offsets, **locator, **_given(joined=run.joined, gaps=gaps)}
 
 
-def _words_of(runs: Sequence[Run]) -> dict[str, Any]:
+def _words_of(runs: Sequence[TextRun]) -> dict[str, Any]:
     if not runs:
         return {}
     values = [_run_of(run) for run in runs]

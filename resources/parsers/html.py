@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import figure
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.labels import header_rows, is_figure, key_value
 from resources.parsers.source_text import Finder, decode
@@ -166,7 +166,7 @@ def pairs_of(root: Any, blocks: Collection[str]) -> dict[Any, Any]:
 
 def pair_block(label: Any, value: Any, finder: Finder) -> Block:
     name, words = _words(label).rstrip(" :"), _words(value)
-    runs = (finder.run(name), Run(": ", joined=True), finder.run(words, joined=True))
+    runs = (finder.run(name), TextRun(": ", joined=True), finder.run(words, joined=True))
     return Block("key_value", runs, metadata=key_value(name, words))
 
 
@@ -224,15 +224,15 @@ def _span(cell: Any, name: str) -> int:
     return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
 
 
-def runs_in(element: Any, finder: Finder) -> list[Run]:
+def runs_in(element: Any, finder: Finder) -> list[TextRun]:
     """Return the pieces of text inside an element, in order, with block boundaries as spaces."""
     from lxml import etree
 
-    runs: list[Run] = []
+    runs: list[TextRun] = []
 
     def add(text: str | None) -> None:
         if text:
-            runs.append(finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+            runs.append(finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
 
     events = etree.iterwalk(element, events=("start", "end"))
     for event, part in events:
@@ -370,12 +370,12 @@ class _Walker:
     def __init__(self, finder: Finder, root: Any) -> None:
         self.finder, self.root = finder, root
         self.blocks: list[Block] = []
-        self.runs: list[Run] = []
+        self.runs: list[TextRun] = []
         self.figures: list[Block] = []
         self.has_words = False
         self.stack: list[str] = []
         self.lists: list[dict[str, Any]] = []
-        self.term: list[Run] = []
+        self.term: list[TextRun] = []
         self.hidden = 0
         self.captioned: dict[Any, bool] = {}
         headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
@@ -452,7 +452,7 @@ class _Walker:
         if not text:
             return
         self.has_words = self.has_words or bool(text.strip())
-        self.runs.append(self.finder.run(text, joined=True) if text.strip() else Run(" ", joined=True))
+        self.runs.append(self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
 
     def _line_break(self) -> None:
         """Add a line break. A second one in a row ends the paragraph, except in a heading or a term."""
@@ -460,7 +460,7 @@ class _Walker:
         if before == "\n" and not any(_HEADING.match(name) or name == "dt" for name in self.stack):
             self._flush()
         else:
-            self.runs.append(Run("\n", joined=True))
+            self.runs.append(TextRun("\n", joined=True))
 
     def _picture(self, image: Any) -> None:
         """Add a picture's description if it has no caption: to the words around it, or as a caption if there are no
@@ -472,7 +472,7 @@ class _Walker:
             self.captioned[figure] = figure.find(".//figcaption") is not None
         captioned = figure is not None and self.captioned[figure]
         if text and not captioned and not _is_icon(image):
-            space = Run(" ", joined=True)
+            space = TextRun(" ", joined=True)
             self.runs += (space, self.finder.run(text, joined=True, node=False), space)
 
     def _figure(self, image: Any) -> None:
@@ -517,7 +517,7 @@ class _Walker:
             self._flush_term()
             self.term = runs
         elif "dd" in self.stack:
-            joined = (*self.term, Run(": ", joined=True), *runs) if self.term else tuple(runs)
+            joined = (*self.term, TextRun(": ", joined=True), *runs) if self.term else tuple(runs)
             self.term = []
             self.blocks.append(Block("list_item", joined, max(1, len(self.lists))))
         elif self.lists and "li" in self.stack:
@@ -539,10 +539,10 @@ class _Walker:
             state["marker"] = _numeral(state["number"], state["type"]) + "."
         state["fresh"] = True
 
-    def _item(self, runs: list[Run]) -> None:
+    def _item(self, runs: list[TextRun]) -> None:
         state = self.lists[-1]
         marker = state["marker"] if state["fresh"] else None
-        lead = (Run(state["marker"]), Run(" ", joined=True)) if marker and state["ordered"] else ()
+        lead = (TextRun(state["marker"]), TextRun(" ", joined=True)) if marker and state["ordered"] else ()
         state["fresh"] = False
         self.blocks.append(Block("list_item", (*lead, *runs), len(self.lists), marker))
 

@@ -28,14 +28,14 @@ _SMALL = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PackagePart:
     """A part of a compound file. `at` is the byte at which it begins; None if the directory does not say."""
 
     name: str
     at: int | None
 
 
-def parts_of(path: Path) -> dict[str, Part]:
+def parts_of(path: Path) -> dict[str, PackagePart]:
     """Return the first parts of a compound file by name; none if it is damaged."""
     with open(path, "rb") as stream:
         head = stream.read(512)
@@ -50,10 +50,10 @@ def parts_of(path: Path) -> dict[str, Part]:
     return {part.name: part for part in found}
 
 
-def _part(entry: bytes, shift: int) -> Part:
+def _part(entry: bytes, shift: int) -> PackagePart:
     name = entry[:64].decode("utf-16-le", "replace").partition("\0")[0]
     start, size = struct.unpack_from("<II", entry, 116)
-    return Part(name, (start + 1) << shift if size >= _SMALL else None)
+    return PackagePart(name, (start + 1) << shift if size >= _SMALL else None)
 
 
 # ---------------------------------------------------------------- ZIP packages

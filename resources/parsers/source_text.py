@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import DocumentError
-from pipelines.records import Block, Run
+from pipelines.records import Block, TextRun
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -95,9 +95,9 @@ def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
     return decode(path.read_bytes(), path.name)
 
 
-def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> Run:
+def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> TextRun:
     """Return a run of `source[start:end]`."""
-    return Run(source[start:end], None, start, end, locator, joined)
+    return TextRun(source[start:end], None, start, end, locator, joined)
 
 
 _NO_BREAK = "&(?:nbsp|#160|#xA0);"
@@ -139,20 +139,20 @@ class Finder:
         self.vain = 0
         """Characters searched in vain so far, which bound further searches."""
 
-    def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> Run:
+    def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
         """Return a run of `text`, with its offsets if it is found before `until`, else without offsets."""
         wanted = text.strip()
         if not wanted:
-            return Run(text, joined=joined)
+            return TextRun(text, joined=joined)
         end = min(len(self.source), until if until is not None else self.at + self.limit + len(wanted))
         near = min(end, self.at + len(wanted) + (_NEAREST if self._tired() else _NEAR))
         place = self._found(wanted, near, node)
         if place is None and near < end and not self._tired():
             place = self._found(wanted, end, node)
         if place is None:
-            return Run(text, joined=joined)
+            return TextRun(text, joined=joined)
         self.at = place[1]
-        return Run(text, None, *place, None, joined)
+        return TextRun(text, None, *place, None, joined)
 
     def _tired(self) -> bool:
         return self.vain > _VAIN * len(self.source) + self.limit
@@ -200,7 +200,7 @@ def without_offsets(block: Block, locator: str | None = None) -> Block:
     """Return a block of a decoded part without offsets, since they are not the file's; at a place of the file if it
     is known."""
 
-    def plain(run: Run) -> Run:
+    def plain(run: TextRun) -> TextRun:
         return replace(run, source_start=None, source_end=None, locator=locator)
 
     cells = tuple(replace(cell, runs=tuple(map(plain, cell.runs))) for cell in block.cells)

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 from pipelines.errors import DocumentError
 from pipelines.parsing.dates import iso_date
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
-from pipelines.records import Block, ParsedFile, Run
+from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import properties_of as page_properties
 from resources.parsers.html import shown_of, source_of, table_blocks, tree_of
 from resources.parsers.installed import give_pandoc
@@ -336,7 +336,7 @@ def _block(element: Any, text: str) -> Block:
         kind, level = ("heading", depth + 1) if len(text) <= _LONGEST_HEADING else ("paragraph", None)
     elif kind == "list_item":
         level = max(depth, 1)
-    runs = (Run(text, locator=_locator(element)),) if text.strip() else ()
+    runs = (TextRun(text, locator=_locator(element)),) if text.strip() else ()
     return Block(kind, runs, level)
 
 
@@ -344,7 +344,7 @@ def _table(html: str, text: str, locator: str | None) -> Iterator[Block]:
     root = tree_of(html, "a table")
     found = list(root.iter("table")) if root is not None else []
     if not found:
-        yield Block("paragraph", (Run(text, locator=locator),))
+        yield Block("paragraph", (TextRun(text, locator=locator),))
     for block in table_blocks(found[0], Finder(html, limit=200_000, markup=True)) if found else ():
         yield without_offsets(block, locator)
 
@@ -478,5 +478,5 @@ def _of_message(path: Path) -> tuple[dict[str, str], list[Block], tuple[str, ...
     if message.sent_date:
         said["effective_date"] = message.sent_date.date().isoformat()
     names = [item.file_name or "unnamed" for item in message.attachments]
-    head = [Block("heading", (Run(title),), 1)] if title else []
+    head = [Block("heading", (TextRun(title),), 1)] if title else []
     return {key: value for key, value in said.items() if value}, head, unread(names)

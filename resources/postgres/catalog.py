@@ -464,7 +464,7 @@ def each_generation(catalog: Catalog, do: Callable[[GenerationRow], None]) -> No
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MembershipCount:
     """The number of pairs of principal and group that a source gave, and when they were read, by the database's
     clock."""
 
@@ -507,10 +507,13 @@ class MembershipTable:
         with self._database.connect() as connection:
             connection.execute(query("memberships", "forget"), {"sources": list(sources)})
 
-    def told(self) -> dict[str, Told]:
+    def told(self) -> dict[str, MembershipCount]:
         """Return the counts and times by source, for the sources that were read."""
         with self._database.connect() as connection:
-            return {name: Told(*row) for name, *row in connection.execute(query("memberships", "told")).fetchall()}
+            return {
+                name: MembershipCount(*row)
+                for name, *row in connection.execute(query("memberships", "told")).fetchall()
+            }
 
 
 # ---------------------------------------------------------------- written files

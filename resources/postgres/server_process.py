@@ -38,7 +38,7 @@ PROGRAMS = Path("/var/cache/pincite")
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServerUser:
     """The way in which commands are run as a user: `prefix` goes before a command, `options` to subprocess. `shut`
     is true if the user cannot reach the data by its path."""
 
@@ -147,7 +147,7 @@ def _passes(paths: Sequence[Path], uid: int, gid: int) -> bool:
     return True
 
 
-def account_for(data: Path) -> Account:
+def account_for(data: Path) -> ServerUser:
     """Return the account for a data folder (which may not exist yet; its parent must).
 
     Raises DatabaseError if the data belong to another user."""
@@ -156,7 +156,7 @@ def account_for(data: Path) -> Account:
     if os.geteuid() != 0:
         if owner != uid:
             raise DatabaseError(f"{data} belongs to user {owner}; run as that user, or {REMEDIES}")
-        return Account(uid, os.getegid())
+        return ServerUser(uid, os.getegid())
     gid = pwd.getpwuid(uid).pw_gid
     if owner != uid:
         _take_over(data, owner, uid, gid)
@@ -164,8 +164,8 @@ def account_for(data: Path) -> Account:
     if setpriv := program_path("setpriv"):
         # Changing the user in subprocess itself forks, which processes with gRPC in them do not survive.
         bare = ("--clear-groups", "--inh-caps=-all", "--ambient-caps=-all", "--no-new-privs")
-        return Account(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", *bare), shut=shut)
-    return Account(uid, gid, options={"user": uid, "group": gid, "extra_groups": []}, shut=shut)
+        return ServerUser(uid, gid, (setpriv, f"--reuid={uid}", f"--regid={gid}", *bare), shut=shut)
+    return ServerUser(uid, gid, options={"user": uid, "group": gid, "extra_groups": []}, shut=shut)
 
 
 def _take_over(data: Path, owner: int, uid: int, gid: int) -> None:
@@ -177,7 +177,7 @@ def _take_over(data: Path, owner: int, uid: int, gid: int) -> None:
                 os.chown(name, uid, gid, dir_fd=within, follow_symlinks=False)
 
 
-def reachable(installed: Path, account: Account) -> Path:
+def reachable(installed: Path, account: ServerUser) -> Path:
     """Return the folder of an installation of Postgres, or of a copy that the account can reach.
 
     Raises DatabaseError if the copy cannot be made."""
@@ -330,7 +330,7 @@ def launch(data: Path, sockets: Path, log_file: Path) -> tuple[subprocess.Popen[
     return process, log_start
 
 
-def admit(data: Path, account: Account) -> None:
+def admit(data: Path, account: ServerUser) -> None:
     """Admit the user who runs pincite and the one the server runs as, which the kernel identifies; nobody else may
     connect."""
     users = sorted({name_of(os.geteuid()), name_of(account.uid)})
@@ -340,7 +340,7 @@ def admit(data: Path, account: Account) -> None:
     account.write(data, "pg_hba.conf", f"{head}\nlocal all all peer map=pincite\n")
 
 
-def _trust_vector(data: Path, account: Account, installed: Path) -> None:
+def _trust_vector(data: Path, account: ServerUser, installed: Path) -> None:
     """Let the owner of a database create pgvector in it."""
     folder = next((installed / "share").rglob("vector.control")).parent
     version = re.search(r"default_version = '([^']+)'", (folder / "vector.control").read_text())
@@ -359,7 +359,7 @@ def _made_by(data: Path) -> str:
     return found if found.isdecimal() else "another program"
 
 
-def _initialise(data: Path, account: Account, installed: Path) -> None:
+def _initialise(data: Path, account: ServerUser, installed: Path) -> None:
     """Create the data folder under a temporary name, then rename it, so that it is complete or absent."""
     if data.exists() and any(data.iterdir()):
         raise DatabaseError(f"{data} is not a data folder of Postgres and is not empty; move it away")
@@ -376,7 +376,7 @@ def _initialise(data: Path, account: Account, installed: Path) -> None:
     fresh.rename(data)
 
 
-def _prepare_sockets(sockets: Path, account: Account) -> None:
+def _prepare_sockets(sockets: Path, account: ServerUser) -> None:
     """Create the socket's folder for us alone: its name can be guessed and /tmp is everyone's."""
     with suppress(FileExistsError):
         sockets.mkdir(mode=0o700)
@@ -386,7 +386,7 @@ def _prepare_sockets(sockets: Path, account: Account) -> None:
     account.own(sockets)
 
 
-def _disown_pid_file(data: Path, account: Account) -> None:
+def _disown_pid_file(data: Path, account: ServerUser) -> None:
     """Replace the pid in a stale pid file by our own. Nobody listens, so the pid is dead or another program's by
     now, which Postgres would take for a rival; it disregards the pid of its parent, which we are. The rest of the
     file stays, since Postgres finds surviving backends by it."""

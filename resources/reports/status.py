@@ -16,7 +16,7 @@ from pipelines.parsing.formats import MARKDOWN
 from resources.dagster_instance.home import SESSION, home_of, last_runs
 from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
-from resources.postgres.catalog import MembershipTable, Told, schema_name
+from resources.postgres.catalog import MembershipCount, MembershipTable, schema_name
 from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
@@ -81,7 +81,7 @@ def sources(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def _memberships(told: Told, state: State) -> dict[str, Any]:
+def _memberships(told: MembershipCount, state: State) -> dict[str, Any]:
     """Return the memberships that a source reported. `current` is false once they are too old to grant access to a
     document."""
     return {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
 from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of, picked, written
-from pipelines.query.assemble import ContextPassage, Sentence, assemble
+from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of
@@ -67,16 +67,16 @@ class Weigher:
 
 def passage_sentences(
     connection: Connection[Any], generation: int, hits: Sequence[Hit], vector: Sequence[float] | None = None
-) -> dict[str, list[Sentence]]:
+) -> dict[str, list[QuotableSentence]]:
     """Return sentences by chunk: of the hits' passages, and of the passages whose end they repeat. `vector` is the
     question's."""
     wanted = [hit.passage.chunk_id for hit in hits]
     wanted += [hit.passage.previous_id for hit in hits if hit.passage.overlap and hit.passage.previous_id]
     named = statement("search_sentences", "sentences_of", schema=schema_name(generation))
-    found: dict[str, list[Sentence]] = {}
+    found: dict[str, list[QuotableSentence]] = {}
     parameters = {"chunk_ids": wanted, "vector": None if vector is None else vector_parameter(connection, vector)}
     for row in connection.execute(named, parameters).fetchall():
-        found.setdefault(row[0], []).append(Sentence(*row))
+        found.setdefault(row[0], []).append(QuotableSentence(*row))
     return found
 
 

@@ -62,7 +62,7 @@ class DocumentText:
     elements: tuple[Element, ...]
 
 
-class Documents:
+class ServedDocuments:
     """A reader of served documents, safe to use from several threads."""
 
     def __init__(self, state: State, searcher: Searcher) -> None:

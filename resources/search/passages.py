@@ -15,13 +15,13 @@ from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import CrossEncoder, Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.records import Box
 from resources.models.embedders.specs import EmbedderSpec, require_weights
 from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement
-from resources.search.reading import Reading, seconds_left
+from resources.search.reading import IndexReading, seconds_left
 from resources.search.search_options import SearchOptions, asked_groups
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class QueryModels:
         self._models: dict[str, BoughtModel] = {}
         self._questions: tuple[EmbedderSpec, LightEmbedder | None] | None = None
 
-    def of(self, embedder: Mapping[str, Any]) -> Tools:
+    def of(self, embedder: Mapping[str, Any]) -> ModelFunctions:
         """Return the tools for a generation, given the embedder that it records."""
         spec = EmbedderSpec(**embedder)
 
@@ -57,7 +57,7 @@ class QueryModels:
         def passages(texts: Sequence[str]) -> Vectors:
             return self._embedder(spec).passages(texts)
 
-        return Tools(queries, passages, self.model, self.prompt, self.cross_encoder)
+        return ModelFunctions(queries, passages, self.model, self.prompt, self.cross_encoder)
 
     def _embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         require_weights(spec)
@@ -183,16 +183,16 @@ class Searcher:
         ):
             yield connection, index
 
-    def asking(self, generation: int | None = None) -> Reading:
+    def asking(self, generation: int | None = None) -> IndexReading:
         """Return a `reading` that gives its connection back while it waits for a model."""
-        return Reading(self.reading, generation)
+        return IndexReading(self.reading, generation)
 
     def retrieved(
         self,
         question: Question | str,
         index: PostgresSearchIndex,
         options: SearchOptions,
-        reading: Reading | None = None,
+        reading: IndexReading | None = None,
     ) -> Retrieved:
         """Return hits, and notes on what fell back on the way. `index` may be of any generation. If `index` belongs to
         `reading`, the connection is given back while a model works. Raise UsageError, DatabaseError or ModelError."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -48,7 +48,7 @@ def seconds_left(most: float | None) -> float | None:
     return left if most is None else min(most, left)
 
 
-class Reading:
+class IndexReading:
     """A context manager for one question. `index` reads in the open transaction, or opens one."""
 
     def __init__(self, opening: Callable[[int | None], Opened], generation: int | None) -> None:
@@ -56,7 +56,7 @@ class Reading:
         self._stack = ExitStack()
         self.index: PostgresSearchIndex
 
-    def __enter__(self) -> Reading:
+    def __enter__(self) -> IndexReading:
         _, self.index = self._stack.enter_context(self._opening(self._generation))
         self._generation = self.index.generation.number
         return self
@@ -76,7 +76,7 @@ class Reading:
         _, index = self._stack.enter_context(self._opening(self._generation))
         return index
 
-    def resting(self, tools: Tools, far_embedder: bool) -> Tools:
+    def resting(self, tools: ModelFunctions, far_embedder: bool) -> ModelFunctions:
         """Return the same tools, which give the connection back before slow work: language models, cross-encoders, and
         an embedder behind an endpoint."""
 

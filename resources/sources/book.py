@@ -24,10 +24,10 @@ from resources.connectors.source import connect
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.files import Place, Skipped, opened_source
-from resources.sources.folder import NOTHING, Listing, list_source
+from resources.sources.folder import NOTHING, FolderListing, list_source
 from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed, Range
-from resources.sources.memberships import QUERY, Told, asked, fetched, in_folder
+from resources.sources.memberships import QUERY, ReadMemberships, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
 from resources.sources.scratch import Scratch
 from resources.sources.siblings import Before
@@ -105,7 +105,7 @@ def _without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:
 def store_memberships(
     table: MembershipTable,
     sources: Collection[str],
-    told: Mapping[str, Told],
+    told: Mapping[str, ReadMemberships],
     at: datetime | None,
     whole: bool = True,
 ) -> None:
@@ -119,7 +119,7 @@ def store_memberships(
             table.replace(name, said.pairs, at)
 
 
-def read_memberships(source: SourceSettings, landing: Landing) -> Told | None:
+def read_memberships(source: SourceSettings, landing: Landing) -> ReadMemberships | None:
     """Return the memberships that a source reports now, without reading its documents; None if it reports none.
 
     Raise SourceError or SettingsError if the source cannot be reached."""
@@ -191,7 +191,7 @@ class Listed:
     failing: Mapping[str, str] = field(default_factory=dict)
     """Sources that could not be listed, with the reason: nothing is known of them now, so none of their documents is
     gone."""
-    memberships: Mapping[str, Told] = field(default_factory=dict)
+    memberships: Mapping[str, ReadMemberships] = field(default_factory=dict)
     """Members of principals, by source, for the sources that report them."""
     at: datetime | None = None
     """Time by the database's clock before the sources were read; None if no source can report memberships."""
@@ -199,7 +199,7 @@ class Listed:
 
 def _listed(
     names: tuple[str, ...],
-    listings: Sequence[Listing],
+    listings: Sequence[FolderListing],
     known: Sequence[SourceSettings],
     overlaps: Overlaps,
     at: datetime | None,
@@ -237,7 +237,7 @@ class SourceBook:
         self._project, self._catalog, self._place = project, catalog, place
         self._selected: dict[str, SourceSettings] = {}
         self._roots: dict[str, Path] = {}
-        self._listings: dict[tuple[str, str], Listing | SourceError] = {}
+        self._listings: dict[tuple[str, str], FolderListing | SourceError] = {}
         self._at: datetime | None = None
         self._overlaps = Overlaps((), (), {})
 
@@ -378,7 +378,7 @@ class SourceBook:
         needed = {row.name for row in self._catalog.sources()} if everything else set()
         if failing and (needed & failing.keys() or len(failing) == len(found)):
             raise next(iter(failing.values()))
-        listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
+        listings = {name: item for name, item in found.items() if isinstance(item, FolderListing)}
         for source in known:
             # A source within another is remembered too, so that deleting its line from the settings does not open it.
             if source.name in listings or source.name in self._overlaps.inner:
@@ -395,12 +395,12 @@ class SourceBook:
         known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
         self._at, self._overlaps = self._at or self._clock(known), self.overlaps()
         found = {source.name: self._listing(source, before) for source in known if source.name in roots}
-        listings = {name: item for name, item in found.items() if isinstance(item, Listing)}
+        listings = {name: item for name, item in found.items() if isinstance(item, FolderListing)}
         return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at)
 
     def _listing(
         self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = untold
-    ) -> Listing | SourceError:
+    ) -> FolderListing | SourceError:
         key = source.name, source.path
         if key not in self._listings:
             try:
@@ -409,7 +409,7 @@ class SourceBook:
                 self._listings[key] = error
         return self._listings[key]
 
-    def _read(self, source: SourceSettings, before: Before, tell: Tell) -> Listing:
+    def _read(self, source: SourceSettings, before: Before, tell: Tell) -> FolderListing:
         parsing, elsewhere = self._project.settings.parsing, self._overlaps.of(source)
         if not source.scheme:
             root, readers = Path(source.path), parsing.readers

@@ -30,7 +30,7 @@ from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_s
 from resources.sources.files import Skipped, SourceFolder, hidden, opened_source, pieces, read_as, taken, walk
 from resources.sources.landing import Brought
 from resources.sources.listed_documents import ListedDocuments
-from resources.sources.memberships import FILE, GONE, Told, in_folder, is_file, unread
+from resources.sources.memberships import FILE, GONE, ReadMemberships, in_folder, is_file, unread
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.scratch import TextSet
 from resources.sources.siblings import Before, Meant, Names, Orphans, Siblings, keys_of, orphan_maps
@@ -41,7 +41,7 @@ _REMOVE = "and it names groups: remove it, or give it a side-car if it is a docu
 
 
 @dataclass
-class Listing:
+class FolderListing:
     """The contents of a source. Documents that could not be read, or whose restrictions are not known, are failures.
     `documents` also keeps the groups that side-cars and heads of files name for documents that could not be read."""
 
@@ -50,12 +50,12 @@ class Listing:
     failures: list[Failure] = field(default_factory=list)
     lost: dict[str, str] = field(default_factory=dict)
     """Content hashes, by uri, of files that are gone or withheld while a side-car of theirs is left."""
-    memberships: Told | None = None
+    memberships: ReadMemberships | None = None
     """Members of the source's principals; None if it does not report them."""
     elsewhere: Elsewhere = OWN
     """Places that belong to others, including links to them."""
 
-    def told(self, source: str, name: str, said: Told) -> None:
+    def told(self, source: str, name: str, said: ReadMemberships) -> None:
         """Keep what a file, or a query, reports of memberships."""
         self.memberships = said
         if said.problem:
@@ -114,13 +114,13 @@ def list_source(
     brought: Brought | None = None,
     readers: Mapping[str, str] | None = None,
     elsewhere: Elsewhere = OWN,
-) -> Listing:
+) -> FolderListing:
     """List every file of a source with its hash, in order of uri. A file over `max_megabytes` is a failure, and is not
     read. If the source is no folder, its files were fetched into `root`, and `brought` knows their names and hashes.
     `readers` are the settings' choice for all sources; the source's own win. Places in `elsewhere` are skipped.
 
     Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing."""
-    listing = Listing()
+    listing = FolderListing()
     with opened_source(source, root, OWN if brought else elsewhere) as folder:
         names = brought.names(elsewhere) if brought else walk(folder, source, True)
         uris = TextSet(_taken_in(listing, names))
@@ -151,7 +151,7 @@ def list_source(
     return listing
 
 
-def _taken_in(listing: Listing, found: Iterable[str | Skipped]) -> Iterator[str]:
+def _taken_in(listing: FolderListing, found: Iterable[str | Skipped]) -> Iterator[str]:
     """Yield the names of files, and add the others to the skipped ones."""
     for each in found:
         if isinstance(each, Skipped):
@@ -180,7 +180,7 @@ class _Lister:
         folder: SourceFolder,
         present: Names,
         max_megabytes: int | None,
-        listing: Listing,
+        listing: FolderListing,
         before: Before,
         brought: Brought | None,
         readers: Mapping[str, str],
@@ -198,7 +198,7 @@ class _Lister:
         name = self._source.name
         self._listing.failures.append(Failure(document_id(name, uri), name, uri, "raw_documents", code, message))
 
-    def memberships(self) -> Told:
+    def memberships(self) -> ReadMemberships:
         if self._brought and FILE not in self._present:
             return GONE  # a copy fetched earlier may still be in the folder
         try:

@@ -32,7 +32,7 @@ Pairs = frozenset[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReadMemberships:
     """The answer of a source: all pairs, or None if they cannot be read, with the `problem`. A missing file is a
     problem too, and has no pairs: no principal has members then."""
 
@@ -43,11 +43,11 @@ class Told:
         return Failure(document_id(source, name), source, name, "raw_documents", "memberships", self.problem)
 
 
-GONE = Told(frozenset(), f"{FILE}: it is not there, so nobody is behind a principal of this source")
+GONE = ReadMemberships(frozenset(), f"{FILE}: it is not there, so nobody is behind a principal of this source")
 
 
-def unread(problem: object) -> Told:
-    return Told(None, f"{problem}; what was read before holds until it is too old")
+def unread(problem: object) -> ReadMemberships:
+    return ReadMemberships(None, f"{problem}; what was read before holds until it is too old")
 
 
 def is_file(uri: str) -> bool:
@@ -55,12 +55,12 @@ def is_file(uri: str) -> bool:
     return uri.rpartition("/")[2].casefold() == FILE
 
 
-def in_folder(folder: SourceFolder) -> Told:
+def in_folder(folder: SourceFolder) -> ReadMemberships:
     """Return what the file says in the folder that a source is, or was fetched to."""
     try:
         with folder.opened(folder.resolved(FILE)) as stream:
             content = stream.read(LARGEST + 1)
-        return Told(parsed(content))
+        return ReadMemberships(parsed(content))
     except (FileNotFoundError, NotADirectoryError):
         return GONE
     except OSError as error:
@@ -69,7 +69,7 @@ def in_folder(folder: SourceFolder) -> Told:
         return unread(error)
 
 
-def fetched(connected: Source) -> Told:
+def fetched(connected: Source) -> ReadMemberships:
     """Return what the file of a source that is no folder says; nothing else is read. Raise SourceError."""
     entry = next((entry for page in connected.entries() for entry in page if entry.uri == FILE), None)
     if entry is None:
@@ -81,18 +81,18 @@ def fetched(connected: Source) -> Told:
             content += piece
             if len(content) > LARGEST:
                 break
-        return Told(parsed(bytes(content)))
+        return ReadMemberships(parsed(bytes(content)))
     except (DocumentError, ValueError) as error:
         return unread(error)
 
 
-def asked(connected: Source) -> Told | None:
+def asked(connected: Source) -> ReadMemberships | None:
     """Return what a source reports that knows memberships itself, not from a file; None if it does not."""
     rows = connected.memberships() if isinstance(connected, TellsMemberships) else None
     if rows is None:
         return None
     try:
-        return Told(_bounded(rows))
+        return ReadMemberships(_bounded(rows))
     except (SourceError, ValueError) as error:
         return unread(error)
 

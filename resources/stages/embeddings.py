@@ -50,7 +50,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TextWithoutVector:
     """A text for which the model gave no vector: the chunk or sentence, the error code, and the message."""
 
     item_id: str
@@ -59,7 +59,7 @@ class Refused:
 
 
 @dataclass
-class Texts:
+class TextCounts:
     """Counts of texts in one run of a stage: to be embedded, embedded, and reused."""
 
     progress: Progress
@@ -128,7 +128,7 @@ class BoughtVectors:
         self,
         source: FromModel,
         known: Mapping[str, KnownVectors],
-        texts: Texts,
+        texts: TextCounts,
         embedder: Callable[[], CountingEmbedder],
         name: str,
         file_of: Callable[[str], str],
@@ -138,7 +138,7 @@ class BoughtVectors:
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
         """Keys that several shards ask for, with the last of these shards."""
-        self.refused: dict[str, list[Refused]] = {}
+        self.refused: dict[str, list[TextWithoutVector]] = {}
         """Texts for which the model gave no vector, by doc_id."""
 
     def expect(self, works: Iterable[Work]) -> None:
@@ -187,7 +187,7 @@ class BoughtVectors:
             return
         for item in items:
             if item.text in failed.refused:
-                refused = Refused(item.row.item_id, failed.code_of(item.text), failed.refused[item.text])
+                refused = TextWithoutVector(item.row.item_id, failed.code_of(item.text), failed.refused[item.text])
                 self.refused.setdefault(item.row.doc_id, []).append(refused)
         counts = Counter(doc_id for doc_id, own in self.refused.items() for no in own if no.code != BAD_VECTOR)
         if len(counts) > 1 and counts.total() > max(MANY, SHARE * self._texts.wanted):
@@ -323,7 +323,7 @@ def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     SettingsError if the model cannot give what settings.sentences.embedded asks for."""
     generation, form = state.ensure_generation(), state.settings.sentences.embedded
     identity, name = generation.embedder["identity"], generation.embedder["name"]
-    texts = Texts(state.run.progress_of(stage))
+    texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}
     ready = partial(_embedder, state, form)
     tables = [
@@ -377,7 +377,7 @@ def _outcomes(works: Works, tables: Sequence[BoughtVectors | FromVectors], state
                 made[source.table] = source.rows_of(work, next(reversed(made.values())))
             _require_unit(source.table, made[source.table], state.listing.file_of)
         outcome: dict[str, Any] = dict(by_document(work.doc_ids, made))
-        refused: dict[str, list[Refused]] = {}
+        refused: dict[str, list[TextWithoutVector]] = {}
         for each in bought:
             for doc_id, said in each.refused.items():
                 refused.setdefault(doc_id, []).extend(said)
@@ -387,7 +387,7 @@ def _outcomes(works: Works, tables: Sequence[BoughtVectors | FromVectors], state
         yield work, outcome
 
 
-def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[Refused]) -> Failure:
+def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[TextWithoutVector]) -> Failure:
     raw = state.listing.documents([doc_id]).get(doc_id)
     if raw is None:
         raise IndexStateError(

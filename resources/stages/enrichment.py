@@ -328,7 +328,7 @@ class FigureTask:
 
 
 @dataclass
-class _Shown:
+class _ShownPicture:
     """A picture that was shown in one language, and its reply once it is there."""
 
     said: Said = ""
@@ -339,8 +339,8 @@ class _Pictures:
     """The pictures of a document, by `image_hash_of`; `own` are those that this document is the first to show."""
 
     task: FigureTask
-    shown: dict[str, _Shown] = field(default_factory=dict)
-    own: list[_Shown] = field(default_factory=list)
+    shown: dict[str, _ShownPicture] = field(default_factory=dict)
+    own: list[_ShownPicture] = field(default_factory=list)
 
 
 def said_of(
@@ -355,21 +355,21 @@ def said_of(
     language, however many documents show it. Each document's picture is read from that document first: nobody gets the
     description of another document's picture by naming its hash. Documents are read only as far ahead as the model
     asks."""
-    known: OrderedDict[tuple[str, str], _Shown] = OrderedDict()
+    known: OrderedDict[tuple[str, str], _ShownPicture] = OrderedDict()
 
     def prompts(of: _Pictures) -> Iterator[Prompt]:
         task, pictures = of.task, distinct(of.task.figures)
         images = figure_images(pool, task.raw, task.root, list(pictures.values()))
         for (name, figure), image in zip(pictures.items(), images, strict=True):
             if isinstance(image, str):
-                of.shown[name] = _Shown(image)
+                of.shown[name] = _ShownPicture(image)
                 continue
             key = _seen(task.raw, figure, image), task.template.language
             if key in known:
                 known.move_to_end(key)
                 of.shown[name] = known[key]
                 continue
-            of.shown[name] = known[key] = _Shown()
+            of.shown[name] = known[key] = _ShownPicture()
             of.own.append(known[key])
             while len(known) > most_shown:
                 known.popitem(last=False)

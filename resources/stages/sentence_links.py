@@ -18,7 +18,7 @@ import numpy as np
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
 from pipelines.increments import FIRST, PART, DocumentState, plan
-from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, Standing, places_in
+from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, PreviousLinks, places_in
 from pipelines.indexing.embeddings import vector_key
 from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, floor_for, links_near, lowered, on_grid, sentence_links
 from pipelines.records import SentenceLink
@@ -81,7 +81,7 @@ def updated(
     over = float(before.note(STAGE) or 0.0)  # no note if there were no sentences
     if over not in (floor, lowered(floor)) or not most:
         return None
-    standing, fresh, shards = Standing(link_columns(before.read(STAGE)), most), list[Ids](), list[_Shard]()
+    standing, fresh, shards = PreviousLinks(link_columns(before.read(STAGE)), most), list[Ids](), list[_Shard]()
     for shard, new in _sentences(parts, changed):
         standing.see(shard.ids[~new])
         fresh.append(shard.ids[new])

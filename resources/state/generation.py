@@ -28,7 +28,7 @@ from resources.models.text_models import sentence_models_identity
 if TYPE_CHECKING:
     from resources.engine import Engine
     from resources.postgres.catalog import Catalog, GenerationRow
-from resources.documents.protocol import Rows, Task
+from resources.documents.protocol import InputRows, Task
 
 if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool
@@ -53,7 +53,7 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
             doc_id,
             "",
             doc_id,
-            inputs=Rows("packed_chunks", PackedChunk, same),
+            inputs=InputRows("packed_chunks", PackedChunk, same),
             stage="chunks",
             size=sum(len(chunk.text) for chunk in same),
         )

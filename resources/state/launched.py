@@ -122,7 +122,7 @@ SETTINGS = "pincite/settings"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """A request of `pincite index`: the sources by name (empty means all known ones) and its options."""
 
     sources: tuple[str, ...] = ()
@@ -133,16 +133,16 @@ class Asked:
         return {ASKED: json.dumps(asdict(self), sort_keys=True), SETTINGS: shape_of(settings)}
 
 
-NOTHING_ASKED = Asked()
+NOTHING_ASKED = RunRequest()
 
 
-def asked_of(tags: Mapping[str, str]) -> Asked:
+def asked_of(tags: Mapping[str, str]) -> RunRequest:
     """Read the request from the tags of a run or backfill. Raise UsageError if pincite did not write the tag."""
     if ASKED not in tags:
         return NOTHING_ASKED
     try:
         values: dict[str, Any] = json.loads(tags[ASKED])
-        return Asked(
+        return RunRequest(
             tuple(str(name) for name in values["sources"]),
             values["allow_deletions"] is True,
             values["retry_failed"] is True,

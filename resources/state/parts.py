@@ -67,7 +67,7 @@ def _import_models() -> None:
 T = TypeVar("T")
 
 
-class _Part(Generic[T]):
+class _LazyPart(Generic[T]):
     """A part that was given under its name, or else is made by a function on first use."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
@@ -94,20 +94,20 @@ class Parts:
             self._opened[name] = make(self)
         return self._opened[name]
 
-    @_Part
+    @_LazyPart
     def database(self) -> Database:
         from resources.postgres.database import Database
 
         return Database(self.project.settings.database, self.project.state)
 
-    @_Part
+    @_LazyPart
     def catalog(self) -> Catalog:
         from resources.postgres.catalog import Catalog
 
         self.database.migrate()
         return Catalog(self.database)
 
-    @_Part
+    @_LazyPart
     def store(self) -> ObjectStore | None:
         """Return the object store of tables and raw files. None means that tables are in the state folder and raw files
         stay where they came from."""
@@ -116,13 +116,13 @@ class Parts:
         address = self.project.settings.tables
         return open_store(address) if address else None
 
-    @_Part
+    @_LazyPart
     def copies(self) -> LocalCache:
         from resources.object_store.objects import LocalCache
 
         return LocalCache(self.project.state / "cache", self.project.settings.tables_cache_mb << 20)
 
-    @_Part
+    @_LazyPart
     def tables(self) -> ParquetTables:
         from resources.engine.files import StoredFiles
         from resources.engine.tables import ParquetTables
@@ -132,24 +132,24 @@ class Parts:
             return ParquetTables(str(self.project.state / "parquet"))
         return ParquetTables(StoredFiles(self.store, self.copies, WrittenFiles(lambda: self.catalog.database)))
 
-    @_Part
+    @_LazyPart
     def replies(self) -> ReplyStore:
         from resources.llm.replies import ReplyStore
 
         return ReplyStore(self.database, self.tables)
 
-    @_Part
+    @_LazyPart
     def sources(self) -> SourceBook:
         return SourceBook(self.project, self.catalog, stored=self.stored)
 
-    @_Part
+    @_LazyPart
     def stored(self) -> StoredDocuments | None:
         """Return the raw files in the object store, if there is one."""
         from resources.sources.stored_documents import StoredDocuments
 
         return StoredDocuments(self.store, self.copies) if self.store else None
 
-    @_Part
+    @_LazyPart
     def pool(self) -> DocumentPool:
         from resources.documents.pool import DocumentPool
 
@@ -157,13 +157,13 @@ class Parts:
         usable = state.is_dir() and os.access(state, os.W_OK)
         return DocumentPool(self.project.settings.parsing, state / "work" if usable else None)
 
-    @_Part
+    @_LazyPart
     def embedders(self) -> Embedders:
         from resources.models.embedders.loaded import Embedders
 
         return Embedders()
 
-    @_Part
+    @_LazyPart
     def language_model(self) -> Callable[..., BoughtModel]:
         """Return the function that makes the model of a role, from resources/llm/factory.py."""
         from resources.llm.factory import language_model

@@ -20,7 +20,7 @@ from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Failure, PackedChunk, RawDocument
 from pipelines.settings.base import ParsingSettings
 from resources.documents.pool import DocumentPool
-from resources.documents.protocol import Attempt, Rows, Task
+from resources.documents.protocol import Attempt, InputRows, Task
 from resources.parsers.pdf.pages import LIMITS
 from resources.workers import pool as worker_pool
 from resources.workers import template as worker_template
@@ -80,7 +80,7 @@ def test_a_worker_that_takes_nothing_in_holds_nobody_up(monkeypatch: pytest.Monk
     (small,) = packed_chunks(made, elements, 320, 512)
     chunks = {"bad": replace(small, text="word " * 400_000), "good": small}
     tasks = [
-        Task("static_vectors", doc_id, "s", doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
+        Task("static_vectors", doc_id, "s", doc_id, {}, InputRows("packed_chunks", PackedChunk, [chunk]))
         for doc_id, chunk in ((name, replace(chunk, doc_id=name)) for name, chunk in chunks.items())
     ]
     settings = ParsingSettings(workers=1, timeout_seconds=HANG_SECONDS)
@@ -339,8 +339,10 @@ def test_what_a_batch_of_documents_meets_is_met_by_each_alone(monkeypatch: pytes
     packed = [
         replace(chunk, doc_id=name) for name in "abcdefghijklmnop" for chunk in packed_chunks(made, elements, 320, 512)
     ]
-    tasks = [Task("static_vectors", chunk.doc_id, "s", chunk.doc_id, {}, Rows("packed_chunks", PackedChunk, [chunk]))
-             for chunk in packed]  # fmt: skip
+    tasks = [
+        Task("static_vectors", chunk.doc_id, "s", chunk.doc_id, {}, InputRows("packed_chunks", PackedChunk, [chunk]))
+        for chunk in packed
+    ]
     died: list[int] = []
 
     def end(pid: int) -> None:

@@ -12,7 +12,7 @@ from typing import cast
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
 from resources.documents.pool import DocumentPool, Result, Total
-from resources.documents.protocol import Attempt, Batch, Refused, Task, framed
+from resources.documents.protocol import Attempt, Batch, Task, TaskRefusal, framed
 from resources.documents.tasks import DocumentTasks
 from resources.models.text_models import TextModels
 from resources.workers.frames import HEADER, Received, unpacked
@@ -45,4 +45,6 @@ def _done(pool: DocumentPool, task: Task) -> Result:
     attempt = Attempt(batch)
     said = [attempt.take(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]
-    return task.failure(result.code, result.message) if isinstance(result, Refused) else cast(list[Result], result)[0]
+    return (
+        task.failure(result.code, result.message) if isinstance(result, TaskRefusal) else cast(list[Result], result)[0]
+    )

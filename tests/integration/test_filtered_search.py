@@ -17,7 +17,7 @@ import pytest
 
 from pipelines.ports import Filters
 from pipelines.query.retrieve import Question, retrieve
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.query import QuerySettings
 from pipelines.terms import terms_of
 from resources.postgres import search_index as module
@@ -147,7 +147,7 @@ def test_hybrid_gives_k_whatever_the_filter(
         for share in SHARES:
             filters, shared = filters_of(kind, share), []
             for vector in near(vectors, 8):
-                tools, hits = Tools(partial(one_vector, vector), unused, unused, unused, unused), {}
+                tools, hits = ModelFunctions(partial(one_vector, vector), unused, unused, unused, unused), {}
                 for exact_chunks in (300, COUNT):
                     monkeypatch.setattr(module, "EXACT_CHUNKS", exact_chunks)
                     found = retrieve(

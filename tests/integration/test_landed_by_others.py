@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pipelines.settings.sources import SourceSettings
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from tests.support.asgi import in_thread
 from tests.support.listings import assert_same
 from tests.support.places import ROOT
@@ -38,7 +38,7 @@ def blocks(heading: str) -> dict[str, str]:
     return dict(found)
 
 
-def listed(folder: Path) -> Listing:
+def listed(folder: Path) -> FolderListing:
     return list_source(SourceSettings(name="landed", path=str(folder), groups=("staff",)), folder)
 
 

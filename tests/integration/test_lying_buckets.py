@@ -18,7 +18,7 @@ from pipelines.settings.sources import SourceSettings
 from resources import http_client
 from resources.connectors import source as source_module
 from resources.connectors.source import connect
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
 from tests.support.lying_buckets import KINDS, LyingBucket, Object, lying_bucket
 from tests.support.lying_server import Said, answer, lying_server
@@ -36,7 +36,7 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
             made.source.close()
 
 
-def bring(bucket: LyingBucket, folder: Path) -> Listing:
+def bring(bucket: LyingBucket, folder: Path) -> FolderListing:
     landing = Landing(folder, bucket.settings)
     with landing.alone():
         bucket.source = bucket.source or connect(bucket.settings, landing.folder)
@@ -44,13 +44,13 @@ def bring(bucket: LyingBucket, folder: Path) -> Listing:
     return listed(bucket, folder)
 
 
-def listed(bucket: LyingBucket, folder: Path) -> Listing:
+def listed(bucket: LyingBucket, folder: Path) -> FolderListing:
     landing = Landing(folder, bucket.settings)
     with landing.brought() as brought:
         return list_source(bucket.settings, landing.root, None, brought=brought)
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: FolderListing) -> list[str]:
     return [raw.uri for raw in listing.documents]
 
 

@@ -15,7 +15,7 @@ from pipelines.settings.sources import SourceSettings
 from resources import http_client
 from resources.connectors import site
 from resources.connectors.source import connect
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
 from tests.support.lying_server import LyingServer, answer, lying_server
 
@@ -35,7 +35,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LyingServer]:
         yield made
 
 
-def bring(server: LyingServer, kind: str, folder: Path, **options: str) -> Listing:
+def bring(server: LyingServer, kind: str, folder: Path, **options: str) -> FolderListing:
     source = SourceSettings(name="papers", path=kind.format(server.url), options=options)
     landing = Landing(folder, source)
     with landing.alone(), closing(connect(source, landing.folder)) as connected:

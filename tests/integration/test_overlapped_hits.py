@@ -12,7 +12,7 @@ import pytest
 from pipelines.ports import Candidate, Filters, Passage
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import TOP, retrieve
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.query import QuerySettings
 from resources.models.embedders.specs import EmbedderSpec
 from resources.postgres.search_index import PostgresSearchIndex, search_index
@@ -66,9 +66,9 @@ def never(*values: Any) -> Any:
     raise AssertionError(f"not to be asked: {values}")
 
 
-def tools_of(state: State, index: PostgresSearchIndex) -> Tools:
+def tools_of(state: State, index: PostgresSearchIndex) -> ModelFunctions:
     embedder = state.embedder(EmbedderSpec(**index.generation.embedder))
-    return Tools(embedder.queries, embedder.passages, never, never, never)
+    return ModelFunctions(embedder.queries, embedder.passages, never, never, never)
 
 
 def overlapping(first: Passage, second: Passage) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from pipelines.errors import ModelError
 from pipelines.ports import Candidate, Filters, Passage, Prompt
 from pipelines.query.retrieve import Retrieved, retrieve
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.models import EmbedderSettings
 from resources.llm.factory import language_model
@@ -79,7 +79,7 @@ def found_by(settings: Settings, store: ReplyStore, embedding: EmbeddingServer, 
     def never() -> Any:
         raise AssertionError("no cross-encoder is to be asked")
 
-    tools = Tools(
+    tools = ModelFunctions(
         embedder.queries,
         embedder.passages,
         lambda role: language_model(settings, role, store, sleep=lambda seconds: None),

@@ -11,7 +11,7 @@ from pipelines.errors import SettingsError
 from pipelines.ports import NoReply, Reply
 from resources.llm import model as module
 from resources.llm.endpoint import Completion
-from resources.llm.limits import MOST_IN_A_ROW, Limits
+from resources.llm.limits import MOST_IN_A_ROW, RateLimits
 from resources.llm.model import PROBE, BoughtModel
 from resources.llm.replies import ReplyStore
 from resources.postgres.database import Database
@@ -57,7 +57,7 @@ def test_retry_after_is_honoured_by_all_calls(server: LlmServer, store: ReplySto
         now[0] += seconds
 
     llm = settings(server, concurrency=1).llm
-    made = BoughtModel(llm.role("summary"), llm, store, ACCOUNT, Limits(0, 0, lambda: now[0]), sleep=sleep)
+    made = BoughtModel(llm.role("summary"), llm, store, ACCOUNT, RateLimits(0, 0, lambda: now[0]), sleep=sleep)
     server.next(too_many(20), too_many(30))
     assert texts_of(said(made, "one", "two")) == [words_about("one"), words_about("two")]
     assert now == [1050.0]

@@ -17,7 +17,7 @@ from pipelines.llm.prompts import in_language, templates_of
 from pipelines.ports import Passage
 from pipelines.query.rerankers import RerankContext, reranked
 from pipelines.query.results import Scored
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.base import settings_from
 from pipelines.settings.query import CrossEncoderSettings
 from resources.llm.factory import language_model
@@ -243,7 +243,7 @@ def reranked_by(name: str, server: LlmServer, database: Database, question: str,
         read_prompts(),
     )
     store = ReplyStore(database)
-    tools = Tools(
+    tools = ModelFunctions(
         never,
         never,
         lambda role: language_model(settings, role, store),

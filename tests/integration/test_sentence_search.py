@@ -13,7 +13,7 @@ import pytest
 from pipelines.ports import Filters
 from pipelines.query.results import Hit
 from pipelines.query.retrieve import Question, retrieve
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.records import Box
 from pipelines.settings.query import QuerySettings
 from resources.postgres import search_index
@@ -301,7 +301,7 @@ def routed(
     def unused(*_: Any) -> Any:
         raise AssertionError("a plain query asked for a model")
 
-    tools = Tools(lambda _: vector[None], unused, unused, unused, unused)
+    tools = ModelFunctions(lambda _: vector[None], unused, unused, unused, unused)
     return retrieve(
         Question(question), index, tools, QuerySettings(**settings), k=k, strategy="sentence", rerank=("none",),
         filters=filters,

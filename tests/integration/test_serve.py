@@ -24,7 +24,7 @@ from pipelines.errors import DocumentError
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import RerankerName, StrategyName
 from resources.dagster_instance.home import SESSION
-from resources.documents.page_pictures import Picture
+from resources.documents.page_pictures import RenderedPage
 from resources.documents.requests import DrawnPages
 from resources.postgres.database import Database
 from resources.postgres.launched_runs import OwnRun
@@ -391,7 +391,7 @@ def test_a_page_that_could_not_be_drawn_is_not_tried_at_each_request(
     (hit, *_) = served.hits("lighthouse lamp trimmed")
     tries = []
 
-    def crash(pages: DrawnPages, number: int) -> Picture:
+    def crash(pages: DrawnPages, number: int) -> RenderedPage:
         tries.append(number)
         raise DocumentError("it crashes what draws it", "corrupt")
 

@@ -13,7 +13,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors import site as site_module
 from resources.connectors.site import Scope, links_of, named, sitemap_urls
 from resources.connectors.source import connect
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
 from tests.support.site import Site, running_site
 
@@ -38,7 +38,7 @@ def settings(site: Site, **options: str) -> SourceSettings:
     return SourceSettings(name="site", path=f"web+{site.url}/docs/", options=options)
 
 
-def bring(site: Site, folder: Path, **options: str) -> Listing:
+def bring(site: Site, folder: Path, **options: str) -> FolderListing:
     source = settings(site, **options)
     landing = Landing(folder, source)
     with landing.alone(), closing(connect(source, landing.folder)) as connected:
@@ -47,7 +47,7 @@ def bring(site: Site, folder: Path, **options: str) -> Listing:
         return list_source(source, landing.root, None, brought=brought)
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: FolderListing) -> list[str]:
     return [raw.uri for raw in listing.documents]
 
 

@@ -17,7 +17,7 @@ from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import git, sql_rows
 from resources.connectors.mail_documents import mail_name
-from resources.connectors.source import Address, connect
+from resources.connectors.source import SourceAddress, connect
 from resources.side_cars import read_side_car
 from resources.sources import landing
 from resources.sources.landing import Landing
@@ -379,7 +379,7 @@ def test_a_server_of_git_that_hangs_or_talks_without_end_is_left(
 
     with lying_server() as server:
         # git+https is what the settings take; the server of this test has no certificate.
-        source = git.GitSource(Address("papers", f"git+{server.url}/x", {}, tmp_path), "main", "")
+        source = git.GitSource(SourceAddress("papers", f"git+{server.url}/x", {}, tmp_path), "main", "")
         monkeypatch.setitem(git._ENVIRONMENT, "GIT_ALLOW_PROTOCOL", "http")
         server.says = {"": talks}
         with pytest.raises(SourceError, match="took over an hour"):

@@ -21,7 +21,7 @@ from resources import http_client
 from resources.connectors import web_files, webdav
 from resources.connectors.source import connect
 from resources.sources import landing as landing_module
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
 from tests.support.front import Front, front_before
 from tests.support.listings import assert_same
@@ -101,24 +101,24 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield Store(request.param, place, stack.enter_context(front_before(Front("", behind))))
 
 
-def bring(store: Store, folder: Path, largest: int | None = None) -> Listing:
+def bring(store: Store, folder: Path, largest: int | None = None) -> FolderListing:
     landing = Landing(folder, store.settings)
     with landing.alone(), closing(connect(store.settings, landing.folder)) as connected:
         landing.bring(connected, largest)
     return listing_of(store, folder)
 
 
-def listing_of(store: Store, folder: Path) -> Listing:
+def listing_of(store: Store, folder: Path) -> FolderListing:
     landing = Landing(folder, store.settings)
     with landing.brought() as brought:
         return list_source(store.settings, landing.root, None, brought=brought)
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: FolderListing) -> list[str]:
     return [raw.uri for raw in listing.documents]
 
 
-def codes(listing: Listing) -> dict[str, str]:
+def codes(listing: FolderListing) -> dict[str, str]:
     return {item.uri: item.code for item in listing.failures}
 
 

@@ -14,8 +14,8 @@ from pipelines.records import (
     ParsedDocument,
     ParsedFile,
     RawDocument,
-    Run,
     StructuralChunk,
+    TextRun,
 )
 from pipelines.settings.base import ChunkingSettings, SentenceSettings
 
@@ -41,20 +41,20 @@ def raw(uri: str = "notes/example.txt", source: str = "test", **changes: object)
 
 
 def heading(text: str, level: int = 1) -> Block:
-    return Block("heading", (Run(text),), level=level)
+    return Block("heading", (TextRun(text),), level=level)
 
 
 def paragraph(text: str, page: int | None = None) -> Block:
-    return Block("paragraph", (Run(text, Box(page, 72.0, 100.0, 500.0, 112.0) if page else None),))
+    return Block("paragraph", (TextRun(text, Box(page, 72.0, 100.0, 500.0, 112.0) if page else None),))
 
 
 def item(text: str) -> Block:
-    return Block("list_item", (Run(text),), level=1, marker="•")
+    return Block("list_item", (TextRun(text),), level=1, marker="•")
 
 
 def table(*rows: tuple[str, ...], headers: int = 1) -> Block:
     cells = tuple(
-        BlockCell(row, column, (Run(text),), header=row < headers)
+        BlockCell(row, column, (TextRun(text),), header=row < headers)
         for row, texts in enumerate(rows)
         for column, text in enumerate(texts)
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.clouds.bucket import Found, Passing
+from resources.clouds.bucket import ObjectInfo, Passing
 from resources.object_store.folder import FolderObjects
 from resources.object_store.objects import LocalCache, ObjectStore
 from resources.postgres.catalog import Written, WrittenFiles
@@ -43,7 +43,7 @@ class CountedObjects(FolderObjects):
         self._note(f"SIZE {key}")
         return super().size(key)
 
-    def page(self, below: str, token: str) -> tuple[Sequence[Found], str]:
+    def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         self._note(f"LIST {below}")
         return super().page(below, token)
 

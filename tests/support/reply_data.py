@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.settings.base import Settings
 from resources.llm.model import BoughtModel
-from resources.llm.replies import Account
+from resources.llm.replies import ReplyCosts
 from resources.postgres.database import Database
 from tests.support.llm_server import (
     MODEL,
@@ -17,7 +17,7 @@ from tests.support.llm_server import (
 
 PRICES = {MODEL: {"prompt": 1_000_000.0, "completion": 2_000_000.0}}
 """One for a prompt token, two for a token of the reply."""
-ACCOUNT = Account("stage", MODEL, "run", 1, "USD")
+ACCOUNT = ReplyCosts("stage", MODEL, "run", 1, "USD")
 
 
 def settings(server: LlmServer, **values: Any) -> Settings:

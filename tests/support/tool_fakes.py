@@ -10,7 +10,7 @@ import numpy as np
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck, Vectors
 from pipelines.query.rerankers import RerankContext
-from pipelines.query.tools import Tools
+from pipelines.query.tools import ModelFunctions
 from pipelines.settings.query import QuerySettings
 from tests.support.places import ROOT
 
@@ -53,11 +53,11 @@ def _never(*values: Any) -> Any:
     raise AssertionError(f"not to be asked: {values}")
 
 
-def tools(model: FakeModel | None = None, /, **parts: Any) -> Tools:
+def tools(model: FakeModel | None = None, /, **parts: Any) -> ModelFunctions:
     """Tools of which only those named, the prompts, and the model may be used."""
     given = {} if model is None else {"model": lambda role: model}
     named = ("embed_queries", "embed_passages", "model", "cross_encoder")
-    return Tools(prompts=shipped_prompt, **{**dict.fromkeys(named, _never), **given, **parts})
+    return ModelFunctions(prompts=shipped_prompt, **{**dict.fromkeys(named, _never), **given, **parts})
 
 
 def context(

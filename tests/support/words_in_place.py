@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.records import ParsedFile, Run
+from pipelines.records import ParsedFile, TextRun
 
 _WORD = re.compile(r"[^\W_]+")
 _LIGATURES = dict(zip(range(0xFB00, 0xFB07), ("ff", "fi", "fl", "ffi", "ffl", "st", "st"), strict=True))
@@ -33,7 +33,7 @@ class Misplaced:
 
     words: int
     lost: list[Word]
-    added: list[tuple[str, Run]]
+    added: list[tuple[str, TextRun]]
     turned: list[str]
 
 
@@ -65,7 +65,7 @@ def words_on_pages(path: Path) -> list[Word]:
     return found
 
 
-def runs_of(parsed: ParsedFile) -> list[Run]:
+def runs_of(parsed: ParsedFile) -> list[TextRun]:
     """The pieces of text that have a place, cells' too."""
     runs = [
         run for block in parsed.blocks for run in (*block.runs, *(run for cell in block.cells for run in cell.runs))
@@ -73,10 +73,10 @@ def runs_of(parsed: ParsedFile) -> list[Run]:
     return [run for run in runs if run.box]
 
 
-def misplaced(words: Sequence[Word], runs: Iterable[Run]) -> Misplaced:
+def misplaced(words: Sequence[Word], runs: Iterable[TextRun]) -> Misplaced:
     """Each word of the page is taken out of the smallest piece that has it and whose box it lies in."""
     lost: list[Word] = []
-    by_page: dict[int, list[tuple[Run, Counter[str], list[Word]]]] = {}
+    by_page: dict[int, list[tuple[TextRun, Counter[str], list[Word]]]] = {}
     held = [(run, Counter(words_of(run.text)), list[Word]()) for run in runs]
     for entry in held:
         assert entry[0].box
@@ -96,12 +96,12 @@ def misplaced(words: Sequence[Word], runs: Iterable[Run]) -> Misplaced:
     return Misplaced(len(words), lost, added, turned)
 
 
-def _area(run: Run) -> float:
+def _area(run: TextRun) -> float:
     assert run.box
     return (run.box.x1 - run.box.x0) * (run.box.y1 - run.box.y0)
 
 
-def _within(word: Word, run: Run) -> bool:
+def _within(word: Word, run: TextRun) -> bool:
     box = run.box
     assert box
     across = box.x0 - SLACK_X <= word.x <= box.x1 + SLACK_X

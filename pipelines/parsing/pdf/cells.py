@@ -17,7 +17,7 @@ from math import inf
 
 from pipelines.parsing.pdf.lines import Cellet, Line
 from pipelines.parsing.pdf.page import PdfRule
-from pipelines.records import BlockCell, Box, Run
+from pipelines.records import BlockCell, Box, TextRun
 
 # ---------------------------------------------------------------- cells, header rows, captions
 
@@ -61,7 +61,7 @@ Cells = list[tuple[int, int, list[Cellet]]]
 
 
 @dataclass(slots=True)
-class Table:
+class PageTable:
     """A table on one page. `lines` are the indexes of the page's lines it took; `edges` are the left and right ends of
     its columns, in turn."""
 
@@ -193,7 +193,7 @@ def header_rows(rows: Sequence[Cells], columns: int, ruled: bool) -> int:
     return 0
 
 
-def cells_of(table: Table, page: int) -> list[BlockCell]:
+def cells_of(table: PageTable, page: int) -> list[BlockCell]:
     cells = []
     for row, found in enumerate(table.rows):
         for column, span, cellets in found:
@@ -202,13 +202,13 @@ def cells_of(table: Table, page: int) -> list[BlockCell]:
     return cells
 
 
-def _runs(cellets: Sequence[Cellet], page: int) -> tuple[Run, ...]:
+def _runs(cellets: Sequence[Cellet], page: int) -> tuple[TextRun, ...]:
     """Return the runs of a cell; a sign and its number are one word."""
-    runs: list[Run] = []
+    runs: list[TextRun] = []
     for c in cellets:
         signed = bool(runs) and (OPENING.fullmatch(runs[-1].text.strip()) or CLOSING.fullmatch(c.text.strip()))
         box = Box(page, round(c.x0, 2), round(c.y0, 2), round(c.x1, 2), round(c.y1, 2))
-        runs.append(Run(c.text, box, joined=bool(signed)))
+        runs.append(TextRun(c.text, box, joined=bool(signed)))
     return tuple(runs)
 
 
@@ -481,7 +481,7 @@ def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
     return grids
 
 
-def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> Table | None:
+def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> PageTable | None:
     """Return the lines inside a grid as a table; cells with no ruling between them are merged."""
     inside = [i for i, line in enumerate(lines) if i not in taken and grid.holds(line)]
     cells: dict[tuple[int, int], list[Cellet]] = {}
@@ -510,6 +510,6 @@ def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> Table | N
             found.append((column, width, cells[row, column]))
         rows.append(found)
     edges = [x for pair in pairwise(grid.xs) for x in pair]
-    table = Table(rows, inside, edges, row_spans=spans)
+    table = PageTable(rows, inside, edges, row_spans=spans)
     table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)
     return table

@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pipelines.parsing.pdf.paragraphs import Draft, Style, is_bullet
+from pipelines.parsing.pdf.paragraphs import DocumentStyle, Draft, is_bullet
 
 # ---------------------------------------------------------------- bookmarks
 
@@ -98,7 +98,7 @@ KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class Numbering:
+class HeadingNumber:
     """The number a heading begins with. `kind` names the scheme (`decimal`, `roman`, `letter`, or a word such as
     `item`); `depth` is the count of a decimal number's parts, else 1; `number` is as written, without its last mark."""
 
@@ -107,26 +107,26 @@ class Numbering:
     number: str
 
 
-def numbering_of(text: str) -> Numbering | None:
+def numbering_of(text: str) -> HeadingNumber | None:
     """Return the numbering a heading begins with, if any."""
     keyword = KEYWORD.match(text)
     if keyword:
-        return Numbering(keyword[1].lower(), 1, keyword[2].lower())
+        return HeadingNumber(keyword[1].lower(), 1, keyword[2].lower())
     decimal = NUMBERED.match(text)
     if decimal:
         parts = re.findall(r"\d+", decimal[1])
-        return Numbering("decimal", len(parts), ".".join(parts))
+        return HeadingNumber("decimal", len(parts), ".".join(parts))
     for kind, pattern in (("roman", _ROMAN), ("letter", _LETTER)):
         match = pattern.match(text)
         if match:
-            return Numbering(kind, 1, match.group().strip(" .)"))
+            return HeadingNumber(kind, 1, match.group().strip(" .)"))
     return None
 
 
 _SCHEMES = {"roman": 4, "letter": 5, "decimal": 6}
 
 
-def order(numbering: Numbering) -> int:
+def order(numbering: HeadingNumber) -> int:
     """Return the rank of a numbering; the smaller one is the outer one if nothing else decides."""
     return _RANKS.get(numbering.kind, _SCHEMES.get(numbering.kind, 9)) + (numbering.depth - 1)
 
@@ -144,7 +144,7 @@ MUCH_LARGER = 1.25
 class _Rank:
     size: float
     weight: int
-    numbering: Numbering | None
+    numbering: HeadingNumber | None
 
     def outranks(self, other: _Rank) -> bool:
         """Say whether `other` belongs under this heading if it follows it."""
@@ -174,7 +174,7 @@ class _Rank:
         return other.size > MUCH_LARGER * self.size
 
 
-def _rank(draft: Draft, style: Style) -> _Rank:
+def _rank(draft: Draft, style: DocumentStyle) -> _Rank:
     """Return the rank of a heading. A size on a page set throughout in another size counts relative to that size."""
     bold = all(line.bold for line in draft.lines)
     italic = all(line.italic for line in draft.lines)
@@ -191,7 +191,7 @@ def _title(headings: Sequence[Draft], ranks: Sequence[_Rank], opens: bool) -> st
     return headings[0].text.casefold()
 
 
-def give_levels(headings: Sequence[Draft], style: Style, opens: bool = False) -> None:
+def give_levels(headings: Sequence[Draft], style: DocumentStyle, opens: bool = False) -> None:
     """Fill in the levels that are not given, in place. `opens` says that hardly any text precedes the first heading."""
     above: list[tuple[_Rank, int]] = []
     ranks = [_rank(draft, style) for draft in headings]
@@ -266,7 +266,7 @@ def _is_sentence(text: str) -> bool:
     return text.rstrip().endswith((".", "!", "…")) and len(text.split()) > 3
 
 
-def _by_style(draft: Draft, style: Style) -> bool:
+def _by_style(draft: Draft, style: DocumentStyle) -> bool:
     """Say whether a block is larger than the running text, or bold in a document of plain text."""
     text, lines, size = draft.text, draft.lines, style.size_on(draft.lines[0].page)
     if len(lines) > 4 or not _is_title_like(text):
@@ -321,7 +321,7 @@ def _by_shape(draft: Draft, following: Draft | None) -> bool:
     return bool(long) and sum(word[0].isupper() for word in long) >= 0.8 * len(long) and words[0][0].isupper()
 
 
-def _stands_out(draft: Draft, style: Style) -> bool:
+def _stands_out(draft: Draft, style: DocumentStyle) -> bool:
     """Say whether a block may be a heading although it has neither number nor style: it is not a list item, and not
     smaller than running text, as text in figures is."""
     return not draft.marker and draft.size >= SMALLEST * style.size_on(draft.lines[0].page)
@@ -332,7 +332,7 @@ def _usual_gap(drafts: Sequence[Draft]) -> float:
     return max(gaps[len(gaps) // 2], 1.3) if gaps else 1.5
 
 
-def mark_headings(drafts: list[Draft], style: Style, bookmarks: Sequence[Bookmark] = ()) -> None:
+def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence[Bookmark] = ()) -> None:
     """Turn drafts into headings in place, then give them levels. A block is split if only its first lines are the
     heading of a bookmark."""
     outlined = mark_bookmarked(drafts, bookmarks)
@@ -368,7 +368,7 @@ def is_bulleted(draft: Draft) -> bool:
     return draft.marker is not None and is_bullet(draft.marker)
 
 
-def _looks_like_heading(draft: Draft, following: Draft | None, style: Style, usual: float) -> bool:
+def _looks_like_heading(draft: Draft, following: Draft | None, style: DocumentStyle, usual: float) -> bool:
     text = draft.text.strip()
     if len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
         return False

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pipelines.fingerprint import combined
 from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
-    Table,
+    PageTable,
     cells_of,
     grids_of,
     joined_edges,
@@ -31,9 +31,9 @@ from pipelines.parsing.pdf.lines import Line, lines_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage, turned_back, with_monospace
 from pipelines.parsing.pdf.paragraphs import (
     BULLET,
+    DocumentStyle,
     Draft,
     Hyphens,
-    Style,
     contents_draft,
     contents_entries,
     drafts_of,
@@ -43,7 +43,7 @@ from pipelines.parsing.pdf.paragraphs import (
 )
 from pipelines.parsing.pdf.tables import aligned_table
 from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
-from pipelines.records import Block, BlockCell, Box, Run
+from pipelines.records import Block, BlockCell, Box, TextRun
 
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
@@ -71,7 +71,9 @@ def blocks_of(
     return blocks, _lost(pages, blocks)
 
 
-def _with_headings(drafts: Sequence[Sequence[Draft]], style: Style, bookmarks: Sequence[Bookmark]) -> list[list[Draft]]:
+def _with_headings(
+    drafts: Sequence[Sequence[Draft]], style: DocumentStyle, bookmarks: Sequence[Bookmark]
+) -> list[list[Draft]]:
     """Mark headings over the whole document, which may split or empty blocks, and return the blocks by page."""
     numbered = [(at, draft) for at, page in enumerate(drafts) for draft in page]
     order = {id(draft): at for at, draft in numbered}
@@ -89,7 +91,7 @@ def _with_headings(drafts: Sequence[Sequence[Draft]], style: Style, bookmarks: S
 # ---------------------------------------------------------------- one page
 
 
-def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Draft]:
+def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> list[Draft]:
     drafts: list[Draft] = []
     taken: dict[int, Draft] = {}
     for grid in grids_of(page.rules):
@@ -132,7 +134,7 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: Style) -> list[Dra
     return drafts
 
 
-def _table_draft(table: Table, page: PdfPage) -> Draft:
+def _table_draft(table: PageTable, page: PdfPage) -> Draft:
     return Draft("table", [], cells=cells_of(table, page.number), edges=tuple(table.edges), headers=table.headers)
 
 
@@ -242,13 +244,13 @@ def _blocks(
 ) -> Iterable[Block]:
     for page, found, edge in zip(pages, drafts, edges, strict=True):
         indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
-        blocks = [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
+        blocks = [Block(kind, (TextRun(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
         content = [_block(draft, hyphens, indents) for draft in found]
         typed = [block for block in page.blocks if block.kind == "paragraph"]
         placed = [*(figures_of(page) if page.pictures else ()), *typed]
         blocks += with_figures(content, placed, page.number) if placed else content
         blocks += [block for block in page.blocks if block.kind != "paragraph"]
-        blocks += [Block(kind, (Run(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
+        blocks += [Block(kind, (TextRun(li.text, li.box),)) for kind, li in edge if kind == "page_footer"]
         sure = page.confidence
         yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]
 
@@ -258,7 +260,7 @@ def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
         return Block("table", cells=tuple(draft.cells))
     if draft.kind == "code":
         left = min(line.x0 for line in draft.lines)
-        return Block("code", tuple(Run(_indented(line, left), line.box) for line in draft.lines))
+        return Block("code", tuple(TextRun(_indented(line, left), line.box) for line in draft.lines))
     runs = hyphens.runs(draft.lines)
     level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
     if draft.kind == "list_item":

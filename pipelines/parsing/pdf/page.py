@@ -20,7 +20,7 @@ from typing import TypeVar
 from unicodedata import category
 
 from pipelines.parsing.cleaning import expand_ligatures
-from pipelines.records import Block, Box, Run
+from pipelines.records import Block, Box, TextRun
 
 # ---------------------------------------------------------------- page and its own characters
 
@@ -328,7 +328,7 @@ def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage]) -> Iterator[B
 
 
 def _block(block: Block, pages: dict[int, PdfPage]) -> Block:
-    def run(one: Run) -> Run:
+    def run(one: TextRun) -> TextRun:
         page = pages.get(one.box.page) if one.box is not None else None
         return one if page is None or one.box is None else replace(one, box=_turned(one.box, page))
 

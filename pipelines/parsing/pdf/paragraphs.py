@@ -15,7 +15,7 @@ from itertools import pairwise
 from pipelines.parsing.pdf.cells import CAPTION, LEADERS
 from pipelines.parsing.pdf.lines import Line
 from pipelines.parsing.pdf.tables import TIGHT, goes_on, pitch
-from pipelines.records import BlockCell, Run
+from pipelines.records import BlockCell, TextRun
 
 # ---------------------------------------------------------------- paragraphs
 
@@ -32,7 +32,7 @@ LEAST_PAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class DocumentStyle:
     """The style of the whole document: the size of its running text, and by size the usual distance between lines of
     one paragraph. `pages` has the size of pages set throughout in another size."""
 
@@ -79,7 +79,7 @@ def middle(line: Line) -> float:
     return (line.y0 + line.y1) / 2
 
 
-def style_of(pages: Sequence[Sequence[Line]]) -> Style:
+def style_of(pages: Sequence[Sequence[Line]]) -> DocumentStyle:
     """Return the most common size by characters, and per size the most common distance of neighbours."""
     sizes: Counter[float] = Counter()
     bold: Counter[bool] = Counter()
@@ -98,7 +98,7 @@ def style_of(pages: Sequence[Sequence[Line]]) -> Style:
                     pitches.setdefault(round(line.size), Counter())[round(distance * 2) / 2] += 1
     usual = {size: _usual(counts) for size, counts in pitches.items()}
     size = sizes.most_common(1)[0][0] if sizes else 10.0
-    return Style(size, usual, bold[True] > bold[False], mono[True] > mono[False], _own_sizes(pages, size))
+    return DocumentStyle(size, usual, bold[True] > bold[False], mono[True] > mono[False], _own_sizes(pages, size))
 
 
 def _own_sizes(pages: Sequence[Sequence[Line]], size: float) -> dict[int, float]:
@@ -162,7 +162,7 @@ def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
     return apart or _room(above, line) or abs(line.x0 - above.x0) > 0.8 * line.size
 
 
-def _breaks(draft: Draft, line: Line, style: Style) -> bool:
+def _breaks(draft: Draft, line: Line, style: DocumentStyle) -> bool:
     """Say whether `line` begins a new block after the lines of `draft`."""
     above = draft.lines[-1]
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
@@ -203,7 +203,7 @@ def _is_new_paragraph(draft: Draft, above: Line, line: Line) -> bool:
     return spare > 0.35 and not line.text[:1].islower() and not above.text.rstrip().endswith((",", "-"))
 
 
-def _begun(line: Line, gap: float, style: Style, page_height: float) -> Draft:
+def _begun(line: Line, gap: float, style: DocumentStyle, page_height: float) -> Draft:
     if line.rotated:
         return Draft("paragraph", [line], gap, confidence=0.5, metadata={"orientation": "rotated"})
     if line.mono and not style.mono:
@@ -218,7 +218,7 @@ def _begun(line: Line, gap: float, style: Style, page_height: float) -> Draft:
     return Draft("paragraph", [line], gap)
 
 
-def drafts_of(lines: Sequence[Line], style: Style, page_height: float) -> list[Draft]:
+def drafts_of(lines: Sequence[Line], style: DocumentStyle, page_height: float) -> list[Draft]:
     """Return the blocks of a run of lines that holds no table, in order."""
     drafts: list[Draft] = []
     above: Line | None = None
@@ -235,7 +235,7 @@ def drafts_of(lines: Sequence[Line], style: Style, page_height: float) -> list[D
     return drafts
 
 
-def _goes_on(last: Draft, begun: Draft, line: Line, style: Style) -> bool:
+def _goes_on(last: Draft, begun: Draft, line: Line, style: DocumentStyle) -> bool:
     if last.kind == "code" or begun.kind == "code":
         return last.kind == begun.kind and begun.gap < 2.6
     if begun.kind == "caption":
@@ -385,14 +385,14 @@ class Hyphens:
         both = last in self.words and first in self.words and min(len(last), len(first)) >= LEAST_PART
         return not both and "-" not in a + b
 
-    def runs(self, lines: Sequence[Line]) -> list[Run]:
+    def runs(self, lines: Sequence[Line]) -> list[TextRun]:
         """Return the runs of a block, one a line."""
-        runs: list[Run] = []
+        runs: list[TextRun] = []
         for line in lines:
             joined = False
             if runs and _divided(runs[-1].text) and _REST.match(line.text):
                 joined = True
                 if self.is_soft(runs[-1].text, line.text):
                     runs[-1] = replace(runs[-1], text=runs[-1].text.rstrip()[:-1])
-            runs.append(Run(line.text, line.box, joined=joined, gaps=line.gaps))
+            runs.append(TextRun(line.text, line.box, joined=joined, gaps=line.gaps))
         return runs

@@ -18,7 +18,7 @@ from pipelines.parsing.pdf.cells import (
     Atom,
     Cells,
     Column,
-    Table,
+    PageTable,
     atoms_of,
     columns_of,
     header_rows,
@@ -89,7 +89,7 @@ def number_rows(lines: Sequence[Line], columns: Sequence[Column]) -> tuple[list[
     rows = [parted(atoms_of(line), columns) for line in lines]
     headers = _headers(rows, columns)
     built = [_header(row, columns) for row in rows[:headers]]
-    body = _Body(lines[headers:], [_cells(row, columns) for row in rows[headers:]], columns, tightness(lines))
+    body = _TableBody(lines[headers:], [_cells(row, columns) for row in rows[headers:]], columns, tightness(lines))
     waiting: list[Cellet] = []
     for at, cells in enumerate(body.cells):
         if at and body.ends_label(at, built[-1]):
@@ -115,7 +115,7 @@ def _text(cells: Cells) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _TableBody:
     """The lines below the header, the cells of each, and how close lines of one label are, in points."""
 
     lines: Sequence[Line]
@@ -378,7 +378,7 @@ DEEPEST = 48.0
 _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
 
 
-def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> Table | None:
+def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0) -> PageTable | None:
     """Return a table of aligned cells whose first row of cells is line `start`, if there is one. Header lines above it,
     down to line `floor`, belong to it."""
     if not is_cells(lines[start]):
@@ -404,8 +404,8 @@ def aligned_table(lines: Sequence[Line], start: int, blocked: set[int], floor: i
     return _table(*text_rows(lines[start:end], columns), range(start, end), columns)
 
 
-def _table(rows: list[Cells], headers: int, lines: range, columns: Sequence[Column]) -> Table:
-    return Table(rows, list(lines), [x for column in columns for x in (column.x0, column.x1)], headers)
+def _table(rows: list[Cells], headers: int, lines: range, columns: Sequence[Column]) -> PageTable:
+    return PageTable(rows, list(lines), [x for column in columns for x in (column.x0, column.x1)], headers)
 
 
 def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
@@ -433,7 +433,7 @@ def _is_numeric(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bo
 # ---------------------------------------------------------------- which lines belong to a table
 
 
-class _Run:
+class _TableRows:
     """The rows of cells met so far; their columns are computed again only after rows were added."""
 
     def __init__(self) -> None:
@@ -462,7 +462,7 @@ class _Run:
 
 def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
     """Return the end of the run of rows that begins at `start`: rows of cells, and single cells among them."""
-    run = _Run()
+    run = _TableRows()
     run.add(atoms_of(lines[start]))
     end, at, singles = start + 1, start + 1, 0
     while at < min(len(lines), start + MOST_LINES) and run.cells < MOST_CELLS:
@@ -492,14 +492,14 @@ def _run_end(lines: Sequence[Line], start: int, blocked: set[int]) -> int:
     return end
 
 
-def _continues(line: Line, last: Line, run: _Run) -> bool:
+def _continues(line: Line, last: Line, run: _TableRows) -> bool:
     """Say whether a line of one cell continues a table: it keeps within one column, close below."""
     if pitch(last, line) >= 1.9 * max(line.size, last.size):
         return False
     return any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in run.columns) or _stands_in(line, run.lefts)
 
 
-def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> bool:
+def _is_section(line: Line, last: Line, below: Sequence[Line], run: _TableRows) -> bool:
     """Say whether a line of one cell is a label within a table of numbers. It begins where labels do and does not run
     over the values as text does. Before the first row of numbers it is a label left of the header or a part of the
     header, with numbers below it."""
@@ -519,7 +519,7 @@ def _is_section(line: Line, last: Line, below: Sequence[Line], run: _Run) -> boo
     return begins and line.x1 <= reach and not line.text.rstrip().endswith(".")
 
 
-def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
+def _begins_another(row: Sequence[Atom], run: _TableRows) -> bool:
     """Say whether a row after a line of one cell is the header of another table: it has neither label nor amount, and
     there are rows with amounts above."""
     columns = run.columns
@@ -528,7 +528,7 @@ def _begins_another(row: Sequence[Atom], run: _Run) -> bool:
     return sum(has_amount(above, columns) for above in run.rows) >= 2
 
 
-def _follows_tightly(lines: Sequence[Line], at: int, run: _Run, tight: float) -> bool:
+def _follows_tightly(lines: Sequence[Line], at: int, run: _TableRows, tight: float) -> bool:
     """Say whether the line after the last row is the rest of one of its cells: in a column other than the first, close
     below, or the rest of its label."""
     columns, line, last = run.columns, lines[at], lines[at - 1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import averaged, windows
-from pipelines.ports import Piece
+from pipelines.ports import WeightedText
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
 from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, posted, refused, silent
@@ -133,14 +133,16 @@ class EndpointEmbedder(WholeTexts):
     def window(self) -> int:
         return self.spec.max_tokens
 
-    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+    def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
         return list(self._pieces(texts, self.prompt))
 
-    def _pieces(self, texts: Sequence[str], prefix: str) -> Iterator[list[Piece]]:
+    def _pieces(self, texts: Sequence[str], prefix: str) -> Iterator[list[WeightedText]]:
         for text in texts:
             starts = [*TokenIndex(text).starts, len(text)]
             yield [
-                Piece(prefix + (text[starts[left] : starts[min(right, len(starts) - 1)]] or text), max(1, right - left))
+                WeightedText(
+                    prefix + (text[starts[left] : starts[min(right, len(starts) - 1)]] or text), max(1, right - left)
+                )
                 for left, right in windows(max(1, len(starts) - 1), self.spec.max_tokens)
             ]
 

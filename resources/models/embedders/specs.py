@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.ports import Piece
+from pipelines.ports import WeightedText
 from pipelines.settings.models import EmbedderSettings, Fields
 
 if TYPE_CHECKING:
@@ -201,8 +201,8 @@ class WholeTexts:
     def window(self) -> int:
         return 0
 
-    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
-        return [[Piece(text, 1)] for text in texts]
+    def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
+        return [[WeightedText(text, 1)] for text in texts]
 
     def with_spans(self, texts: Sequence[str], spans: Sequence[Spans], progress: Progress | None = None) -> NoReturn:
         raise no_parts(type(self).__name__)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
-from pipelines.ports import Piece
+from pipelines.ports import WeightedText
 from resources.memory import uncollected
 from resources.models.embedders.e5_weights import cache_folder, unpacked_model
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, no_parts, package_folder
@@ -299,14 +299,14 @@ class TransformerEmbedder:
     def window(self) -> int:
         return self._limit
 
-    def pieces(self, texts: Sequence[str]) -> list[list[Piece]]:
+    def pieces(self, texts: Sequence[str]) -> list[list[WeightedText]]:
         encoded, prompt = self._encode(texts), self.prompt
-        made: list[list[Piece]] = [[] for _ in texts]
+        made: list[list[WeightedText]] = [[] for _ in texts]
         for row in self._windows(encoded, prompt):
             text, offsets = texts[row.owner], encoded[row.owner].offsets
             left = offsets[row.start][0] if row.start else 0
             right = offsets[row.end][0] if row.end < len(offsets) else len(text)
-            made[row.owner].append(Piece(prompt + text[left:right], len(row.ids)))
+            made[row.owner].append(WeightedText(prompt + text[left:right], len(row.ids)))
         return made
 
     def _prefix(self, role: str, declared: str | None) -> str:

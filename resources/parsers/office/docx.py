@@ -22,15 +22,15 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.parsing.pictures import FIGURE
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
 from resources.parsers.office.docx_paragraphs import (
     MC,
     Look,
     Numbering,
+    ParagraphStyle,
     R,
-    Style,
     W,
     control_name,
     headings_by_look,
@@ -196,7 +196,7 @@ MOST_SPAN = 1000
 """Columns that one cell may cover, a bound against damaged files."""
 
 
-def taller(cell: BlockCell, row: int, more: tuple[Run, ...]) -> BlockCell:
+def taller(cell: BlockCell, row: int, more: tuple[TextRun, ...]) -> BlockCell:
     return BlockCell(cell.row, cell.column, cell.runs + more, row - cell.row + 1, cell.column_span, cell.header)
 
 
@@ -278,7 +278,7 @@ def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFi
     document = xml_part(package, main, path)
     if document is None:
         raise DocumentError(f"{path.name}: not a Word document: it has no {main}", "corrupt")
-    reader = _Reader(package, path, main, chunks)
+    reader = _DocxReader(package, path, main, chunks)
     body = document.find(f"{W}body")
     blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
     notes = list(reader.notes())
@@ -298,7 +298,7 @@ def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
     return [replace(b, level=b.level + 1) if b.kind == "heading" and b.level is not None else b for b in blocks]
 
 
-class _Reader:
+class _DocxReader:
     """The reader of one package's parts. A part's own relations say what it points to: `related` holds those of the
     part being read, `main` those of the document. `elsewhere` lists addresses of text that is not in the file."""
 
@@ -309,7 +309,7 @@ class _Reader:
         self.elsewhere = [target for kind, target in self.linked.values() if kind == "subDocument"]
         self.styles = styles_of(self.root(self.named("styles")))
         self.numbering = Numbering(self.root(self.named("numbering")))
-        self.plain = self.styles.get("", Style())
+        self.plain = self.styles.get("", ParagraphStyle())
         self.looks: dict[int, Look] = {}
         self.hidden = 0
 
@@ -385,7 +385,7 @@ class _Reader:
         found = inline(paragraph)
         self.hidden += found.hidden
         style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
-        runs = tuple(Run(piece, joined=True) for piece in found.pieces if piece)
+        runs = tuple(TextRun(piece, joined=True) for piece in found.pieces if piece)
         if found.text:
             block = self._block(paragraph, style, runs, found.text, found.formulas)
             if found.controls:
@@ -404,7 +404,9 @@ class _Reader:
             if (figure := picture_block(picture, self.related, self.package)) is not None:
                 yield figure
 
-    def _block(self, paragraph: Any, style: Style, runs: tuple[Run, ...], text: str, formulas: bool) -> Block:
+    def _block(
+        self, paragraph: Any, style: ParagraphStyle, runs: tuple[TextRun, ...], text: str, formulas: bool
+    ) -> Block:
         number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
         level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), style.level), DEEPEST_LEVEL)
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), None)
@@ -414,7 +416,7 @@ class _Reader:
         marker = self.numbering.marker(number, level) if numbered and number else ""
         bullet = not numbered or self.numbering.is_bullet(number or "", level)
         if marker and not bullet:
-            runs = (Run(marker), Run(" ", joined=True), *runs)
+            runs = (TextRun(marker), TextRun(" ", joined=True), *runs)
         if name in TITLES or depth is not None:
             return Block("heading", runs, 0 if depth is None else depth + 1)
         if name == "caption" or (name.startswith("caption") and _CAPTION_TEXT.match(text)):
@@ -427,7 +429,7 @@ class _Reader:
         if "quote" in name:
             return Block("quote", runs)
         if _CODE_STYLE.search(name) or _is_mono(paragraph):
-            return Block("code", tuple(Run(line) for line in "".join(run.text for run in runs).split("\n")))
+            return Block("code", tuple(TextRun(line) for line in "".join(run.text for run in runs).split("\n")))
         return Block("formula" if formulas and len(text) < 400 and not _has_prose(paragraph) else "paragraph", runs)
 
     # ------------------------------------------------------------ tables
@@ -464,10 +466,10 @@ class _Reader:
         yield Block("table", cells=tuple(cells), metadata=pairs)
         yield from figures
 
-    def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[Run, ...]:
+    def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[TextRun, ...]:
         """Return the text of a cell's paragraphs and of tables inside it, separated by spaces. Add its fields to
         `pairs` and its pictures to `figures`."""
-        runs: list[Run] = []
+        runs: list[TextRun] = []
         control = cell.getparent().getparent()
         if control.tag == f"{W}sdt":
             pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), words(cell)))
@@ -476,9 +478,9 @@ class _Reader:
                 figures.append(block)
                 continue
             pairs.update(block.metadata)
-            inner = [run for own in block.cells for run in (Run(" ", joined=True), *own.runs)]
-            bullet = [Run(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []
-            runs += [Run(" ", joined=True), *bullet, *block.runs, *inner]
+            inner = [run for own in block.cells for run in (TextRun(" ", joined=True), *own.runs)]
+            bullet = [TextRun(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []
+            runs += [TextRun(" ", joined=True), *bullet, *block.runs, *inner]
         return tuple(runs)
 
     # ------------------------------------------------------------ other parts
@@ -509,9 +511,9 @@ class _Reader:
         return found["header"], found["footer"]
 
 
-def _runs(block: Block) -> tuple[Run, ...]:
+def _runs(block: Block) -> tuple[TextRun, ...]:
     """Return the runs of a block, or of the cells of a table."""
-    return block.runs or tuple(run for cell in block.cells for run in (Run(" ", joined=True), *cell.runs))
+    return block.runs or tuple(run for cell in block.cells for run in (TextRun(" ", joined=True), *cell.runs))
 
 
 def _has_prose(paragraph: Any) -> bool:

@@ -158,7 +158,7 @@ DEEPEST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class ParagraphStyle:
     """The properties of a paragraph style, inherited values included."""
 
     name: str = ""
@@ -169,7 +169,7 @@ class Style:
     bold: bool = False
 
 
-def styles_of(root: Any) -> dict[str, Style]:
+def styles_of(root: Any) -> dict[str, ParagraphStyle]:
     if root is None:
         return {}
     elements = {element.get(f"{W}styleId"): element for element in root.findall(f"{W}style")}
@@ -177,7 +177,12 @@ def styles_of(root: Any) -> dict[str, Style]:
     normal = next((key for key, element in elements.items() if key and _is_default(element)), "")
     size = points(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr"))
     styles = {key: replace(style, size=style.size or size) for key, style in styles.items()}
-    return {"": replace(styles.get(normal, Style()), name="", size=styles.get(normal, Style()).size or size), **styles}
+    return {
+        "": replace(
+            styles.get(normal, ParagraphStyle()), name="", size=styles.get(normal, ParagraphStyle()).size or size
+        ),
+        **styles,
+    }
 
 
 def _is_default(element: Any) -> bool:
@@ -190,7 +195,7 @@ def points(properties: Any) -> float | None:
     return None if half is None else half / 2
 
 
-def _style(key: str, elements: dict[str, Any]) -> Style:
+def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
     """Return a style with its inherited values; a circle of styles ends at the first repetition."""
     name, outline, number, level, size, bold = "", None, None, None, None, None
     seen: set[str] = set()
@@ -207,7 +212,7 @@ def _style(key: str, elements: dict[str, Any]) -> Style:
         size = size or points(element.find(f"{W}rPr"))
         bold = bold if bold is not None else element.find(f"{W}rPr/{W}b")
         at = value_of(element, "w:basedOn")
-    return Style(
+    return ParagraphStyle(
         name, outline if outline is not None and outline < 9 else None, number, whole(level, 0), size, is_on(bold)
     )
 
@@ -231,7 +236,7 @@ class Look:
     bold: bool
 
 
-def look_of(paragraph: Any, style: Style) -> Look:
+def look_of(paragraph: Any, style: ParagraphStyle) -> Look:
     sizes: Counter[float | None] = Counter()
     bold = True
     for run in paragraph.iter(f"{W}r"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipelines.parsing.pictures import figure, shown_large
-from pipelines.records import Block, BlockCell, Run
+from pipelines.records import Block, BlockCell, TextRun
 from resources.hashes import stream_hash
 from resources.parsers.untrusted import whole
 
@@ -91,7 +91,7 @@ def chart_blocks(chart: Any, locator: str | None, figures: bool) -> Iterator[Blo
         text = " ".join(" ".join(_text(line) for line in title.iter(f"{_A}p")).split())
         text = text or " ".join(value.text or "" for value in title.iter(f"{C}v", f"{CX}v"))
         if text:
-            yield Block("caption", (Run(text, locator=locator),))
+            yield Block("caption", (TextRun(text, locator=locator),))
     if figures and (cells := tuple(_cells(list(chart.iter(f"{C}ser")), locator))):
         yield Block("table", cells=cells)
     names = [" ".join(v.text or "" for v in one.iterfind(f"{CX}tx//{CX}v")) for one in chart.iter(f"{CX}series")]
@@ -105,7 +105,7 @@ def diagram_blocks(diagram: Any, locator: str | None) -> Iterator[Block]:
     for point in diagram.iter(f"{DGM}pt"):
         text = " ".join(" ".join(_text(line) for line in point.iter(f"{_A}p")).split())
         if text:
-            yield Block("list_item", (Run(text, locator=locator),), 1, "•")
+            yield Block("list_item", (TextRun(text, locator=locator),), 1, "•")
 
 
 def _text(line: Any) -> str:
@@ -131,7 +131,7 @@ def _cells(series: list[Any], locator: str | None) -> Iterator[BlockCell]:
         rows = {**_points(one, "val", "yVal"), **rows, **_points(one, "cat", "xVal")}
 
     def cell(row: int, column: int, text: str, header: bool = False) -> BlockCell:
-        return BlockCell(row, column, (Run(text, locator=locator),), header=header)
+        return BlockCell(row, column, (TextRun(text, locator=locator),), header=header)
 
     named = {at: text for one in series for at, text in _points(one, "cat", "xVal").items()}
     for column, one in enumerate(series, start=1):
@@ -152,7 +152,7 @@ def _columns(data: Any, name: str, locator: str | None) -> Iterator[BlockCell]:
     values = [level for numbers in data.iter(f"{CX}numDim") for level in numbers.findall(f"{CX}lvl")]
     for column, level in enumerate((*levels, *values)):
         if column >= len(levels) and name:
-            yield BlockCell(0, column, (Run(name, locator=locator),), header=True)
+            yield BlockCell(0, column, (TextRun(name, locator=locator),), header=True)
         for at, point in enumerate(list(level.iter(f"{CX}pt"))[:MOST_POINTS]):
             row = min(whole(point.get("idx"), at), MOST_POINTS) + 1
-            yield BlockCell(row, column, (Run(point.text or "", locator=locator),))
+            yield BlockCell(row, column, (TextRun(point.text or "", locator=locator),))

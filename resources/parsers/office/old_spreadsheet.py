@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile
 from resources.parsers.office.spreadsheet import MOST_CELLS, cell_blocks, comment, sheet_heading
-from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, letters, shown
+from resources.parsers.office.workbook import Merges, Sheet, SheetCell, SheetRow, letters, shown
 
 ORIGIN = "xls"
 _STATES = ("visible", "hidden", "veryHidden")
@@ -64,16 +64,16 @@ class OldWorkbook:
             if text := (note.text or "").strip():
                 yield comment(sheet, f"{letters(column + 1)}{row + 1}", text)
 
-    def rows(self, sheet: Sheet) -> Iterator[Row]:
+    def rows(self, sheet: Sheet) -> Iterator[SheetRow]:
         """Yield the rows that have filled cells, each with those cells."""
         found = self._sheets[sheet.name]
         for at in range(found.nrows):
             cells = []
             for column, cell in enumerate(found.row(at), start=1):
                 if text := self._text(cell).strip():
-                    cells.append(Cell(column, text, cell.ctype in _NUMBERS))
+                    cells.append(SheetCell(column, text, cell.ctype in _NUMBERS))
             if cells:
-                yield Row(at + 1, cells)
+                yield SheetRow(at + 1, cells)
 
     def _text(self, cell: Any) -> str:
         import xlrd

@@ -15,7 +15,7 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, A, chart_blocks, diagram_blocks
@@ -196,7 +196,7 @@ def _slide(slide: Any, under: Sequence[Any], place: str, path: Path) -> Iterator
 def _shown(slide: Any, under: Sequence[Any], place: str, path: Path) -> Iterator[Block]:
     title = slide.shapes.title
     if title is not None and title.has_text_frame and title.text_frame.text.strip():
-        yield Block("heading", (Run(title.text_frame.text, locator=place),), 1)
+        yield Block("heading", (TextRun(title.text_frame.text, locator=place),), 1)
     shapes = [shape for shape in leaves(slide.shapes) if title is None or shape.shape_id != title.shape_id]
     for shape in sorted((*shapes, *under), key=lambda s: ((s.top or 0) // ROW_HEIGHT, s.left or 0)):
         yield from _shape(shape, place, path)
@@ -207,7 +207,7 @@ def _running(shape: Any, place: str, height: int) -> Iterator[Block]:
     for line in filter(
         str.strip, ("".join(t.text or "" for t in p.iter(f"{A}t")) for p in shape._element.iter(f"{A}p"))
     ):
-        yield Block(kind, (Run(line, locator=place),))
+        yield Block(kind, (TextRun(line, locator=place),))
 
 
 def _line(paragraph: Any) -> str:
@@ -219,7 +219,7 @@ def _notes(slide: Any, place: str) -> Iterator[Block]:
     for shape in leaves(slide.notes_slide.shapes) if slide.has_notes_slide else ():
         if shape.has_text_frame and _role(shape) not in _NOT_NOTES:
             for line in filter(str.strip, shape.text_frame.text.splitlines()):
-                yield Block("paragraph", (Run(line, locator=place),), metadata={"part": "notes"})
+                yield Block("paragraph", (TextRun(line, locator=place),), metadata={"part": "notes"})
 
 
 def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
@@ -234,7 +234,7 @@ def _comments(slide: Any, place: str, path: Path) -> Iterator[Block]:
                     else "\n".join("".join(t.text or "" for t in line.iter(f"{A}t")) for line in text.iter(f"{A}p"))
                 )
                 if said.strip():
-                    yield Block("footnote", (Run(said, locator=place),), metadata={"part": "comment"})
+                    yield Block("footnote", (TextRun(said, locator=place),), metadata={"part": "comment"})
 
 
 def _shape(shape: Any, place: str, path: Path) -> Iterator[Block]:
@@ -283,7 +283,7 @@ def _paragraphs(shape: Any, place: str) -> Iterator[Block]:
     role = _role(shape)
     filled = [p for p in shape.text_frame.paragraphs if p.text.strip()]
     for paragraph in filled:
-        runs = (Run(paragraph.text.replace("\x0b", "\n"), locator=place),)
+        runs = (TextRun(paragraph.text.replace("\x0b", "\n"), locator=place),)
         if role in _FURNITURE:
             yield Block("page_footer", runs)
         elif role == "SUBTITLE":
@@ -310,5 +310,5 @@ def _table(table: Any, place: str) -> Block:
                 continue
             tall, wide = (cell.rowSpan, cell.gridSpan) if cell.is_merge_origin else (1, 1)
             header = bool(table.first_row) and row_index == 0 and len(rows) > 1
-            cells.append(BlockCell(row_index, column, (Run(cell.text, locator=place),), tall, wide, header))
+            cells.append(BlockCell(row_index, column, (TextRun(cell.text, locator=place),), tall, wide, header))
     return Block("table", cells=tuple(cells))

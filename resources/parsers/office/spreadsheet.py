@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pipelines.parsing.pictures import FIGURE
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import key_value
 from resources.parsers.office.graphics import CHARTS, DGM, chart_blocks, diagram_blocks, picture_block
-from resources.parsers.office.workbook import Cell, Merges, Row, Sheet, Workbook, letters
+from resources.parsers.office.workbook import Merges, Sheet, SheetCell, SheetRow, Workbook, letters
 from resources.parsers.package import core_properties, opened_package, relations, unread, xml_part
 from resources.parsers.untrusted import whole
 
@@ -38,13 +38,13 @@ def quoted(sheet: str) -> str:
     return sheet if re.fullmatch(r"[\w.]+", sheet) else "'" + sheet.replace("'", "''") + "'"
 
 
-def located(sheet: str, row: int, cells: Sequence[Cell]) -> str:
+def located(sheet: str, row: int, cells: Sequence[SheetCell]) -> str:
     """Return a place such as `Sheet1!A2:C2`."""
     begin, end = f"{letters(cells[0].column)}{row}", f"{letters(cells[-1].column)}{row}"
     return f"{quoted(sheet)}!{begin}" + (f":{end}" if end != begin else "")
 
 
-def region_blocks(rows: list[Row], sheet: str, merges: Merges) -> Iterator[Block]:
+def region_blocks(rows: list[SheetRow], sheet: str, merges: Merges) -> Iterator[Block]:
     """Yield the blocks of rows without an empty row between them: title lines, then parts with columns of their own. A
     part of one column is lines; labels with values are pairs; the rest is a table. `rows` is emptied."""
     titles = 0
@@ -63,11 +63,11 @@ def region_blocks(rows: list[Row], sheet: str, merges: Merges) -> Iterator[Block
             yield _table(part, sheet, merges)
 
 
-def _line(row: Row, sheet: str) -> Block:
-    return Block("paragraph", (Run(row.cells[0].text, locator=located(sheet, row.number, row.cells)),))
+def _line(row: SheetRow, sheet: str) -> Block:
+    return Block("paragraph", (TextRun(row.cells[0].text, locator=located(sheet, row.number, row.cells)),))
 
 
-def _is_title(rows: list[Row], at: int, wide: int) -> bool:
+def _is_title(rows: list[SheetRow], at: int, wide: int) -> bool:
     """Say whether a row of one cell is a title above the table, whose last row of several cells is `wide`."""
     return at + 1 == len(rows) or (at < wide and not rows[at].cells[0].is_number)
 
@@ -75,7 +75,7 @@ def _is_title(rows: list[Row], at: int, wide: int) -> bool:
 # ---------------------------------------------------------------- parts side by side
 
 
-def _side_by_side(rows: list[Row], merges: Merges) -> list[list[Row]]:
+def _side_by_side(rows: list[SheetRow], merges: Merges) -> list[list[SheetRow]]:
     """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill theirs."""
     used = {cell.column for row in rows for cell in row.cells}
     numbers = {row.number for row in rows}
@@ -92,12 +92,12 @@ def _side_by_side(rows: list[Row], merges: Merges) -> list[list[Row]]:
     return sorted(parts, key=lambda part: part[0].number)
 
 
-def _within(rows: list[Row], begin: int, end: int) -> list[Row]:
-    inside = [Row(row.number, [cell for cell in row.cells if begin <= cell.column < end]) for row in rows]
+def _within(rows: list[SheetRow], begin: int, end: int) -> list[SheetRow]:
+    inside = [SheetRow(row.number, [cell for cell in row.cells if begin <= cell.column < end]) for row in rows]
     return [row for row in inside if row.cells]
 
 
-def _are_two_tables(left: list[Row], right: list[Row]) -> bool:
+def _are_two_tables(left: list[SheetRow], right: list[SheetRow]) -> bool:
     """Say whether the sides of an empty column begin at different rows, or share names of columns."""
     if any(len(side) < 2 or len({cell.column for row in side for cell in row.cells}) < 2 for side in (left, right)):
         return False
@@ -108,7 +108,7 @@ def _are_two_tables(left: list[Row], right: list[Row]) -> bool:
 # ---------------------------------------------------------------- labels and values
 
 
-def _are_pairs(rows: list[Row], merges: Merges) -> bool:
+def _are_pairs(rows: list[SheetRow], merges: Merges) -> bool:
     """Say whether every row is labels that end in colons, each with its value; or, in two columns without names, words
     that are all different, each with its value."""
     if len(rows) > MOST_PAIRS or any(len(row.cells) % 2 for row in rows):
@@ -122,17 +122,17 @@ def _are_pairs(rows: list[Row], merges: Merges) -> bool:
     return plain and words and len({label.text for label in labels}) == len(rows)
 
 
-def _pairs(row: Row, sheet: str) -> Iterator[Block]:
+def _pairs(row: SheetRow, sheet: str) -> Iterator[Block]:
     for label, value in zip(row.cells[::2], row.cells[1::2], strict=True):
         place = located(sheet, row.number, (label, value))
-        runs = (Run(label.text.rstrip(" :") + ":", locator=place), Run(value.text, locator=place))
+        runs = (TextRun(label.text.rstrip(" :") + ":", locator=place), TextRun(value.text, locator=place))
         yield Block("key_value", runs, metadata=key_value(label.text, value.text))
 
 
 # ---------------------------------------------------------------- tables
 
 
-def _header_rows(rows: list[Row], merges: Merges) -> int:
+def _header_rows(rows: list[SheetRow], merges: Merges) -> int:
     """Return the number of rows down to the first that names the columns: words only, nearly as many as any row has,
     all different together with the words above them. Rows that have only cells merged across columns, above rows
     without any, are names too."""
@@ -154,7 +154,7 @@ def _header_rows(rows: list[Row], merges: Merges) -> int:
     return 0
 
 
-def _wide_rows(rows: list[Row], merges: Merges) -> int:
+def _wide_rows(rows: list[SheetRow], merges: Merges) -> int:
     """Return how many rows at the top have only words merged across columns; 0 if rows below are merged like them."""
     looked_at = rows[: 2 * MOST_HEADER_ROWS]
     wide = [all(merges.get((number, cell.column), _ONE)[1] > 1 for cell in cells) for number, cells in looked_at]
@@ -163,7 +163,7 @@ def _wide_rows(rows: list[Row], merges: Merges) -> int:
     return lead if words and lead <= MOST_HEADER_ROWS and not any(wide[lead:]) else 0
 
 
-def _table(rows: list[Row], sheet: str, merges: Merges) -> Block:
+def _table(rows: list[SheetRow], sheet: str, merges: Merges) -> Block:
     """Return a table of the rows. Each row is freed on the way, since sheets have millions of cells."""
     first = min(row.cells[0].column for row in rows)
     headers, top = _header_rows(rows, merges), rows[0].number
@@ -175,7 +175,7 @@ def _table(rows: list[Row], sheet: str, merges: Merges) -> Block:
         row, place, header = number - top, located(sheet, number, filled), at < headers
         for column, text, _ in filled:
             tall, wide = merges.get((number, column), _ONE) if merges else _ONE
-            cells.append(BlockCell(row, column - first, (Run(text, locator=place),), tall, wide, header))
+            cells.append(BlockCell(row, column - first, (TextRun(text, locator=place),), tall, wide, header))
         at += 1
     return Block("table", cells=tuple(cells))
 
@@ -203,7 +203,7 @@ def drawing_blocks(package: zipfile.ZipFile, part: str, sheet: str, path: Path) 
             for line in box.iter(f"{_A}p"):
                 text = "".join(run.text or "" for run in line.iter(f"{_A}t"))
                 if text.strip():
-                    yield Block("paragraph", (Run(text, locator=place),))
+                    yield Block("paragraph", (TextRun(text, locator=place),))
         for element in anchor.iter(*CHARTS, f"{DGM}relIds"):
             _, name = related.get(element.get(_ID) or element.get(_DATA) or "", ("", ""))
             space = xml_part(package, name, path) if name else None
@@ -229,12 +229,12 @@ ORIGIN = "xlsx"
 MOST_CELLS = 3_000_000
 
 
-class Cells(Protocol):
+class WorkbookCells(Protocol):
     """A workbook of either format, sheet by sheet."""
 
     def merges(self, sheet: Sheet) -> Merges: ...
 
-    def rows(self, sheet: Sheet) -> Iterator[Row]: ...
+    def rows(self, sheet: Sheet) -> Iterator[SheetRow]: ...
 
 
 def parse(path: Path) -> ParsedFile:
@@ -251,7 +251,7 @@ def parse(path: Path) -> ParsedFile:
             found += _beside(package, sheet, related, path)
             embedded += related
             for kind, text in book.edges(sheet):
-                block = Block(f"page_{kind}", (Run(text, locator=quoted(sheet.name)),))
+                block = Block(f"page_{kind}", (TextRun(text, locator=quoted(sheet.name)),))
                 edges.setdefault((kind, text), block)
             if any(block.kind != FIGURE for block in found):
                 blocks.append(sheet_heading(sheet))
@@ -265,13 +265,13 @@ def parse(path: Path) -> ParsedFile:
 
 def sheet_heading(sheet: Sheet) -> Block:
     state = {} if sheet.state == "visible" else {"sheet_state": sheet.state}
-    return Block("heading", (Run(sheet.name, locator=quoted(sheet.name)),), 1, metadata=state)
+    return Block("heading", (TextRun(sheet.name, locator=quoted(sheet.name)),), 1, metadata=state)
 
 
-def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]:
+def cell_blocks(book: WorkbookCells, sheet: Sheet, left: int) -> tuple[list[Block], int]:
     """Return the blocks of the cells of a sheet, and how many more cells may be read."""
     blocks: list[Block] = []
-    region: list[Row] = []
+    region: list[SheetRow] = []
     merges = book.merges(sheet)
     covered = {row + below for (row, _), (tall, _) in merges.items() for below in range(min(tall, 1000))}
     for row in book.rows(sheet) if left > 0 else ():
@@ -287,7 +287,7 @@ def cell_blocks(book: Cells, sheet: Sheet, left: int) -> tuple[list[Block], int]
 
 
 def comment(sheet: Sheet, cell: str, text: str) -> Block:
-    return Block("paragraph", (Run(text, locator=f"{quoted(sheet.name)}!{cell}"),), metadata={"comment_on": cell})
+    return Block("paragraph", (TextRun(text, locator=f"{quoted(sheet.name)}!{cell}"),), metadata={"comment_on": cell})
 
 
 def _beside(package: zipfile.ZipFile, sheet: Sheet, related: list[tuple[str, str]], path: Path) -> Iterator[Block]:

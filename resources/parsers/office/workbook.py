@@ -121,7 +121,7 @@ _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
-class Cell(NamedTuple):
+class SheetCell(NamedTuple):
     """A filled cell as a person reads it; columns count from 1."""
 
     column: int
@@ -129,9 +129,9 @@ class Cell(NamedTuple):
     is_number: bool
 
 
-class Row(NamedTuple):
+class SheetRow(NamedTuple):
     number: int
-    cells: list[Cell]
+    cells: list[SheetCell]
 
 
 Merges = dict[tuple[int, int], tuple[int, int]]
@@ -227,7 +227,7 @@ class Workbook:
 
     # ------------------------------------------------------------ one sheet
 
-    def rows(self, sheet: Sheet) -> Iterator[Row]:
+    def rows(self, sheet: Sheet) -> Iterator[SheetRow]:
         """Yield the rows that have filled cells, each with those cells. A used range of empty rows costs time, not
         memory."""
         plain = self._shower("General")
@@ -243,11 +243,11 @@ class Workbook:
                 kind = cell.get("t") or "n"
                 text = self._text(cell, kind, plain).strip()
                 if text:
-                    cells.append(Cell(column, known.setdefault(text, text), kind in ("n", "b", "d")))
+                    cells.append(SheetCell(column, known.setdefault(text, text), kind in ("n", "b", "d")))
             if len(known) > _MOST_KNOWN:
                 known.clear()
             if cells:
-                yield Row(number, cells)
+                yield SheetRow(number, cells)
 
     def _text(self, cell: Any, kind: str, plain: Callable[[str], str]) -> str:
         if kind == "inlineStr":

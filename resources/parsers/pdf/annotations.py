@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.pdf.page import PdfItem, squeezed
-from pipelines.records import Block, Box, Run
+from pipelines.records import Block, Box, TextRun
 from resources.parsers.html import tree_of
 
 # ---------------------------------------------------------------- annotations
@@ -32,7 +32,7 @@ _SCALE = 100
 
 
 @dataclass(slots=True)
-class Texts:
+class AnnotationTexts:
     """The reader of texts in a document's annotations. It stops at the limits and counts the texts left out."""
 
     left: int = MOST_IN_ALL
@@ -62,7 +62,7 @@ class Texts:
         return (f"page {number}: {count} notes or values of fields are left out: over {most}",) * bool(count)
 
 
-def annotations_of(page: Any, texts: Texts) -> Iterator[Any]:
+def annotations_of(page: Any, texts: AnnotationTexts) -> Iterator[Any]:
     """Yield the annotations of a page. Each is closed when the next is asked for. Annotations beyond the limits
     count as left out."""
     import pypdfium2.raw as pdfium
@@ -120,7 +120,7 @@ class Notes(NamedTuple):
     attached: list[str]
 
 
-def notes(page: Any, number: int, texts: Texts, page_text: Callable[[], str]) -> Notes:
+def notes(page: Any, number: int, texts: AnnotationTexts, page_text: Callable[[], str]) -> Notes:
     """Return the notes of a page. `page_text` returns its own text: a mark that only repeats it is no note."""
     import pypdfium2.raw as pdfium
 
@@ -146,7 +146,7 @@ def notes(page: Any, number: int, texts: Texts, page_text: Callable[[], str]) ->
             if squeezed(said) in own:
                 continue
         box = box_of(annotation, number, page)
-        run = Run(said, box, locator=None if box else f"page {number}")
+        run = TextRun(said, box, locator=None if box else f"page {number}")
         typed = kind == pdfium.FPDF_ANNOT_FREETEXT
         block = Block("paragraph", (run,)) if typed else Block("footnote", (run,), metadata=COMMENT)
         blocks.setdefault((said, str(box)), block)
@@ -157,18 +157,18 @@ def attachments(document: Any) -> list[str]:
     """Return the names of the files attached to a document as a whole, or that make a portfolio."""
     import pypdfium2.raw as pdfium
 
-    count, texts = pdfium.FPDFDoc_GetAttachmentCount(document), Texts()
+    count, texts = pdfium.FPDFDoc_GetAttachmentCount(document), AnnotationTexts()
     found = (pdfium.FPDFDoc_GetAttachment(document, at) for at in range(min(count, MOST_ATTACHED)))
     return [name for attachment in found for name in _name(attachment, texts)]
 
 
-def _name(attachment: Any, texts: Texts) -> list[str]:
+def _name(attachment: Any, texts: AnnotationTexts) -> list[str]:
     import pypdfium2.raw as pdfium
 
     return [(texts.read(pdfium.FPDFAttachment_GetName, attachment) or "").strip() or "unnamed"] if attachment else []
 
 
-def _said(annotation: Any, texts: Texts) -> str:
+def _said(annotation: Any, texts: AnnotationTexts) -> str:
     """Return an annotation's contents; if it has only formatted ones (`RC`), their text."""
     import pypdfium2.raw as pdfium
 
@@ -214,7 +214,7 @@ class _Field:
     shown: bool
 
 
-def fields(document: Any, number: int, texts: Texts | None = None) -> Form:
+def fields(document: Any, number: int, texts: AnnotationTexts | None = None) -> Form:
     """Return the form of a page by its 1-based number. Never raise for a file's content.
 
     The page is loaded again: PDFium knows which boxes are checked only on pages loaded after the form was set up, and
@@ -228,7 +228,7 @@ def fields(document: Any, number: int, texts: Texts | None = None) -> Form:
         document.init_forms()
         page = document[number - 1]
         try:
-            found = list(_fields(document.formenv.raw, number, page, texts or Texts()))
+            found = list(_fields(document.formenv.raw, number, page, texts or AnnotationTexts()))
         finally:
             page.close()
     except (pypdfium2.PdfiumError, AttributeError):
@@ -279,7 +279,7 @@ def _block(field: _Field, widgets: int) -> Iterator[Block]:
     if value.strip() and (label or not text):
         text = text or (f"{label}: {value}" if label else value)
         metadata = {f"kv.{label}": value} if label else {}
-        yield Block("key_value", (Run(text, field.box),), metadata=metadata)
+        yield Block("key_value", (TextRun(text, field.box),), metadata=metadata)
 
 
 def _label(name: str, alternate: str) -> str:
@@ -291,7 +291,7 @@ def _label(name: str, alternate: str) -> str:
 # ---------------------------------------------------------------- PDFium
 
 
-def _fields(form: Any, number: int, page: Any, texts: Texts) -> Iterator[_Field]:
+def _fields(form: Any, number: int, page: Any, texts: AnnotationTexts) -> Iterator[_Field]:
     import pypdfium2.raw as pdfium
 
     for annotation in annotations_of(page, texts):
@@ -299,7 +299,7 @@ def _fields(form: Any, number: int, page: Any, texts: Texts) -> Iterator[_Field]
             yield from _field(form, annotation, number, page, texts)
 
 
-def _field(form: Any, annotation: Any, number: int, page: Any, texts: Texts) -> Iterator[_Field]:
+def _field(form: Any, annotation: Any, number: int, page: Any, texts: AnnotationTexts) -> Iterator[_Field]:
     import pypdfium2.raw as pdfium
 
     kind = pdfium.FPDFAnnot_GetFormFieldType(form, annotation)
@@ -332,7 +332,7 @@ def _field(form: Any, annotation: Any, number: int, page: Any, texts: Texts) -> 
     )
 
 
-def _chosen(form: Any, annotation: Any, texts: Texts) -> Iterator[str]:
+def _chosen(form: Any, annotation: Any, texts: AnnotationTexts) -> Iterator[str]:
     import pypdfium2.raw as pdfium
 
     for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MOST_OPTIONS)):

@@ -17,7 +17,7 @@ from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, is_readable, restored, squeezed, turned
 from pipelines.records import Box
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
-from resources.parsers.pdf.annotations import Texts, fields, notes, outside
+from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, outside
 from resources.parsers.pdf.raw import (
     Area,
     Character,
@@ -222,7 +222,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings) -> I
     from pypdfium2 import PdfiumError
 
     natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
-    texts = Texts()
+    texts = AnnotationTexts()
     for number in range(1, len(document) + 1):
         if number in (guard.without or ()):
             yield _lost(number, LIMITS)
@@ -258,7 +258,7 @@ def _lost(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
-def _page(document: Any, number: int, native: Any, texts: Texts) -> Read:
+def _page(document: Any, number: int, native: Any, texts: AnnotationTexts) -> Read:
     form = fields(document, number, texts)
     page = document[number - 1]
     textpage = page.get_textpage()

@@ -21,7 +21,7 @@ from pipelines.parsing.dates import iso_date
 from pipelines.parsing.pdf.headings import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE
-from pipelines.records import Block, ParsedFile, Run
+from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers import ocr as scans
 from resources.parsers.labels import key_value
 from resources.parsers.package import xml_parser
@@ -165,7 +165,7 @@ class _XfaForm:
                     self.read(child, node, path)
         elif kind == "draw":
             for line in _lines(part.find("{*}value")):
-                self._add(Block("paragraph", (Run(line, locator=path),)))
+                self._add(Block("paragraph", (TextRun(line, locator=path),)))
         elif kind == "exclGroup":
             self._choice(part, data, name, path)
         elif kind == "field":
@@ -202,11 +202,11 @@ class _XfaForm:
             on = next(iter(self._choices(part)), "1")
             state = "yes" if value == on else "no"
             text = f"{'☑' if value == on else '☐'} {label}"
-            self._add(Block("key_value", (Run(text, locator=path),), metadata=key_value(label, state)))
+            self._add(Block("key_value", (TextRun(text, locator=path),), metadata=key_value(label, state)))
         elif value.strip():
             self._add(_pair(label, self._choices(part).get(value, value), path))
         elif caption:
-            self._add(Block("paragraph", (Run(caption, locator=path),)))
+            self._add(Block("paragraph", (TextRun(caption, locator=path),)))
 
     def _choice(self, part: Any, data: Any, name: str, path: str) -> None:
         """Read a group of buttons of which one is chosen, as one block that shows every option and marks the chosen
@@ -224,7 +224,7 @@ class _XfaForm:
         value = ", ".join(caption for caption, is_on in options if is_on)
         text = f"{label}: {marked}" if label else marked
         if marked:
-            self._add(Block("key_value", (Run(text, locator=path),), metadata=key_value(label, value)))
+            self._add(Block("key_value", (TextRun(text, locator=path),), metadata=key_value(label, value)))
         for child in _in_order(part):
             if _local(child) != "field":
                 self.read(child, data, path)
@@ -246,7 +246,7 @@ class _XfaForm:
 
 def _pair(label: str, value: str, path: str) -> Block:
     label = " ".join(label.split()).rstrip(" :")
-    return Block("key_value", (Run(f"{label}: {value}", locator=path),), metadata=key_value(label, value))
+    return Block("key_value", (TextRun(f"{label}: {value}", locator=path),), metadata=key_value(label, value))
 
 
 def _reference(bound: Any) -> list[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import has_header
 from resources.parsers.source_text import read_text
 
@@ -66,7 +66,7 @@ def parse(path: Path) -> ParsedFile:
     cells: list[BlockCell] = []
     for at, row in enumerate(rows):
         for column, (start, end, value) in enumerate(row):
-            runs = (Run(value, None, start, end, f"row {at + 1}"),)
+            runs = (TextRun(value, None, start, end, f"row {at + 1}"),)
             cells.append(BlockCell(at, column, runs, header=header and at == 0))
         if len(cells) > MOST_CELLS:
             warnings += (f"only the first {at + 1} of {len(rows)} rows were read",)

@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from pipelines.errors import DocumentError
-from pipelines.records import Block, ParsedFile, Run
+from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import parse_source
 from resources.parsers.labels import key_value
 from resources.parsers.source_text import without_offsets
@@ -38,10 +38,10 @@ def parse(path: Path) -> ParsedFile:
     properties = _properties(message)
     blocks: list[Block] = []
     if properties.get("title"):
-        blocks.append(Block("heading", (Run(properties["title"]),), 1))
+        blocks.append(Block("heading", (TextRun(properties["title"]),), 1))
     for header in _HEADERS:
         if value := _header(message, header):
-            blocks.append(Block("key_value", (Run(f"{header}: {value}"),), metadata=key_value(header, value)))
+            blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
     blocks += _body(message, path.name)
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
     return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import data_figure
 from resources.parsers.source_text import Finder, read_text
 from resources.parsers.text.front_matter import front_matter
@@ -29,7 +29,7 @@ def parse(path: Path, restricts: bool = True) -> ParsedFile:
     """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
-    return ParsedFile(tuple(_Reader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
+    return ParsedFile(tuple(_MarkdownReader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
 
 
 def _tokens(text: str) -> list[Any]:
@@ -38,7 +38,7 @@ def _tokens(text: str) -> list[Any]:
     return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"]).parse(text)
 
 
-class _Reader:
+class _MarkdownReader:
     """A walk through the flat token list, with stacks for lists and quotes."""
 
     def __init__(self, source: str, begin: int) -> None:
@@ -52,7 +52,7 @@ class _Reader:
         self.tokens = _tokens(text.replace("\x00", "\ufffd"))
         self.lists: list[dict[str, Any]] = []
         self.quotes = 0
-        self.pending: Run | None = None
+        self.pending: TextRun | None = None
         self.item_open = False
 
     def _bounds(self, token: Any) -> tuple[int, int]:
@@ -61,11 +61,11 @@ class _Reader:
         end = self.offsets[last] if last < len(self.offsets) else self.end
         return start, end
 
-    def _runs(self, inline: Any) -> list[Run]:
+    def _runs(self, inline: Any) -> list[TextRun]:
         """Return the pieces of text of an inline token, joined as in the source."""
         start, end = self._bounds(inline)
         self.finder.at = max(self.finder.at, start)
-        runs: list[Run] = []
+        runs: list[TextRun] = []
         for child in inline.children or []:
             text = self._piece(child)
             if text:
@@ -158,12 +158,12 @@ class _Reader:
             yield Block("quote" if self.quotes else "paragraph", tuple(runs))
         yield from self._figures(token)
 
-    def _in_list(self, runs: list[Run]) -> Iterator[Block]:
+    def _in_list(self, runs: list[TextRun]) -> Iterator[Block]:
         """Yield an item's first paragraph as the item, and later ones as items without a marker."""
         current = self.lists[-1]
         marker = current.get("marker") if current.get("fresh") else None
         if self.pending is not None:
-            first = [Run(runs[0].text, None, runs[0].source_start, runs[0].source_end)] if runs else []
+            first = [TextRun(runs[0].text, None, runs[0].source_start, runs[0].source_end)] if runs else []
             runs = [self.pending, *first, *runs[1:]]
             self.pending = None
         current["fresh"] = False
@@ -178,7 +178,7 @@ class _Reader:
 
     _on_code_block = _on_fence
 
-    def _code_line(self, line: str, end: int) -> Run:
+    def _code_line(self, line: str, end: int) -> TextRun:
         return self.finder.run(line, end)
 
     def _on_hr(self, token: Any, at: int) -> Iterator[Block]:
@@ -211,9 +211,9 @@ class _Reader:
         return Block("table", cells=tuple(cells))
 
 
-def _by_line(runs: list[Run]) -> Iterator[list[Run]]:
+def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
     """Yield the runs of a paragraph line by line."""
-    line: list[Run] = []
+    line: list[TextRun] = []
     for run in runs:
         if run.text == "\n":
             if line:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
 
 ORIGIN = "text"
@@ -68,13 +68,13 @@ def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
     return [group for group in groups if group]
 
 
-class _Reader:
+class _PlainReader:
     def __init__(self, source: str) -> None:
         self.source = source
         self.lines, self.pages = _lines(source)
         self.wrapped = 0
 
-    def run(self, line: _Line, skip: int = 0) -> Run:
+    def run(self, line: _Line, skip: int = 0) -> TextRun:
         start = line.start + line.indent + skip
         while start < len(self.source) and self.source[start].isspace():
             start += 1
@@ -178,12 +178,12 @@ def _heading_level(line: _Line) -> int | None:
 
 
 def blocks_of_text(source: str) -> list[Block]:
-    return _Reader(source).blocks()
+    return _PlainReader(source).blocks()
 
 
 def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
-    reader = _Reader(source)
+    reader = _PlainReader(source)
     pages = reader.pages if reader.pages > 1 else None
     return ParsedFile(tuple(reader.blocks()), {}, pages, warnings, ORIGIN)

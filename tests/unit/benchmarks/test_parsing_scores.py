@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.support.parsing_scores import Count, Outline, asked, expected, found, in_order, scores, total
-from pipelines.records import Block, BlockCell, ParsedFile, Run
+from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 
 RENDERING = """\
 # The *Guide*
@@ -39,7 +39,7 @@ $$\\frac{1}{n}$$
 
 
 def cell(row: int, column: int, text: str, wide: int = 1, tall: int = 1) -> BlockCell:
-    return BlockCell(row, column, (Run(text),), tall, wide)
+    return BlockCell(row, column, (TextRun(text),), tall, wide)
 
 
 def test_what_a_rendering_says() -> None:
@@ -60,13 +60,13 @@ def test_a_chart_is_its_title() -> None:
 
 def test_what_a_parse_says() -> None:
     blocks = (
-        Block("page_header", (Run("Running"),)),
-        Block("heading", (Run("The "), Run("Guide", joined=True)), 1),
-        Block("list_item", (Run("1."), Run(" One")), 1, "1."),
-        Block("list_item", (Run("nested"),), 2, "•"),
+        Block("page_header", (TextRun("Running"),)),
+        Block("heading", (TextRun("The "), TextRun("Guide", joined=True)), 1),
+        Block("list_item", (TextRun("1."), TextRun(" One")), 1, "1."),
+        Block("list_item", (TextRun("nested"),), 2, "•"),
         Block("table", cells=(cell(0, 0, "A", tall=2), cell(0, 1, "B", wide=2), cell(1, 1, "x"), cell(2, 0, "z"))),
         Block("break"),
-        Block("code", (Run("a"), Run("b"))),
+        Block("code", (TextRun("a"), TextRun("b"))),
     )
     outline = found(ParsedFile(blocks))
     assert outline.headings == [(1, "theguide")]

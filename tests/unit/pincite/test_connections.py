@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pincite import connections
-from pincite.connections import Connections, Limits, limits_for, peer_of
+from pincite.connections import ConnectionLimits, Connections, limits_for, peer_of
 from tests.support.asgi import in_thread
 from tests.support.waiting import HANG_SECONDS
 
@@ -27,7 +27,7 @@ class Front:
 
     def __init__(self, **limits: Any) -> None:
         self.now, self.port = 0.0, 0
-        self.book = Connections(Limits(**limits), lambda: self.now)
+        self.book = Connections(ConnectionLimits(**limits), lambda: self.now)
         self.loop: asyncio.AbstractEventLoop
         self.free: asyncio.Event
 

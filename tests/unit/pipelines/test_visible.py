@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pincite.console import Block, as_json, block, rows, say, tell
+from pincite.console import PrintableLines, as_json, block, rows, say, tell
 from pipelines.visible import one_line, visible, visible_json
 from tests.support.places import ROOT
 
@@ -34,7 +34,7 @@ def test_only_a_block_has_several_lines(capsys: pytest.CaptureFixture[str]) -> N
     forged = "x\nfailed: other.pdf"
     for printed in (tell, say):
         printed(forged)
-    tell(block([forged, Block("two\nlines"), rows([(forged, 1)], ("name", "count"))]))
+    tell(block([forged, PrintableLines("two\nlines"), rows([(forged, 1)], ("name", "count"))]))
     shown = capsys.readouterr()
     escaped = "x\\nfailed: other.pdf"
     table = [f"{'name':{len(escaped)}}  count", f"{escaped}  1"]

@@ -12,7 +12,7 @@ from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 
 from pincite.serve.api import checked
-from pincite.serve.chat import Completion, markdown_answer, plain
+from pincite.serve.chat import ChatRequest, markdown_answer, plain
 from pipelines.errors import UsageError
 from pipelines.inert import inert
 from tests.support.hostile_texts import TEXTS
@@ -134,9 +134,9 @@ def test_the_last_message_of_the_user_is_the_question() -> None:
         {"role": "user", "content": "First"}, {"role": "assistant", "content": "Answer"},
         {"role": "user", "content": parts}, {"role": "assistant", "content": None},
     ]  # fmt: skip
-    told = checked(Completion, {"messages": messages, "temperature": 0.2, "tools": [1]})
+    told = checked(ChatRequest, {"messages": messages, "temperature": 0.2, "tools": [1]})
     assert told.question().q == "Second"
     with pytest.raises(UsageError, match="user"):
-        checked(Completion, {"messages": messages[1:2]}).question()
+        checked(ChatRequest, {"messages": messages[1:2]}).question()
     with pytest.raises(UsageError, match="parameter 'q'"):
-        checked(Completion, {"messages": [{"role": "user", "content": "  "}]}).question()
+        checked(ChatRequest, {"messages": [{"role": "user", "content": "  "}]}).question()

@@ -8,9 +8,9 @@ import pytest
 
 from pipelines.evaluation.golden import Gold, golden_questions
 from pipelines.evaluation.suggest import (
-    Asker,
-    Document,
-    Row,
+    AskableDocument,
+    AskableRow,
+    CandidateMaker,
     Statement,
     Suggestion,
     column_names,
@@ -23,20 +23,20 @@ from pipelines.records import Cell
 LEAVE = "Claims for the archive must be made within 30 days."
 
 
-def document(doc_id: str, title: str = "") -> Document:
-    return Document(doc_id, "s", f"{doc_id}.pdf", title)
+def document(doc_id: str, title: str = "") -> AskableDocument:
+    return AskableDocument(doc_id, "s", f"{doc_id}.pdf", title)
 
 
 def statement(text: str, doc_id: str = "d", **values: Any) -> Statement:
     return Statement(**{"doc_id": doc_id, "section": (), "text": text, "page": 1, "paragraph": text, **values})
 
 
-def of(statements: list[Statement], *documents: Document) -> list[str]:
-    return [each.question for each in Asker(documents or (document("d"),), statements).of_statements()]
+def of(statements: list[Statement], *documents: AskableDocument) -> list[str]:
+    return [each.question for each in CandidateMaker(documents or (document("d"),), statements).of_statements()]
 
 
 def test_a_statement_is_asked_about_with_itself_as_gold() -> None:
-    (made,) = Asker([document("d")], [statement(LEAVE, section=("A", "B"), page=4)]).of_statements()
+    (made,) = CandidateMaker([document("d")], [statement(LEAVE, section=("A", "B"), page=4)]).of_statements()
     assert made == Suggestion("d", ("A", "B"), "Within how many days must Claims for the archive be made?", "30",
                               LEAVE, 4, rank=0)  # fmt: skip
 
@@ -93,10 +93,10 @@ HEADS = (cell(0, 0, "City", True), cell(0, 1, "Limits", True, width=2),
          cell(1, 0, "", True), cell(1, 1, "Hotel", True), cell(1, 2, "Meals", True))  # fmt: skip
 
 
-def rows(*values: tuple[str, ...], doc_id: str = "d") -> list[Row]:
+def rows(*values: tuple[str, ...], doc_id: str = "d") -> list[AskableRow]:
     columns, _ = column_names(HEADS)
     return [
-        Row(
+        AskableRow(
             doc_id,
             (),
             tuple(cell(2 + at, n, text) for n, text in enumerate(texts) if text),
@@ -108,8 +108,8 @@ def rows(*values: tuple[str, ...], doc_id: str = "d") -> list[Row]:
     ]
 
 
-def of_rows(made: list[Row], *documents: Document) -> list[tuple[str, str]]:
-    asker = Asker(documents or (document("d"),), [statement("the hotel and its meals")])
+def of_rows(made: list[AskableRow], *documents: AskableDocument) -> list[tuple[str, str]]:
+    asker = CandidateMaker(documents or (document("d"),), [statement("the hotel and its meals")])
     return [(each.question, each.answer) for each in asker.of_rows(made)]
 
 
@@ -120,7 +120,7 @@ def test_headers_of_several_rows_name_a_column() -> None:
 
 def test_a_cell_is_asked_for_by_column_and_row() -> None:
     assert of_rows(rows(("Oslo", "£195", ""))) == [("What is the Limits Hotel for Oslo?", "£195")]
-    ukrainian = Row("d", (), (cell(2, 0, "Осло"), cell(2, 1, "195")), {0: "Місто", 1: "Готель"}, "Осло 195", 3)
+    ukrainian = AskableRow("d", (), (cell(2, 0, "Осло"), cell(2, 1, "195")), {0: "Місто", 1: "Готель"}, "Осло 195", 3)
     assert of_rows([ukrainian]) == [("Яке значення «Готель» для «Осло»?", "195")]
 
 

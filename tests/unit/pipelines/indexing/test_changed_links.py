@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing import changed_links as module
-from pipelines.indexing.changed_links import LinkColumns, Neighbours, Standing
+from pipelines.indexing.changed_links import LinkColumns, Neighbours, PreviousLinks
 from pipelines.indexing.sentence_links import links_over
 from pipelines.records import SentenceLink
 from tests.unit.pipelines.indexing.test_sentence_links import CHANGES, FLOORS, POOL, WORLDS, Sentence
@@ -44,7 +44,7 @@ def updated(
     before: list[SentenceLink], world: Mapping[str, Sentence], known: set[str], floor: float, most: int, piece: int
 ) -> tuple[list[SentenceLink], int]:
     """Links, and how many sentences were asked; known sentences are seen, and all compared, `piece` at a time."""
-    names, standing = list(world), Standing(columns(before), most)
+    names, standing = list(world), PreviousLinks(columns(before), most)
     pieces = [names[at : at + piece] for at in range(0, len(names), piece)]
     for some in pieces:
         standing.see(arrays(world, [name for name in some if name in known])[0])

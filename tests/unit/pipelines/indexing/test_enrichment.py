@@ -6,7 +6,7 @@ import pytest
 from pipelines.indexing.embeddings import averaged, embedded_text, windows
 from pipelines.indexing.enrichment import chunk_contexts, document_summary, window
 from pipelines.llm.reply_text import clipped
-from pipelines.records import Block, Chunk, Run, Sentence
+from pipelines.records import Block, Chunk, Sentence, TextRun
 from pipelines.settings.models import EnrichmentSettings
 from tests.support.builders import heading, paragraph, units
 from tests.unit.pipelines.indexing.test_sentences import LONG, skeleton
@@ -60,7 +60,7 @@ def test_contexts_name_title_headings_and_the_key_sentence_before() -> None:
 
 
 def test_code_is_no_summary_and_no_key_sentence() -> None:
-    code = Block("code", (Run("records = contracts.kept(years=seven, until=ends)"),))
+    code = Block("code", (TextRun("records = contracts.kept(years=seven, until=ends)"),))
     blocks = [heading("One"), paragraph("Records of contracts are kept."), code, heading("Two"), paragraph(LONG)]
     document, _, _ = units(*blocks)
     chunks, found, _ = skeleton(*blocks)

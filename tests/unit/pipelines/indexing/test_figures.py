@@ -39,10 +39,10 @@ from pipelines.records import (
     FigureDescription,
     PackedChunk,
     ParsedDocument,
-    Run,
     Sentence,
     Span,
     StructuralChunk,
+    TextRun,
 )
 from pipelines.schemas import from_table, to_table
 from tests.support.builders import CLAUSE_TOKENS, document, heading, item, noise_rules, paragraph, table
@@ -54,7 +54,7 @@ BLOCKS = (
     heading("Sales"),
     paragraph(f"The year began slowly. {PROSE}", 3),
     figure("aaaa", "word/media/image1.png", "bars", BOX),
-    Block("caption", (Run("Figure 1. Sales by quarter"),)),
+    Block("caption", (TextRun("Figure 1. Sales by quarter"),)),
     paragraph(f"It ended well. {PROSE}", 3),
     table(("Quarter", "Sales"), ("first", "10"), ("fourth", "42")),
     heading("Costs"),
@@ -112,7 +112,7 @@ def test_figures_without_descriptions_move_nothing(strategy: str) -> None:
 
 
 def test_a_caption_and_its_table_stay_neighbours() -> None:
-    _, elements = document(Block("caption", (Run("Table 1"),)), figure("aaaa"), table(("A", "B"), ("x", "y")))
+    _, elements = document(Block("caption", (TextRun("Table 1"),)), figure("aaaa"), table(("A", "B"), ("x", "y")))
     parsed, _ = document(paragraph("x"))
     (row,) = [unit for unit in structural_chunks(parsed, elements, CLAUSE_TOKENS) if unit.block_type == "table-row"]
     assert row.header_chain[-1] == "Table 1"
@@ -191,7 +191,7 @@ def test_neighbours_repeat_each_others_ends_across_a_description_but_never_its_w
 
 
 def test_the_text_that_an_extractor_gave_a_figure_is_its_description() -> None:
-    given = Block("figure", (Run("A map of the town.", BOX),), metadata={"kv.Scale": "1:5000"})
+    given = Block("figure", (TextRun("A map of the town.", BOX),), metadata={"kv.Scale": "1:5000"})
     parsed, elements = document(paragraph("Before it."), given, paragraph("After it."))
     assert parsed.body == "Before it.\n\nA map of the town.\n\nAfter it." and not figures_of(elements)
     units, packed, _, found = made(parsed, elements)
@@ -238,7 +238,9 @@ def test_every_figure_has_a_row_that_says_how_it_came_by_its_text() -> None:
 
 
 def test_pictures_are_told_apart_by_their_bytes_else_by_their_place() -> None:
-    _, elements = document(figure("a"), figure("a"), Block("figure", (Run("", BOX),)), Block("figure"), paragraph("x"))
+    _, elements = document(
+        figure("a"), figure("a"), Block("figure", (TextRun("", BOX),)), Block("figure"), paragraph("x")
+    )
     figures = figures_of(elements)
     assert [figure.index for figure in figures] == [0, 1, 2]
     assert (

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.indexing.packed_chunks import divide, packed_chunks
-from pipelines.records import Block, Element, PackedChunk, ParsedDocument, Run, StructuralChunk
+from pipelines.records import Block, Element, PackedChunk, ParsedDocument, StructuralChunk, TextRun
 from pipelines.tokens import TokenIndex, count_tokens
 from tests.support.builders import heading, item, paragraph, table, units
 
@@ -137,7 +137,7 @@ def test_own_spans_and_headings_partition_the_body(blocks: list[Block]) -> None:
 
 def test_every_value_of_a_key_is_kept() -> None:
     fields = [
-        Block("key_value", (Run(f"Tenant: {name}"),), metadata={"kv.Tenant": name, "kv.Paid": "yes"})
+        Block("key_value", (TextRun(f"Tenant: {name}"),), metadata={"kv.Tenant": name, "kv.Paid": "yes"})
         for name in ("Anna", "Boris", "Anna")
     ]
     _, _, _, chunks = packed(heading("Lease"), *fields)

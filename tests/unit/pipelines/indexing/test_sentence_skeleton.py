@@ -16,7 +16,7 @@ from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap,
 from pipelines.indexing.packed_chunks import SPLITTERS, packed_chunks
 from pipelines.indexing.sentences import sentences
 from pipelines.ports import Vectors
-from pipelines.records import Block, Chunk, FilteredSentence, Run, Sentence, StructuralChunk
+from pipelines.records import Block, Chunk, FilteredSentence, Sentence, StructuralChunk, TextRun
 from tests.support.builders import heading, item, noise_rules, paragraph, table, units
 
 WORDS = st.sampled_from(
@@ -45,7 +45,7 @@ BLOCKS = st.one_of(
     WORDS.map(heading),
     st.tuples(WORDS, WORDS).map(lambda cells: table(("A", "B"), cells)),
     st.sampled_from(["formula", "caption", "code"]).flatmap(
-        lambda kind: WORDS.map(lambda text: Block(kind, (Run(text),)))
+        lambda kind: WORDS.map(lambda text: Block(kind, (TextRun(text),)))
     ),
 )
 

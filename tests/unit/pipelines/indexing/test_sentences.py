@@ -11,7 +11,7 @@ from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.overlap import with_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.indexing.sentences import NoiseRules, sentences
-from pipelines.records import Block, Box, Chunk, Run, Sentence
+from pipelines.records import Block, Box, Chunk, Sentence, TextRun
 from tests.support.builders import heading, noise_rules, paragraph, table, units
 
 
@@ -67,9 +67,9 @@ def test_what_sentences_carry_of_a_very_long_paragraph_grows_with_its_length_onl
 def test_rows_captions_and_formulas_are_sentences_of_their_own_source() -> None:
     blocks = [
         heading("One"),
-        Block("caption", (Run("Table 1. Limits. By city."),)),
+        Block("caption", (TextRun("Table 1. Limits. By city."),)),
         table(("City", "Limit"), ("London", "Up to £195. Ask first.")),
-        Block("formula", (Run("a = b. c = d"),)),
+        Block("formula", (TextRun("a = b. c = d"),)),
     ]
     _, found, _ = skeleton(*blocks)
     assert [(s.source, s.text) for s in found] == [
@@ -103,8 +103,8 @@ def test_noise_is_left_out_by_declared_rules_and_counted() -> None:
 
 def test_boxes_are_of_the_sentence_alone() -> None:
     lines = (
-        Run("First sentence is on this line.", Box(1, 100, 10, 200, 20)),
-        Run("Second sentence is on that one.", Box(1, 100, 30, 200, 40)),
+        TextRun("First sentence is on this line.", Box(1, 100, 10, 200, 20)),
+        TextRun("Second sentence is on that one.", Box(1, 100, 30, 200, 40)),
     )
     _, found, _ = skeleton(heading("One"), Block("paragraph", lines))
     assert [[(box.y0, round(box.x0), round(box.x1)) for box in s.boxes] for s in found] == [
@@ -118,11 +118,11 @@ def test_boxes_are_of_the_sentence_alone() -> None:
 
 
 def formula(text: str, page: int = 1) -> Block:
-    return Block("formula", (Run(text, Box(page, 100, 50, 200, 60)),))
+    return Block("formula", (TextRun(text, Box(page, 100, 50, 200, 60)),))
 
 
 def test_a_formula_is_one_sentence_with_the_words_that_introduce_it() -> None:
-    introduction = Block("paragraph", (Run("It is known. The area is", Box(1, 100, 10, 340, 20)),))
+    introduction = Block("paragraph", (TextRun("It is known. The area is", Box(1, 100, 10, 340, 20)),))
     chunks, found, _ = skeleton(heading("One"), introduction, formula("A = pi r^2"), paragraph("Nothing else."))
     known, area, last = found
     assert [(s.source, s.text) for s in found] == [
@@ -165,7 +165,7 @@ def test_words_that_would_be_noise_alone_introduce_a_formula() -> None:
 
 
 def test_code_is_a_source_of_its_own_and_whole() -> None:
-    code = Block("code", (Run("x = 1. \nPrint it. Now.\n"),))
+    code = Block("code", (TextRun("x = 1. \nPrint it. Now.\n"),))
     _, found, _ = skeleton(heading("One"), paragraph("Run this."), code)
     assert [s.source for s in found] == ["paragraph", "code"]
     assert found[1].text == "x = 1.\nPrint it. Now."
@@ -220,6 +220,6 @@ def test_a_label_as_long_as_a_document_is_judged_quickly() -> None:
 
 
 def test_the_least_sure_of_two_parts_counts() -> None:
-    unsure = Block("formula", (Run("a = b"),), confidence=0.3)
+    unsure = Block("formula", (TextRun("a = b"),), confidence=0.3)
     _, found, dropped = skeleton(paragraph("The area is"), unsure, rules=noise_rules(min_confidence=0.5))
     assert not found and dropped == {"min_confidence": 1}

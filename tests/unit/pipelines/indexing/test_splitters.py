@@ -25,8 +25,8 @@ from pipelines.records import (
     PackedChunk,
     ParsedDocument,
     ParsedFile,
-    Run,
     StructuralChunk,
+    TextRun,
 )
 from pipelines.settings.base import ChunkingSettings, settings_from
 from pipelines.stages import Frozen, stage_key
@@ -57,7 +57,7 @@ def texts(strategy: str, *blocks: Block, target: int = 320) -> list[str]:
 
 
 def over_pages(*lines: tuple[int, str]) -> Block:
-    return Block("paragraph", tuple(Run(text, Box(page, 72, 100, 500, 112)) for page, text in lines))
+    return Block("paragraph", tuple(TextRun(text, Box(page, 72, 100, 500, 112)) for page, text in lines))
 
 
 def test_the_settings_name_every_splitter() -> None:
@@ -108,13 +108,15 @@ def test_blocks_of_one_page_are_no_halves_of_a_sentence() -> None:
 
 
 def test_the_items_of_a_list_are_no_halves_of_a_sentence() -> None:
-    fruit = [Block("list_item", (Run(name, Box(page, 0, 0, 1, 1)),)) for page, name in enumerate(("figs", "dates"), 1)]
+    fruit = [
+        Block("list_item", (TextRun(name, Box(page, 0, 0, 1, 1)),)) for page, name in enumerate(("figs", "dates"), 1)
+    ]
     assert texts("page", *fruit) == ["figs", "dates"]
 
 
 def test_a_table_row_stays_on_the_page_where_it_begins() -> None:
     cells = tuple(
-        BlockCell(row, column, (Run(f"{row}{column}", Box(page, 0, 0, 1, 1)),), header=row == 0)
+        BlockCell(row, column, (TextRun(f"{row}{column}", Box(page, 0, 0, 1, 1)),), header=row == 0)
         for row, column, page in ((0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 2), (2, 0, 2), (2, 1, 2))
     )
     assert texts("page", Block("table", cells=cells)) == ["00: 10 | 01: 11", "00: 20 | 01: 21"]
@@ -128,7 +130,7 @@ def test_parts_of_a_block_that_do_not_follow_each_other_stay_apart() -> None:
 
 
 def test_what_has_no_page_stands_on_the_page_before() -> None:
-    blocks = [paragraph("One.", 1), Block("formula", (Run("E = mc²"),)), paragraph("Two.", 2)]
+    blocks = [paragraph("One.", 1), Block("formula", (TextRun("E = mc²"),)), paragraph("Two.", 2)]
     assert texts("page", *blocks) == ["One.\n\nE = mc²", "Two."]
 
 
@@ -160,7 +162,7 @@ def test_recursive_keeps_a_list_together_before_it_fills_a_chunk() -> None:
 
 
 def test_recursive_cuts_code_at_its_lines() -> None:
-    code = Block("code", (Run("x = 1\n  y = 2\nz = 3"),))
+    code = Block("code", (TextRun("x = 1\n  y = 2\nz = 3"),))
     assert texts("recursive", code, target=4) == ["x = 1", "y = 2", "z = 3"]
 
 
@@ -275,7 +277,7 @@ def test_an_inline_heading_stands_apart_from_the_list_above() -> None:
 @pytest.mark.parametrize("strategy", SPLITTERS)
 def test_the_rows_of_a_table_keep_their_caption(strategy: str) -> None:
     rows = [(f"City {number}", f"£{number} a night") for number in range(30)]
-    blocks = [heading("Limits"), Block("caption", (Run("Table 1: Hotels"),)), table(("City", "Limit"), *rows)]
+    blocks = [heading("Limits"), Block("caption", (TextRun("Table 1: Hotels"),)), table(("City", "Limit"), *rows)]
     _, _, _, chunks = chunked(strategy, *blocks, paragraph("After the table."), target=64, ceiling=80)
     held = [chunk for chunk in chunks if "table-row" in chunk.block_types]
     assert len(held) > 3 or strategy == "page"
@@ -327,7 +329,7 @@ PAGE_STEPS = st.integers(0, 1)
 
 def _cells(rows: int, columns: int, heads: Sequence[bool], words: Sequence[str], span: int) -> Block:
     cells = [
-        BlockCell(row, column, (Run(words[(row * columns + column) % len(words)]),), header=heads[row % len(heads)])
+        BlockCell(row, column, (TextRun(words[(row * columns + column) % len(words)]),), header=heads[row % len(heads)])
         for row in range(rows)
         for column in range(columns)
     ]
@@ -338,8 +340,8 @@ def _cells(rows: int, columns: int, heads: Sequence[bool], words: Sequence[str],
 BLOCKS = st.one_of(
     st.builds(lambda words: paragraph(" ".join(words)), WORDS),
     st.builds(lambda words: item(" ".join(words[:20])), WORDS),
-    st.builds(lambda words: Block("code", (Run("\n".join(words[:30])),)), WORDS),
-    st.builds(lambda words: Block("caption", (Run(" ".join(words[:9])),)), WORDS),
+    st.builds(lambda words: Block("code", (TextRun("\n".join(words[:30])),)), WORDS),
+    st.builds(lambda words: Block("caption", (TextRun(" ".join(words[:9])),)), WORDS),
     st.builds(lambda words, level: heading(" ".join(words[:4]), level), WORDS, st.integers(1, 4)),
     st.builds(
         _cells, st.integers(1, 5), st.integers(1, 3), st.lists(st.booleans(), min_size=1), WORDS, st.integers(1, 3)
@@ -357,7 +359,7 @@ def _paged(blocks: Sequence[Block], steps: Sequence[int]) -> list[Block]:
             words = run.text.split(" ")
             for half in (words[: len(words) // 2], words[len(words) // 2 :]):
                 if half:
-                    runs.append(Run(" ".join(half), Box(page, 1, 2, 3, 4)))
+                    runs.append(TextRun(" ".join(half), Box(page, 1, 2, 3, 4)))
                     page += step
         paged.append(replace(block, runs=tuple(runs)))
     return paged

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.indexing.structural_chunks import is_clause
-from pipelines.records import Block, Run
+from pipelines.records import Block, TextRun
 from tests.support.builders import heading, item, paragraph, table, units
 
 
@@ -41,7 +41,7 @@ def test_sections_of_one_name_are_told_apart_and_a_break_ends_one() -> None:
 
 
 def test_page_headers_and_footers_are_no_units() -> None:
-    above, below = (Block(kind, (Run(f"The {kind}"),)) for kind in ("page_header", "page_footer"))
+    above, below = (Block(kind, (TextRun(f"The {kind}"),)) for kind in ("page_header", "page_footer"))
     _, elements, made = units(above, heading("Notes"), paragraph("First."), below, above, paragraph("Second."), below)
     assert [unit.text for unit in made] == ["Notes", "First.", "Second."]
     assert [element.kind for element in elements].count("page_footer") == 2, "they stay elements"
@@ -50,7 +50,7 @@ def test_page_headers_and_footers_are_no_units() -> None:
 def test_a_table_row_carries_its_headers_and_caption() -> None:
     _, elements, made = units(
         heading("Limits"),
-        Block("caption", (Run("Table 1: Hotels"),)),
+        Block("caption", (TextRun("Table 1: Hotels"),)),
         table(("City", "Limit"), ("London", "£195"), ("Cardiff", "£140")),
     )
     rows = [unit for unit in made if unit.block_type == "table-row"]
@@ -88,11 +88,11 @@ def test_a_heading_as_long_as_a_paragraph_is_one() -> None:
 
 def test_of_a_long_caption_the_beginning_stands_in_the_chain() -> None:
     caption = "Table 1: limits " + "and more words about them " * 60
-    _, _, made = units(heading("Limits"), Block("caption", (Run(caption),)), table(("A", "B"), ("1", "2")))
+    _, _, made = units(heading("Limits"), Block("caption", (TextRun(caption),)), table(("A", "B"), ("1", "2")))
     begun = made[-1].header_chain[-1]
     assert begun.startswith("Table 1: limits and more") and begun.endswith(" …") and len(begun) < 1000
     assert made[1].text == caption.strip()
-    _, _, made = units(Block("caption", (Run("x" * 5000),)), table(("A", "B"), ("1", "2")))
+    _, _, made = units(Block("caption", (TextRun("x" * 5000),)), table(("A", "B"), ("1", "2")))
     assert len(made[-1].header_chain[-1]) < 2600
 
 
@@ -122,5 +122,5 @@ def test_clauses(text: str, expected: bool) -> None:
 
 
 def test_block_types() -> None:
-    _, _, made = units(item("An item"), Block("code", (Run("x = 1"),)), Block("formula", (Run("E = mc^2"),)))
+    _, _, made = units(item("An item"), Block("code", (TextRun("x = 1"),)), Block("formula", (TextRun("E = mc^2"),)))
     assert [unit.block_type for unit in made] == ["list-item", "code", "formula"]

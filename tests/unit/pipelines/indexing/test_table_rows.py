@@ -7,21 +7,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.indexing.packed_chunks import packed_chunks
-from pipelines.records import Block, BlockCell, PackedChunk, Run
+from pipelines.records import Block, BlockCell, PackedChunk, TextRun
 from tests.support.builders import heading, units
 
 
 def test_headers_of_two_rows_and_spans_are_joined() -> None:
     cells = (
-        BlockCell(0, 0, (Run("Series"),), row_span=2, header=True),
-        BlockCell(0, 1, (Run("Boxes"),), column_span=2, header=True),
-        BlockCell(1, 1, (Run("Offered"),), header=True),
-        BlockCell(1, 2, (Run("Destroyed"),), header=True),
-        BlockCell(2, 0, (Run("Finance"),), row_span=2),
-        BlockCell(2, 1, (Run("4"),)),
-        BlockCell(2, 2, (Run("2"),)),
-        BlockCell(3, 1, (Run("7"),)),
-        BlockCell(3, 2, (Run("1"),)),
+        BlockCell(0, 0, (TextRun("Series"),), row_span=2, header=True),
+        BlockCell(0, 1, (TextRun("Boxes"),), column_span=2, header=True),
+        BlockCell(1, 1, (TextRun("Offered"),), header=True),
+        BlockCell(1, 2, (TextRun("Destroyed"),), header=True),
+        BlockCell(2, 0, (TextRun("Finance"),), row_span=2),
+        BlockCell(2, 1, (TextRun("4"),)),
+        BlockCell(2, 2, (TextRun("2"),)),
+        BlockCell(3, 1, (TextRun("7"),)),
+        BlockCell(3, 2, (TextRun("1"),)),
     )
     _, _, made = units(Block("table", cells=cells))
     assert [unit.text for unit in made] == [
@@ -36,7 +36,7 @@ def _rows(
     """Texts of the units of a table. Rows are written `a|b`, an empty cell is left out; `spans` are (rows, columns)
     of a cell."""
     cells = tuple(
-        BlockCell(row, column, (Run(text),), *(spans or {}).get((row, column), (1, 1)), header=row in headers)
+        BlockCell(row, column, (TextRun(text),), *(spans or {}).get((row, column), (1, 1)), header=row in headers)
         for row, line in enumerate(rows)
         for column, text in enumerate(line.split("|"))
         if text
@@ -81,7 +81,7 @@ def test_a_cell_over_more_rows_than_there_are() -> None:
 
 def chunks(*rows: str, headers: tuple[int, ...], target: int) -> list[PackedChunk]:
     cells = tuple(
-        BlockCell(row, column, (Run(text),), header=row in headers)
+        BlockCell(row, column, (TextRun(text),), header=row in headers)
         for row, line in enumerate(rows)
         for column, text in enumerate(line.split("|"))
         if text

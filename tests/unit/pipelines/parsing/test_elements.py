@@ -14,7 +14,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.cleaning import clean_code, clean_text
 from pipelines.parsing.dates import iso_date
 from pipelines.parsing.elements import KINDS, OUTSIDE_BODY, build_elements, page_of
-from pipelines.records import Block, BlockCell, Box, ParsedFile, Place, RawDocument, Run
+from pipelines.records import Block, BlockCell, Box, ParsedFile, Place, RawDocument, TextRun
 
 RAW = RawDocument("d", "s", "folder/annual-report.pdf", "h", 10, "application/pdf", None, None, None, None, (), {})
 
@@ -24,21 +24,21 @@ def build(*blocks: Block, raw: RawDocument = RAW, **properties: str):
 
 
 def paragraph(text: str, **rest) -> Block:
-    return Block("paragraph", (Run(text, **rest),))
+    return Block("paragraph", (TextRun(text, **rest),))
 
 
 # ---------------------------------------------------------------- body
 
 
 def test_body_joins_blocks_by_an_empty_line_and_list_items_by_a_line_end() -> None:
-    items = (Block("list_item", (Run("one"),), 1, "•"), Block("list_item", (Run("two"),), 1, "•"))
-    document, elements = build(Block("heading", (Run("Title"),), 1), *items, paragraph("End."))
+    items = (Block("list_item", (TextRun("one"),), 1, "•"), Block("list_item", (TextRun("two"),), 1, "•"))
+    document, elements = build(Block("heading", (TextRun("Title"),), 1), *items, paragraph("End."))
     assert document.body == "Title\n\none\ntwo\n\nEnd."
     assert [(e.start, e.end) for e in elements] == [(0, 5), (7, 10), (11, 14), (16, 20)]
 
 
 def test_page_furniture_and_breaks_stand_outside_the_body() -> None:
-    header = Block("page_header", (Run("Secret 1", Box(2, 0, 0, 9, 9)),))
+    header = Block("page_header", (TextRun("Secret 1", Box(2, 0, 0, 9, 9)),))
     document, elements = build(paragraph("First."), header, Block("break"), paragraph("Second."))
     assert document.body == "First.\n\nSecond."
     assert [(e.kind, e.text, e.start, e.end) for e in elements[1:3]] == [
@@ -49,7 +49,11 @@ def test_page_furniture_and_breaks_stand_outside_the_body() -> None:
 
 
 def test_runs_are_joined_by_a_space_or_directly() -> None:
-    runs = (Run("infor", Box(1, 0, 0, 1, 1)), Run("mation  is\nhere", Box(2, 0, 0, 1, 1), joined=True), Run("now"))
+    runs = (
+        TextRun("infor", Box(1, 0, 0, 1, 1)),
+        TextRun("mation  is\nhere", Box(2, 0, 0, 1, 1), joined=True),
+        TextRun("now"),
+    )
     document, (element,) = build(Block("paragraph", runs))
     assert document.body == "information is here now"
     assert [document.body[p.start : p.end] for p in element.places] == ["infor", "mation is here", "now"]
@@ -57,24 +61,24 @@ def test_runs_are_joined_by_a_space_or_directly() -> None:
 
 
 def test_joined_runs_keep_the_spaces_they_bring() -> None:
-    runs = tuple(Run(text, joined=True) for text in ("See ", "the rule", " of", "\n", "2024", "."))
+    runs = tuple(TextRun(text, joined=True) for text in ("See ", "the rule", " of", "\n", "2024", "."))
     assert build(Block("paragraph", runs))[0].body == "See the rule of 2024."
 
 
 def test_code_keeps_lines_and_indentation() -> None:
-    runs = (Run(""), Run("def f():"), Run("\treturn\xa01  "), Run(""), Run("f()"), Run(" "))
+    runs = (TextRun(""), TextRun("def f():"), TextRun("\treturn\xa01  "), TextRun(""), TextRun("f()"), TextRun(" "))
     assert build(Block("code", runs))[0].body == "def f():\n\treturn 1\n\nf()"
 
 
 def test_table_text_and_cell_spans() -> None:
     cells = (
-        BlockCell(0, 0, (Run("City"),), header=True),
-        BlockCell(0, 1, (Run("Cost"),), 1, 2, True),
-        BlockCell(2, 0, (Run("Lviv"),), 2, 1),
+        BlockCell(0, 0, (TextRun("City"),), header=True),
+        BlockCell(0, 1, (TextRun("Cost"),), 1, 2, True),
+        BlockCell(2, 0, (TextRun("Lviv"),), 2, 1),
         BlockCell(2, 1, ()),
-        BlockCell(2, 2, (Run("12"), Run("GBP"))),
-        BlockCell(3, 1, (Run(" "),)),
-        BlockCell(4, 0, (Run("Oslo"),)),
+        BlockCell(2, 2, (TextRun("12"), TextRun("GBP"))),
+        BlockCell(3, 1, (TextRun(" "),)),
+        BlockCell(4, 0, (TextRun("Oslo"),)),
     )
     document, (element,) = build(Block("table", cells=cells))
     assert document.body == "City\tCost\nLviv\t\t12 GBP\nOslo"
@@ -138,7 +142,7 @@ def test_metadata_is_cleaned_too() -> None:
 
 TEXTS = st.text(max_size=30)
 BOXES = st.none() | st.builds(Box, st.integers(1, 5), *[st.floats(0, 700) for _ in range(4)])
-RUNS = st.builds(Run, TEXTS, BOXES, joined=st.booleans())
+RUNS = st.builds(TextRun, TEXTS, BOXES, joined=st.booleans())
 KIND = st.sampled_from(sorted(KINDS - {"table"}))
 CELLS = st.builds(BlockCell, st.integers(0, 4), st.integers(0, 4), st.lists(RUNS, max_size=3).map(tuple))
 BLOCKS = st.one_of(
@@ -147,7 +151,7 @@ BLOCKS = st.one_of(
 )
 
 
-def runs_of(block: Block) -> list[Run]:
+def runs_of(block: Block) -> list[TextRun]:
     return [*block.runs, *(run for cell in block.cells for run in cell.runs)]
 
 
@@ -202,14 +206,14 @@ def letters(text: str) -> str:
     ],
 )
 def test_title_precedence(listed: str | None, own: str, headings: list[str], expected: tuple[str, bool]) -> None:
-    blocks = [Block("heading", (Run(text),), 1) for text in headings]
+    blocks = [Block("heading", (TextRun(text),), 1) for text in headings]
     document, _ = build(*blocks, paragraph("Text."), raw=replace(RAW, title=listed), title=own)
     assert (document.title, document.title_is_file_name) == expected
 
 
 def test_title_from_the_first_heading_of_page_one_where_no_level_is_one() -> None:
-    later = Block("heading", (Run("Later", Box(2, 0, 0, 1, 1)),), 2)
-    first = Block("heading", (Run("First", Box(1, 0, 0, 1, 1)),), 3)
+    later = Block("heading", (TextRun("Later", Box(2, 0, 0, 1, 1)),), 2)
+    first = Block("heading", (TextRun("First", Box(1, 0, 0, 1, 1)),), 3)
     assert build(first, later, paragraph("x"))[0].title == "First"
     assert build(later, paragraph("x"))[0].title_is_file_name
 
@@ -252,7 +256,7 @@ def test_of_the_side_car_only_the_title_enters_the_parse() -> None:
 
 
 def test_cells_of_a_row_that_say_only_their_range_share_a_place() -> None:
-    cells = [BlockCell(r, c, (Run(f"{r}{c}", locator=f"S!A{r}:B{r}"),)) for r in (1, 2) for c in (0, 1)]
+    cells = [BlockCell(r, c, (TextRun(f"{r}{c}", locator=f"S!A{r}:B{r}"),)) for r in (1, 2) for c in (0, 1)]
     document, (element,) = build(Block("table", cells=tuple(cells)))
     assert [(document.body[p.start : p.end], p.locator) for p in element.places] == [
         ("10\t11", "S!A1:B1"),
@@ -265,7 +269,7 @@ def test_cells_of_a_row_that_say_only_their_range_share_a_place() -> None:
     [
         (replace(RAW, size=0), (), "empty"),
         (RAW, (), "no_text"),
-        (RAW, (Block("page_header", (Run("only a header"),)),), "empty_parse"),
+        (RAW, (Block("page_header", (TextRun("only a header"),)),), "empty_parse"),
         (replace(RAW, media_type="text/html"), (paragraph(" \x00 "),), "empty_parse"),
     ],
 )

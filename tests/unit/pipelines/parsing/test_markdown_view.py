@@ -13,7 +13,7 @@ from markdown_it.token import Token
 
 from pipelines.parsing.cleaning import clean_text
 from pipelines.parsing.markdown_view import markdown_of
-from pipelines.records import Block, BlockCell, Box, Run
+from pipelines.records import Block, BlockCell, Box, TextRun
 from tests.support.builders import document, heading, item, paragraph, table
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -24,7 +24,7 @@ def shown(*blocks: Block) -> str:
 
 
 def nested(text: str, level: int) -> Block:
-    return Block("list_item", (Run(text),), level=level, marker="•")
+    return Block("list_item", (TextRun(text),), level=level, marker="•")
 
 
 def plain(inline: Sequence[Token]) -> str:
@@ -61,16 +61,16 @@ def read_back(markdown: str) -> Iterator[tuple[str, str]]:
         (paragraph("1. January is *not* an item"), r"1\. January is \*not\* an item"),
         (paragraph("+ 5 % of snake_case <b> a|b &amp; [x]"), r"\+ 5 % of snake_case \<b> a\|b \&amp; \[x\]"),
         (item("Bring a lamp"), "- Bring a lamp"),
-        (Block("list_item", (Run("3. Move in"),), level=1), "3. Move in"),
-        (Block("list_item", (Run("(a) Move in"),), level=1), "- (a) Move in"),
-        (Block("list_item", (Run("Signed"),), marker="☒"), "- [x] Signed"),
-        (Block("quote", (Run("Said once"),)), "> Said once"),
-        (Block("caption", (Run("Table 1. Limits"),)), "*Table 1. Limits*"),
-        (Block("footnote", (Run("See Annex"),), marker="2"), "<sup>2</sup> See Annex"),
-        (Block("footnote", (Run("2 See Annex"),), marker="2"), "2 See Annex"),
-        (Block("code", (Run("a = `x`\n\nb"),), metadata={"language": "py"}), "```py\na = `x`\n\nb\n```"),
-        (Block("code", (Run("```\nx"),)), "````\n```\nx\n````"),
-        (Block("page_footer", (Run("Page 1 --> 2"),)), "<!-- page footer: Page 1 - -> 2 -->"),
+        (Block("list_item", (TextRun("3. Move in"),), level=1), "3. Move in"),
+        (Block("list_item", (TextRun("(a) Move in"),), level=1), "- (a) Move in"),
+        (Block("list_item", (TextRun("Signed"),), marker="☒"), "- [x] Signed"),
+        (Block("quote", (TextRun("Said once"),)), "> Said once"),
+        (Block("caption", (TextRun("Table 1. Limits"),)), "*Table 1. Limits*"),
+        (Block("footnote", (TextRun("See Annex"),), marker="2"), "<sup>2</sup> See Annex"),
+        (Block("footnote", (TextRun("2 See Annex"),), marker="2"), "2 See Annex"),
+        (Block("code", (TextRun("a = `x`\n\nb"),), metadata={"language": "py"}), "```py\na = `x`\n\nb\n```"),
+        (Block("code", (TextRun("```\nx"),)), "````\n```\nx\n````"),
+        (Block("page_footer", (TextRun("Page 1 --> 2"),)), "<!-- page footer: Page 1 - -> 2 -->"),
     ],
 )
 def test_a_block(block: Block, expected: str) -> None:
@@ -78,21 +78,21 @@ def test_a_block(block: Block, expected: str) -> None:
 
 
 def test_pages_are_marked_where_an_element_begins_on_a_later_one() -> None:
-    spanning = Block("paragraph", (Run("Two", Box(1, 0, 0, 9, 9)), Run("pages", Box(2, 0, 0, 9, 9))))
+    spanning = Block("paragraph", (TextRun("Two", Box(1, 0, 0, 9, 9)), TextRun("pages", Box(2, 0, 0, 9, 9))))
     assert shown(paragraph("One", 1), spanning, paragraph("Three", 2), paragraph("Four", 4)) == (
         "<!-- page 1 -->\n\nOne\n\nTwo pages\n\n<!-- page 2 -->\n\nThree\n\n<!-- page 4 -->\n\nFour\n"
     )
 
 
 def test_nested_items_stand_under_the_text_of_their_parent() -> None:
-    numbered = Block("list_item", (Run("10. Label every box"),), level=1)
+    numbered = Block("list_item", (TextRun("10. Label every box"),), level=1)
     assert shown(numbered, nested("a seal", 2), nested("red", 3), nested("a code", 2), item("Move")) == (
         "10. Label every box\n    - a seal\n      - red\n    - a code\n- Move\n"
     )
 
 
 def test_a_new_page_within_a_nested_list_does_not_turn_items_into_code() -> None:
-    blocks = [item("a"), nested("b", 2), Block("list_item", (Run("c", Box(2, 0, 0, 9, 9)),), level=3, marker="•")]
+    blocks = [item("a"), nested("b", 2), Block("list_item", (TextRun("c", Box(2, 0, 0, 9, 9)),), level=3, marker="•")]
     assert [kind for kind, _ in read_back(shown(*blocks))] == ["list_item"] * 3
 
 
@@ -105,12 +105,12 @@ def test_a_table_with_one_header_row() -> None:
 
 def test_merged_headers_stand_over_each_of_their_columns_and_merged_cells_once() -> None:
     cells = (
-        BlockCell(0, 0, (Run("Item"),), row_span=2, header=True),
-        BlockCell(0, 1, (Run("Years"),), column_span=2, header=True),
-        BlockCell(1, 1, (Run("2025"),), header=True),
-        BlockCell(1, 2, (Run("2024"),), header=True),
-        BlockCell(2, 0, (Run("Sales"),), header=True),
-        BlockCell(2, 1, (Run("n/a"),), column_span=2),
+        BlockCell(0, 0, (TextRun("Item"),), row_span=2, header=True),
+        BlockCell(0, 1, (TextRun("Years"),), column_span=2, header=True),
+        BlockCell(1, 1, (TextRun("2025"),), header=True),
+        BlockCell(1, 2, (TextRun("2024"),), header=True),
+        BlockCell(2, 0, (TextRun("Sales"),), header=True),
+        BlockCell(2, 1, (TextRun("n/a"),), column_span=2),
     )
     assert shown(Block("table", cells=cells)) == (
         "| Item | Years<br>2025 | Years<br>2024 |\n| --- | --- | --- |\n| **Sales** | n/a |  |\n"
@@ -136,10 +136,10 @@ def test_any_text_reads_back_as_it_was(text: str) -> None:
     blocks = [
         paragraph(text),
         heading(text),
-        Block("quote", (Run(text),)),
+        Block("quote", (TextRun(text),)),
         table((text, "h"), ("c", text)),
-        Block("caption", (Run(text),)),
-        Block("page_header", (Run(text),)),
+        Block("caption", (TextRun(text),)),
+        Block("page_header", (TextRun(text),)),
     ]
     found = list(read_back(shown(*blocks)))
     assert found == [
@@ -163,7 +163,7 @@ def test_items_nest_as_their_levels_say(drawn: list[tuple[int, bool, int | None]
         level, page = min(wanted, level + 1), max(page, at or page)
         levels.append(level)
         text = f"{number}. item" if ordered else "item"
-        blocks.append(Block("list_item", (Run(text, Box(page, 0, 0, 9, 9)),), level=level, marker="•"))
+        blocks.append(Block("list_item", (TextRun(text, Box(page, 0, 0, 9, 9)),), level=level, marker="•"))
     depths, depth = [], 0
     for token in MARKDOWN.parse(shown(*blocks)):
         if token.type == "list_item_open":

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pipelines.parsing.page_marks import Mark, marks_of, regions_of
-from pipelines.records import Block, BlockCell, Box, Run
+from pipelines.records import Block, BlockCell, Box, TextRun
 from tests.support.builders import document, heading, paragraph
 
 
@@ -27,8 +27,8 @@ def test_pieces_of_one_line_are_one_region_and_distant_lines_are_not() -> None:
 
 
 def test_marks_stand_on_every_page_of_their_element_and_name_kind_and_level() -> None:
-    spanning = Block("paragraph", (Run("one", line(1, 50, 700, 90)), Run("two", line(2, 50, 60, 90))))
-    nested = Block("list_item", (Run("x", line(2, 60, 90, 70)),), level=2, marker="•")
+    spanning = Block("paragraph", (TextRun("one", line(1, 50, 700, 90)), TextRun("two", line(2, 50, 60, 90))))
+    nested = Block("list_item", (TextRun("x", line(2, 60, 90, 70)),), level=2, marker="•")
     _, elements = document(heading("Without a place"), spanning, nested, paragraph("three", 2))
     assert marks_of(elements) == {
         1: [Mark("paragraph", "1 paragraph", (line(1, 50, 700, 90),))],
@@ -42,7 +42,7 @@ def test_marks_stand_on_every_page_of_their_element_and_name_kind_and_level() ->
 
 def test_a_table_is_one_region_a_page_with_its_cells_and_headers() -> None:
     def cell(row: int, column: int, page: int, *lines: float) -> BlockCell:
-        runs = tuple(Run("word", line(page, 50 + 100 * column, y, 90 + 100 * column)) for y in lines)
+        runs = tuple(TextRun("word", line(page, 50 + 100 * column, y, 90 + 100 * column)) for y in lines)
         return BlockCell(row, column, runs, header=row == 0)
 
     cells = (cell(0, 0, 1, 700), cell(0, 1, 1, 700), cell(1, 0, 2, 60, 72), cell(1, 1, 2), cell(1, 2, 2, 60))

@@ -7,7 +7,7 @@ import pytest
 from pipelines.parsing.pdf.layout import figures_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfPicture
 from pipelines.parsing.pictures import IMAGE_HASH, figure, with_figures, without_repeated
-from pipelines.records import Block, Box, Run
+from pipelines.records import Block, Box, TextRun
 
 Sides = tuple[float, float, float, float]
 
@@ -55,7 +55,7 @@ def test_strips_of_a_picture_are_one_figure_with_a_hash_of_all() -> None:
 
 
 def block(name: str, *box: float) -> Block:
-    return Block("paragraph", (Run(name, Box(1, *box)),))
+    return Block("paragraph", (TextRun(name, Box(1, *box)),))
 
 
 def names(blocks: list[Block]) -> str:

@@ -24,7 +24,7 @@ from pipelines.query.answer import (
     said_in,
     written,
 )
-from pipelines.query.assemble import ContextPassage, Sentence, assemble
+from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.support import MOST_ORDERS, Weights, evidence_of, gives_orders, weights_of
 from pipelines.records import DESCRIPTION
 from tests.support.query_fakes import hit
@@ -52,7 +52,7 @@ def context_of(**texts: list[str]) -> list[ContextPassage]:
         hit(rank, title, doc_id=title, title=title, uri=f"{title}.pdf", header_chain=(title,), text=" ".join(sentences))
         for rank, (title, sentences) in enumerate(texts.items(), start=1)
     ]
-    known = {key: [Sentence(key, text, page) for page, text in enumerate(of, 1)] for key, of in texts.items()}
+    known = {key: [QuotableSentence(key, text, page) for page, text in enumerate(of, 1)] for key, of in texts.items()}
     return assemble(hits, known, most=9, tokens=9_999)[0]
 
 
@@ -89,7 +89,7 @@ def test_of_sentences_with_the_same_words_the_one_that_means_what_was_asked_come
     words = ["Unused leave is paid on leaving.", "Unused leave expires in March.", "Ladders stand in the lodge."]
 
     def quoted(*cosines: float | None) -> list[str]:
-        own = [Sentence("d", text, 1, cosine=near) for text, near in zip(words, cosines, strict=True)]
+        own = [QuotableSentence("d", text, 1, cosine=near) for text, near in zip(words, cosines, strict=True)]
         context, _ = assemble([hit(1, "d", text=" ".join(words))], {"d": own}, most=9, tokens=9_999)
         return [item[2] for item in quotes(extracted("unused leave", context, weigh, 0.4))]
 
@@ -487,7 +487,9 @@ def test_a_quote_of_a_figures_description_is_told_from_the_documents_own_text() 
         hit(1, "a", doc_id="d", index=0, text=words, next_id="b"),
         hit(2, "b", doc_id="d", index=1, text=drawn, block_types=(DESCRIPTION,), previous_id="a"),
     ]
-    (passage,), _ = assemble(run, {"a": [Sentence("a", words, 1)], "b": [Sentence("b", drawn, 1)]}, most=9, tokens=999)
+    (passage,), _ = assemble(
+        run, {"a": [QuotableSentence("a", words, 1)], "b": [QuotableSentence("b", drawn, 1)]}, most=9, tokens=999
+    )
     answer = extracted("unused leave by month: chart, figure", [passage], weigh, 0.4)
     made = answer_json("When?", answer, [], with_options=False)["citations"]
     assert {item["quote"]: item["generated"] for item in made} == {words: False, drawn: True}
@@ -500,7 +502,7 @@ ROW = "Long-term debt | 2023: 230"
 
 def led_by(lead: str) -> list[ContextPassage]:
     """A passage of two rows, of which the second is led."""
-    found = [Sentence("a", "Revenue | 2023: 900", 1), Sentence("a", ROW, 1, lead)]
+    found = [QuotableSentence("a", "Revenue | 2023: 900", 1), QuotableSentence("a", ROW, 1, lead)]
     text = "\n".join(item.text for item in found)
     return assemble([hit(1, "a", title="Report", text=text)], {"a": found}, most=9, tokens=999)[0]
 

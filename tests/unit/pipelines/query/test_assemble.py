@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import Reached
-from pipelines.query.assemble import ContextPassage, Sentence, _cut, assemble, place
+from pipelines.query.assemble import ContextPassage, QuotableSentence, _cut, assemble, place
 from pipelines.query.results import Hit
 from pipelines.tokens import count_tokens
 from tests.support.query_fakes import hit
@@ -17,7 +17,7 @@ WIDE = 10_000
 
 
 def assembled(*hits: Hit, most: int = 3, tokens: int = WIDE, **sentences: list[str]) -> list[ContextPassage]:
-    known = {key: [Sentence(key, text, None) for text in texts] for key, texts in sentences.items()}
+    known = {key: [QuotableSentence(key, text, None) for text in texts] for key, texts in sentences.items()}
     return assemble(hits, known, most=most, tokens=tokens)[0]
 
 
@@ -113,7 +113,7 @@ def test_a_sentence_that_was_cut_off_cannot_be_quoted() -> None:
 
 def test_a_chunk_without_sentences_is_quoted_whole() -> None:
     (passage,) = assembled(hit(1, "a", text="x: 3", page_start=4))
-    assert passage.sentences == (Sentence("a", "x: 3", 4),)
+    assert passage.sentences == (QuotableSentence("a", "x: 3", 4),)
 
 
 def test_what_leads_paragraphs_of_a_chunk_is_said_once_above_the_first() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import DocumentTerms, Filters
-from pipelines.query.routes import HALF, MEASURES, Asked, Question, document_score, idf_among, said_by
+from pipelines.query.routes import HALF, MEASURES, QueryState, Question, document_score, idf_among, said_by
 from tests.support.query_fakes import Unasked
 from tests.support.tool_fakes import lengths, tools
 
@@ -92,8 +92,8 @@ class Index(Unasked):
         return dict.fromkeys(chunk_ids, 0.5)
 
 
-def asked(text: str) -> Asked:
-    return Asked(Question(text), Index(), tools(embed_queries=lengths), Filters(groups=("hr",)))
+def asked(text: str) -> QueryState:
+    return QueryState(Question(text), Index(), tools(embed_queries=lengths), Filters(groups=("hr",)))
 
 
 def test_chunks_of_a_document_have_its_score() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply
 from pipelines.query.answer import chosen, extracted, marked_of, picked, written
-from pipelines.query.assemble import Sentence, assemble
+from pipelines.query.assemble import QuotableSentence, assemble
 from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, Scored
 from pipelines.query.retrieve import Question, retrieve
@@ -114,7 +114,9 @@ def asked(parts: Parts, text: str, budgets: Mapping[str, int]) -> None:
         asking = context(FakeModel(by=always(said)), newest="2026-02-01", cross_encoder=lambda: judge)
         parts.counted(f"reranker {name}", partial(rerank, scored, asking))
     hits = [Hit(rank, item.score, {}, item.passage) for rank, item in enumerate(scored, start=1)]
-    whole = {item.chunk_id: [Sentence(item.chunk_id, each, 1) for each in sentences_of(item.text)] for item in found}
+    whole = {
+        item.chunk_id: [QuotableSentence(item.chunk_id, each, 1) for each in sentences_of(item.text)] for item in found
+    }
 
     def assembled(tokens: int) -> Any:
         return assemble(hits, whole, most=3, tokens=tokens)[0]

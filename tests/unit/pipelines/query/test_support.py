@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.query.assemble import Sentence, assemble
+from pipelines.query.assemble import QuotableSentence, assemble
 from pipelines.query.support import Evidence, evidence_of, standing_out, support
 from pipelines.terms import terms_of
 from tests.support.query_fakes import hit
@@ -16,7 +16,7 @@ WANTED = dict(zip(terms_of("leave expires boiler 8842"), (1.0, 1.0, 3.0, 3.0), s
 
 def evidence(*texts: str) -> list[Evidence]:
     hits = [hit(rank, f"c{rank}", doc_id=f"d{rank}", text=text) for rank, text in enumerate(texts, start=1)]
-    known = {f"c{rank}": [Sentence(f"c{rank}", text, 1)] for rank, text in enumerate(texts, start=1)}
+    known = {f"c{rank}": [QuotableSentence(f"c{rank}", text, 1)] for rank, text in enumerate(texts, start=1)}
     return evidence_of(assemble(hits, known, most=9, tokens=999)[0])
 
 

@@ -9,8 +9,8 @@ from resources.connectors import mail_documents as mail_parts
 from resources.connectors.mail_client import Folder, folder_name, folder_of, groups, message_of, values
 from resources.connectors.mail_documents import (
     WHOLE,
-    Document,
-    Names,
+    AttachmentNames,
+    MailDocument,
     cleaned,
     document_name,
     documents_of,
@@ -23,7 +23,7 @@ from tests.support.imap_server import section, structure
 from tests.support.letters import letter, with_files
 
 
-def documents(raw: bytes) -> list[Document]:
+def documents(raw: bytes) -> list[MailDocument]:
     return documents_of(values(as_pieces(structure(message_from_bytes(raw))))[0], len(raw))
 
 
@@ -167,7 +167,7 @@ def test_what_is_read_has_a_name_that_says_so(said: str, media_type: str, name: 
 
 
 def test_names_within_a_mail_are_told_apart() -> None:
-    names = Names()
+    names = AttachmentNames()
     given = ("a.txt", "A.TXT", "a.txt", "m.eml", "m.eml.eml", "m.pdf", "m")
     assert [names.taken(name) for name in given] == [
         *("a.txt", "A~2.TXT", "a~3.txt", "m.eml", "m.eml~2.eml", "m.pdf", "~2.m"),

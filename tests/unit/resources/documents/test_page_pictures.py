@@ -19,7 +19,7 @@ from resources.documents.page_pictures import (
     HIT,
     HIT_EDGE,
     LONGEST_SIDE,
-    Picture,
+    RenderedPage,
     _tops,
     annotated,
     highlighted,
@@ -67,7 +67,7 @@ def test_the_boxes_of_a_parse_hold_all_the_ink_of_a_page(
         picture = pages.picture(1)
     plain, marked = pixels(picture.image), pixels(highlighted(picture, boxes))
     assert max(plain.shape) == LONGEST_SIDE
-    empty = Picture(Image.new("RGB", picture.image.size, "white"), picture.scale)
+    empty = RenderedPage(Image.new("RGB", picture.image.size, "white"), picture.scale)
     coloured = np.asarray((pixels(highlighted(empty, boxes)) < 255).any(axis=2))
     ink = (plain < 100).all(axis=2)
     assert ink.sum() > 500
@@ -78,11 +78,11 @@ def test_the_boxes_of_a_parse_hold_all_the_ink_of_a_page(
     assert (marked[ink] < 100).all(axis=1).mean() > 0.95, "ink is still black under the colour"
 
 
-def blank(width: int = 400, height: int = 600) -> Picture:
-    return Picture(Image.new("RGB", (width, height), "white"), 2.0)
+def blank(width: int = 400, height: int = 600) -> RenderedPage:
+    return RenderedPage(Image.new("RGB", (width, height), "white"), 2.0)
 
 
-def margin_of(image: Image.Image, page: Picture) -> int:
+def margin_of(image: Image.Image, page: RenderedPage) -> int:
     """How far right the page stands in the picture: where its edge is drawn."""
     column = next(x for x in range(image.width) if image.getpixel((x, 5)) == (190, 190, 190))
     assert image.width >= column + page.image.width
@@ -177,7 +177,7 @@ def test_the_process_that_draws_leaves_out_numbers_that_no_page_has(tmp_path: Pa
 
 @pytest.mark.parametrize("far", [1e9, 1e300, -1e300, float("inf"), float("-inf"), float("nan")])
 def test_a_box_may_lie_anywhere(far: float) -> None:
-    page = Picture(Image.new("RGB", (50, 50), "white"), 2.0)
+    page = RenderedPage(Image.new("RGB", (50, 50), "white"), 2.0)
     assert highlighted(page, [Box(1, 0.0, 0.0, far, far)], [Box(1, far, 0.0, 10.0, 10.0)]).size == (50, 50)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.errors import IndexStateError, VectorFileError
 from resources.exchange import places
-from resources.exchange.places import Found, TextFolder, vector_files
+from resources.exchange.places import FoundFile, TextFolder, vector_files
 
 TEXTS = pa.table({"key": ["0" * 32], "text": ["for few"]})
 
@@ -30,7 +30,7 @@ def test_links_and_what_is_no_plain_file_are_refused_by_name(tmp_path: Path) -> 
     (folder / "_temporary").symlink_to(".")
     (tmp_path / "elsewhere.parquet").write_bytes(b"PAR1")
     found = vector_files([str(folder), str(tmp_path / "elsewhere.parquet")])
-    good = [each.name for each in found if isinstance(each, Found)]
+    good = [each.name for each in found if isinstance(each, FoundFile)]
     assert good == [str(folder / "part=1" / "good.parquet"), str(tmp_path / "elsewhere.parquet")]
     refused = {str(each).partition(": ")[0]: each for each in found if isinstance(each, VectorFileError)}
     assert sorted(refused) == sorted(str(folder / name) for name in ("file.parquet", "one", "pipe.parquet", "two"))
@@ -50,7 +50,7 @@ def test_what_is_put_in_place_of_a_file_is_not_waited_for_or_followed(other: str
     place = tmp_path / "vectors.parquet"
     place.write_bytes(b"")
     (found,) = vector_files([str(place)])
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFile)
     place.unlink()
     if other == "pipe":
         os.mkfifo(place)
@@ -79,7 +79,7 @@ class Talkative:
 def test_no_more_is_brought_here_than_was_said(tmp_path: Path) -> None:
     """A server that goes on sending fills no disk."""
     files = Talkative()
-    with pytest.raises(VectorFileError) as raised, Found("said", "long", files, (10, 0)).opened(tmp_path):
+    with pytest.raises(VectorFileError) as raised, FoundFile("said", "long", files, (10, 0)).opened(tmp_path):
         pass
     assert raised.value.code == "vectors_unreadable" and files.sent <= 1 << 20
 

@@ -10,7 +10,7 @@ import pytest
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.embeddings import RowKey
 from resources.engine.vectors import keys_from
-from resources.exchange.vectors import Rows, Sample, samples_of
+from resources.exchange.vectors import RowBatch, Sample, samples_of
 
 KEYS = np.sort(keys_from([text_hash(str(number)) for number in range(400)]))
 
@@ -24,15 +24,15 @@ class AskedFor:
         return np.ones(len(places), np.uint8)
 
 
-def drawn(rows: list[Rows], count: int = 20) -> dict[int, RowKey]:
+def drawn(rows: list[RowBatch], count: int = 20) -> dict[int, RowKey]:
     sample = Sample(count)
     for each in rows:
         sample.add(each, AskedFor(), str)  # type: ignore[arg-type]
     return {each.row: each.key for each in sample._drawn.values()}
 
 
-def rows_of(keys: Any, first: int = 1, windows: dict[int, RowKey] | None = None) -> Rows:
-    return Rows(first, keys, windows or {}, np.ones((len(keys), 2), np.float32))
+def rows_of(keys: Any, first: int = 1, windows: dict[int, RowKey] | None = None) -> RowBatch:
+    return RowBatch(first, keys, windows or {}, np.ones((len(keys), 2), np.float32))
 
 
 def test_nobody_knows_which_rows_are_drawn() -> None:

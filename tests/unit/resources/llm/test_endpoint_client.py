@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import ModelError, SettingsError
-from pipelines.evaluation.matrix import Run, settings_of
+from pipelines.evaluation.matrix import MatrixRun, settings_of
 from pipelines.ports import Prompt
 from pipelines.settings.base import settings_from
 from pipelines.settings.models import EmbedderSettings, LlmSettings, is_loopback, key_variable, recorded_variable
@@ -249,7 +249,7 @@ def test_a_run_of_a_matrix_takes_no_key_to_another_endpoint(over: dict[str, Any]
         "llm": {"base_url": "https://l.example/v1", "model": "m", "api_key_env": "L",
                 "roles": {"rerank": {"api_key_env": "R"}}},
     })  # fmt: skip
-    made = settings_of(Run("run", {}, over), base, "a matrix")
+    made = settings_of(MatrixRun("run", {}, over), base, "a matrix")
     assert (made.embedder.api_key_env, *(made.llm.role(name).api_key_env for name in ("answer", "rerank"))) == keys
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from resources.llm.endpoint import CallFailed
-from resources.llm.limits import FAILURES_IN_A_ROW, Budget, Limits, Patience, Stopped
+from resources.llm.limits import FAILURES_IN_A_ROW, Budget, Patience, RateLimits, Stopped
 
 RUNNING = threading.Event()
 
@@ -32,7 +32,7 @@ def clock() -> Clock:
     return Clock()
 
 
-def starts(limits: Limits, clock: Clock, tokens: list[int]) -> list[float]:
+def starts(limits: RateLimits, clock: Clock, tokens: list[int]) -> list[float]:
     """When calls start that are made one after another, in seconds from the first."""
     begun, found = clock.now, []
     for count in tokens:
@@ -41,8 +41,8 @@ def starts(limits: Limits, clock: Clock, tokens: list[int]) -> list[float]:
     return found
 
 
-def patience(clock: Clock, limits: Limits | None = None, retries: int = 5, longest: float = 60.0) -> Patience:
-    return Patience(limits or Limits(0, 0, clock), retries, longest, clock.sleep, jitter=lambda: 1.0)
+def patience(clock: Clock, limits: RateLimits | None = None, retries: int = 5, longest: float = 60.0) -> Patience:
+    return Patience(limits or RateLimits(0, 0, clock), retries, longest, clock.sleep, jitter=lambda: 1.0)
 
 
 def failing(*errors: CallFailed | None):  # type: ignore[no-untyped-def]
@@ -68,23 +68,23 @@ def no_answer(retry_after: float | None = None) -> CallFailed:
 
 
 def test_without_limits_nothing_waits(clock: Clock) -> None:
-    assert starts(Limits(0, 0, clock), clock, [10**9] * 100) == [0.0] * 100
+    assert starts(RateLimits(0, 0, clock), clock, [10**9] * 100) == [0.0] * 100
 
 
 def test_no_minute_has_more_calls_than_allowed(clock: Clock) -> None:
-    assert starts(Limits(2, 0, clock), clock, [1] * 5) == [0.0, 0.0, 60.0, 60.0, 120.0]
+    assert starts(RateLimits(2, 0, clock), clock, [1] * 5) == [0.0, 0.0, 60.0, 60.0, 120.0]
 
 
 def test_no_minute_has_more_tokens_than_allowed(clock: Clock) -> None:
-    assert starts(Limits(0, 100, clock), clock, [60, 40, 60, 30, 40]) == [0.0, 0.0, 60.0, 60.0, 120.0]
+    assert starts(RateLimits(0, 100, clock), clock, [60, 40, 60, 30, 40]) == [0.0, 0.0, 60.0, 60.0, 120.0]
 
 
 def test_a_call_larger_than_the_limit_starts_alone(clock: Clock) -> None:
-    assert starts(Limits(0, 100, clock), clock, [50, 500, 50]) == [0.0, 60.0, 120.0]
+    assert starts(RateLimits(0, 100, clock), clock, [50, 500, 50]) == [0.0, 60.0, 120.0]
 
 
 def test_a_small_call_does_not_overtake_a_large_one_that_waits(clock: Clock) -> None:
-    limits, stopping = Limits(0, 100, clock), threading.Event()
+    limits, stopping = RateLimits(0, 100, clock), threading.Event()
     limits.wait(60, clock.sleep, RUNNING.is_set)
     with pytest.raises(Stopped):
         limits.wait(60, lambda seconds: stopping.set(), stopping.is_set)
@@ -92,7 +92,7 @@ def test_a_small_call_does_not_overtake_a_large_one_that_waits(clock: Clock) -> 
 
 
 def test_time_that_has_passed_counts(clock: Clock) -> None:
-    limits = Limits(1, 0, clock)
+    limits = RateLimits(1, 0, clock)
     assert starts(limits, clock, [1]) == [0.0]
     clock.now += 45
     assert starts(limits, clock, [1]) == [15.0]
@@ -101,7 +101,7 @@ def test_time_that_has_passed_counts(clock: Clock) -> None:
 
 
 def test_threads_share_the_limit(clock: Clock) -> None:
-    limits, lock, begun = Limits(3, 0, clock), threading.Lock(), []
+    limits, lock, begun = RateLimits(3, 0, clock), threading.Lock(), []
 
     def call() -> None:
         with lock:  # one sleeps at a time, so that the clock is everyone's
@@ -117,14 +117,14 @@ def test_threads_share_the_limit(clock: Clock) -> None:
 
 
 def test_a_pause_holds_all_calls_back(clock: Clock) -> None:
-    limits = Limits(0, 0, clock)
+    limits = RateLimits(0, 0, clock)
     limits.hold(7)
     limits.hold(3)
     assert starts(limits, clock, [1, 1]) == [7.0, 7.0]
 
 
 def test_a_pause_that_begins_while_a_call_waits_holds_it_too(clock: Clock) -> None:
-    limits = Limits(1, 0, clock)
+    limits = RateLimits(1, 0, clock)
     limits.wait(1, clock.sleep, RUNNING.is_set)
 
     def sleep(seconds: float) -> None:
@@ -137,7 +137,7 @@ def test_a_pause_that_begins_while_a_call_waits_holds_it_too(clock: Clock) -> No
 
 
 def test_a_call_that_waits_ends_when_it_is_not_wanted_any_more(clock: Clock) -> None:
-    limits, stopping = Limits(1, 0, clock), threading.Event()
+    limits, stopping = RateLimits(1, 0, clock), threading.Event()
     limits.wait(1, clock.sleep, stopping.is_set)
     with pytest.raises(Stopped):
         limits.wait(1, lambda seconds: stopping.set(), stopping.is_set)
@@ -155,7 +155,7 @@ def test_pauses_double_up_to_the_longest(clock: Clock) -> None:
 
 @pytest.mark.case(6)
 def test_pauses_are_jittered_to_anything_below(clock: Clock) -> None:
-    halves = Patience(Limits(0, 0, clock), 5, 60, clock.sleep, jitter=lambda: 0.5)
+    halves = Patience(RateLimits(0, 0, clock), 5, 60, clock.sleep, jitter=lambda: 0.5)
     halves.call(failing(no_answer(), no_answer()), RUNNING)
     assert clock.pauses == [0.5, 1.0]
 
@@ -175,7 +175,7 @@ def test_a_call_is_made_again_as_often_as_allowed(clock: Clock) -> None:
 
 
 def test_what_the_endpoint_asks_to_wait_is_waited_by_all(clock: Clock) -> None:
-    limits = Limits(0, 0, clock)
+    limits = RateLimits(0, 0, clock)
     assert patience(clock, limits).call(failing(no_answer(retry_after=30)), RUNNING) == "answer"
     assert clock.now == 1030.0
     limits.hold(5)
@@ -240,7 +240,7 @@ def test_one_answer_between_failures_keeps_hope(clock: Clock) -> None:
 
 def test_a_pause_ends_when_the_replies_are_not_wanted_any_more(clock: Clock) -> None:
     stopping = threading.Event()
-    made = Patience(Limits(0, 0, clock), 5, 60, lambda seconds: stopping.set(), jitter=lambda: 1.0)
+    made = Patience(RateLimits(0, 0, clock), 5, 60, lambda seconds: stopping.set(), jitter=lambda: 1.0)
     with pytest.raises(Stopped):
         made.call(failing(no_answer()), stopping)
 

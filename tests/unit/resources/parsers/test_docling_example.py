@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.records import Block, BlockCell, Box, ParsedFile, Run
+from pipelines.records import Block, BlockCell, Box, ParsedFile, TextRun
 from resources.parsers.elements_map import parse, parse_map
 from tests.support.places import ROOT
 
@@ -91,7 +91,7 @@ def captioned(document: Written, item: Item, text: str) -> None:
 def test_boxes_are_turned_to_the_top_left_and_kept_within_the_page() -> None:
     document = Written()
     document.text("text", "Words.", prov=[prov(2, l=-5, t=803.333, r=540, b=700, text="Words.")])
-    assert document.parsed().blocks == (Block("paragraph", (Run("Words.", Box(2, 0, 0, 540, 100)),)),)
+    assert document.parsed().blocks == (Block("paragraph", (TextRun("Words.", Box(2, 0, 0, 540, 100)),)),)
     assert document.parsed().pages == 2
 
 
@@ -169,9 +169,9 @@ def test_a_table_has_its_caption_before_it_and_its_cells_in_their_boxes() -> Non
     assert (caption.kind, caption.runs[0].text) == ("caption", "Table 1")
     whole = Box(2, 60, 60, 540, 100)
     assert block.cells[:3] == (
-        BlockCell(0, 0, (Run("Kind", Box(2, 60, 70, 100, 80)),), row_span=2, header=True),
-        BlockCell(0, 1, (Run("Years", whole),), column_span=2, header=True),
-        BlockCell(1, 1, (Run("least", whole),), header=True),
+        BlockCell(0, 0, (TextRun("Kind", Box(2, 60, 70, 100, 80)),), row_span=2, header=True),
+        BlockCell(0, 1, (TextRun("Years", whole),), column_span=2, header=True),
+        BlockCell(1, 1, (TextRun("least", whole),), header=True),
     )
     assert [cell.header for cell in block.cells] == [True] * 4 + [False] * 3
 
@@ -253,11 +253,11 @@ def test_fields_and_check_marks_become_metadata() -> None:
 def test_slides_and_sheets_have_locators_in_place_of_boxes() -> None:
     slides = Written("application/vnd.openxmlformats-officedocument.presentationml.presentation")
     slides.text("text", "Words.", page=2)
-    assert slides.parsed().blocks[0].runs == (Run("Words.", locator="slide 2"),)
+    assert slides.parsed().blocks[0].runs == (TextRun("Words.", locator="slide 2"),)
     sheets = Written("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", pages=1)
     sheet = sheets.add("groups", "sheet", name="sheet: Costs")
     sheets.text("text", "Words.", sheet)
-    assert sheets.parsed().blocks[0].runs == (Run("Words.", locator="Costs"),)
+    assert sheets.parsed().blocks[0].runs == (TextRun("Words.", locator="Costs"),)
 
 
 def test_an_item_that_is_missing_is_named_and_a_cycle_ends() -> None:

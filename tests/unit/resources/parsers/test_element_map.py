@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.elements import KINDS
-from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, Run
+from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, TextRun
 from pipelines.settings.sources import SourceSettings
 from resources.parsers import elements_map as element_map
 from resources.parsers import elements_map as element_schema
@@ -62,10 +62,10 @@ gaps = st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple)
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> Run:
+def runs(draw: st.DrawFn) -> TextRun:
     start, end = draw(offsets) or (None, None)
     place = (draw(st.none() | boxes), start, end, draw(st.none() | texts))
-    return Run(draw(texts), *place, draw(st.booleans()), draw(gaps))
+    return TextRun(draw(texts), *place, draw(st.booleans()), draw(gaps))
 
 
 run_lists = st.lists(runs(), max_size=3).map(tuple)
@@ -115,7 +115,7 @@ def test_no_pages_are_not_an_unknown_number_of_pages() -> None:
 
 
 def test_half_characters_do_not_stop_the_writing() -> None:
-    values = to_map(ParsedFile((Block("paragraph", (Run("a\ud800b"),)),)))
+    values = to_map(ParsedFile((Block("paragraph", (TextRun("a\ud800b"),)),)))
     assert json.dumps(values, ensure_ascii=False).encode() and values["elements"][0]["text"] == "ab"
 
 
@@ -124,7 +124,7 @@ def test_half_characters_do_not_stop_the_writing() -> None:
 
 def test_text_and_boxes_are_enough() -> None:
     found = mapped(paragraph(boxes=[box(2)]), pages=3, document={"title": "T", "metadata": {"a": "b"}})
-    assert found.blocks == (Block("paragraph", (Run("Words.", Box(2, 10, 20, 30, 40)),)),)
+    assert found.blocks == (Block("paragraph", (TextRun("Words.", Box(2, 10, 20, 30, 40)),)),)
     assert (found.pages, found.properties, found.origin) == (3, {"title": "T", "a": "b"}, "elements.json")
 
 
@@ -152,8 +152,8 @@ def test_cells_stand_in_the_box_of_their_table_unless_they_have_their_own() -> N
         ]}
     ).blocks[0]  # fmt: skip
     assert found.cells == (
-        BlockCell(0, 0, (Run("a", Box(1, 10, 20, 30, 40)),), header=True),
-        BlockCell(0, 1, (Run("b", Box(1, 1, 1, 2, 2)),)),
+        BlockCell(0, 0, (TextRun("a", Box(1, 10, 20, 30, 40)),), header=True),
+        BlockCell(0, 1, (TextRun("b", Box(1, 1, 1, 2, 2)),)),
     )
 
 

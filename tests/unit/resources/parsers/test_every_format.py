@@ -12,7 +12,7 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.settings.base import ParsingSettings
-from resources.documents.requests import Reader
+from resources.documents.requests import FileReader
 from resources.documents.requests import reader as open_reader
 from resources.parsers.unstructured import properties_of
 from tests.support import other_formats as made
@@ -53,7 +53,7 @@ def handbooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
+def reader() -> Iterator[FileReader]:
     with open_reader(ParsingSettings(workers=1)) as opened:
         yield opened
 
@@ -65,7 +65,7 @@ def test_the_table_has_every_format_that_a_library_reads() -> None:
 
 
 @pytest.mark.parametrize("ending", EXPECTED)
-def test_headings_tables_and_text_come_out(ending: str, handbooks: dict[str, Path], reader: Reader) -> None:
+def test_headings_tables_and_text_come_out(ending: str, handbooks: dict[str, Path], reader: FileReader) -> None:
     wanted, found = EXPECTED[ending], reader.read(handbooks[ending])
     elements, document = found.elements, found.document
     assert tuple((e.level, e.text) for e in elements if e.kind == "heading") == wanted.headings
@@ -137,7 +137,7 @@ def rewrite(file: Path, parts: dict[str, str]) -> None:
             package.writestr(name, content)
 
 
-def test_what_cannot_be_read_of_it_is_told_and_the_text_is_kept(tmp_path: Path, reader: Reader) -> None:
+def test_what_cannot_be_read_of_it_is_told_and_the_text_is_kept(tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / "a.odt"
     made.write_odt(file)
     rewrite(file, {"meta.xml": '<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d>&x;</d>'})
@@ -153,7 +153,7 @@ CIPHER = (
 )
 
 
-def test_books_for_certain_readers_and_texts_with_a_password_are_named(tmp_path: Path, reader: Reader) -> None:
+def test_books_for_certain_readers_and_texts_with_a_password_are_named(tmp_path: Path, reader: FileReader) -> None:
     book, text = tmp_path / "a.epub", tmp_path / "a.odt"
     made.write_epub(book)
     rewrite(book, {"META-INF/encryption.xml": CIPHER.format("http://www.idpf.org/2008/embedding")})

@@ -10,11 +10,11 @@ import pytest
 from pipelines.indexing.structural_chunks import CHAIN_CHARACTERS, structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.markdown_view import markdown_of
-from pipelines.records import Block, BlockCell, ParsedFile, Run, StructuralChunk
+from pipelines.records import Block, BlockCell, ParsedFile, StructuralChunk, TextRun
 from resources.parsers.office import docx, spreadsheet
 from resources.parsers.office.docx_paragraphs import W
 from resources.parsers.office.spreadsheet import MOST_GAPS, region_blocks
-from resources.parsers.office.workbook import Cell, Row
+from resources.parsers.office.workbook import SheetCell, SheetRow
 from resources.parsers.text import email
 from tests.support.builders import CLAUSE_TOKENS, raw
 
@@ -56,7 +56,7 @@ def table(*cells: BlockCell) -> ParsedFile:
 
 
 def cell(row: int, column: int, text: str, tall: int = 1, wide: int = 1, header: bool = False) -> BlockCell:
-    return BlockCell(row, column, (Run(text),), tall, wide, header)
+    return BlockCell(row, column, (TextRun(text),), tall, wide, header)
 
 
 def test_a_number_in_letters_is_as_long_as_a_person_writes(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_what_repeats_in_the_rows_of_a_table_stays_in_proportion() -> None:
 
 
 def test_a_chain_of_long_headings_keeps_its_ends() -> None:
-    headings = [Block("heading", (Run(f"{at} " + "Heading " * 90),), at + 1) for at in range(16)]
-    units = units_of(ParsedFile((*headings, Block("paragraph", (Run("x"),))), {}, None, (), "test"))
+    headings = [Block("heading", (TextRun(f"{at} " + "Heading " * 90),), at + 1) for at in range(16)]
+    units = units_of(ParsedFile((*headings, Block("paragraph", (TextRun("x"),))), {}, None, (), "test"))
     chain = units[-1].header_chain
     assert (chain[0][:2], chain[-1][:2], "…" in chain) == ("0 ", "15", True)
     assert sum(map(len, chain)) <= 2 * CHAIN_CHARACTERS + 1
@@ -125,7 +125,7 @@ def test_a_part_that_is_named_often_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_sheet_is_parted_only_so_often() -> None:
-    rows = [Row(1, [Cell(4 * at + 1, f"a{at}", False) for at in range(2 * MOST_GAPS)])]
+    rows = [SheetRow(1, [SheetCell(4 * at + 1, f"a{at}", False) for at in range(2 * MOST_GAPS)])]
     assert len(list(region_blocks(rows * 2, "S", {}))) == 2 * (MOST_GAPS + 1) - 1
 
 

@@ -15,7 +15,7 @@ from pipelines.settings.base import ParsingSettings
 from resources.documents.figures import figure_image
 from resources.documents.pool import DocumentPool
 from resources.documents.protocol import parse_task
-from resources.documents.requests import Reader, listed_alone
+from resources.documents.requests import FileReader, listed_alone
 from resources.documents.requests import reader as open_reader
 from resources.parsers.installed import libreoffice
 from resources.parsers.package import parts_of
@@ -29,7 +29,7 @@ SETTINGS = ParsingSettings(workers=1, memory_mb=2048, timeout_seconds=HANG_SECON
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
+def reader() -> Iterator[FileReader]:
     with open_reader(SETTINGS) as opened:
         yield opened
 
@@ -40,7 +40,7 @@ def doc(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_libreoffice
-def test_headings_lists_and_tables_of_a_doc(doc: Path, reader: Reader) -> None:
+def test_headings_lists_and_tables_of_a_doc(doc: Path, reader: FileReader) -> None:
     found = reader.read(doc)
     assert [(e.kind, e.level, e.text) for e in found.elements] == [
         ("heading", 1, "Leave"),
@@ -61,7 +61,7 @@ def test_headings_lists_and_tables_of_a_doc(doc: Path, reader: Reader) -> None:
 
 
 @needs_libreoffice
-def test_slides_tables_and_notes_of_a_ppt(tmp_path: Path, reader: Reader) -> None:
+def test_slides_tables_and_notes_of_a_ppt(tmp_path: Path, reader: FileReader) -> None:
     found = reader.read(write_ppt(tmp_path / "hall.ppt"))
     texts = [(e.kind, e.text, e.page_start) for e in found.elements]
     assert [text for text in texts if text[0] == "heading"] == [("heading", "Leave", 1), ("heading", "Expenses", 2)]
@@ -92,7 +92,7 @@ def test_the_picture_of_a_doc_is_found_again(tmp_path: Path) -> None:
 
 
 @needs_libreoffice
-def test_one_with_a_password_is_told_apart_from_a_damaged_one(doc: Path, tmp_path: Path, reader: Reader) -> None:
+def test_one_with_a_password_is_told_apart_from_a_damaged_one(doc: Path, tmp_path: Path, reader: FileReader) -> None:
     at = parts_of(doc)["WordDocument"].at
     assert at is not None
     locked, cut = bytearray(doc.read_bytes()), doc.read_bytes()[:6000]
@@ -109,7 +109,7 @@ def test_one_with_a_password_is_told_apart_from_a_damaged_one(doc: Path, tmp_pat
 
 
 @needs_libreoffice
-def test_what_only_names_itself_so_is_no_document_of_it(tmp_path: Path, reader: Reader) -> None:
+def test_what_only_names_itself_so_is_no_document_of_it(tmp_path: Path, reader: FileReader) -> None:
     made.write_xls(tmp_path / "sheet.xls")
     (tmp_path / "sheet.xls").rename(tmp_path / "sheet.doc")
     with pytest.raises(DocumentError) as refused:

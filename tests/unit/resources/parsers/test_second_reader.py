@@ -19,7 +19,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import FORMATS, HTML, TRIED_AGAIN, UNSTRUCTURED, second_reading
 from pipelines.settings.base import ParsingSettings
 from resources.documents.protocol import Attempt, parse_task
-from resources.documents.requests import Reader, listed_alone
+from resources.documents.requests import FileReader, listed_alone
 from resources.documents.requests import reader as open_reader
 from resources.documents.tasks import TASK_TYPES, TaskInput
 from resources.models.text_models import TextModels
@@ -36,7 +36,7 @@ NOTHING = "<html><body><nav><ul><li>Home</li></ul></nav></body></html>"
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
+def reader() -> Iterator[FileReader]:
     with open_reader(SETTINGS) as made:
         yield made
 
@@ -45,7 +45,7 @@ def reader() -> Iterator[Reader]:
     ("name", "content", "code"), [("a.html", ONLY_A_HEADER, "no text was found"), ("a.eml", NO_HEADERS, "no headers")]
 )
 def test_what_the_own_reader_gives_up_is_read_by_the_other_and_says_so(
-    name: str, content: str, code: str, tmp_path: Path, reader: Reader
+    name: str, content: str, code: str, tmp_path: Path, reader: FileReader
 ) -> None:
     file = tmp_path / name
     file.write_text(content)
@@ -55,7 +55,7 @@ def test_what_the_own_reader_gives_up_is_read_by_the_other_and_says_so(
     assert warning.startswith("read by unstructured, since pincite's own reader ended with: ") and code in warning
 
 
-def test_where_the_other_finds_nothing_either_the_first_failure_stands(tmp_path: Path, reader: Reader) -> None:
+def test_where_the_other_finds_nothing_either_the_first_failure_stands(tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / "a.html"
     file.write_text(NOTHING)
     with pytest.raises(DocumentError, match="no text was found") as refused:
@@ -64,7 +64,7 @@ def test_where_the_other_finds_nothing_either_the_first_failure_stands(tmp_path:
 
 
 @pytest.mark.parametrize("ending", sorted({ending for found in FORMATS for ending in found.either}))
-def test_noise_is_read_by_nobody(ending: str, tmp_path: Path, reader: Reader) -> None:
+def test_noise_is_read_by_nobody(ending: str, tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / f"noise{ending}"
     file.write_bytes(random.Random(7).randbytes(40_000))
     with pytest.raises(DocumentError) as refused:
@@ -72,7 +72,7 @@ def test_noise_is_read_by_nobody(ending: str, tmp_path: Path, reader: Reader) ->
     assert refused.value.code == "corrupt"
 
 
-def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: Reader) -> None:
+def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: FileReader) -> None:
     """Be it all that it has, or some of it; what follows it is read, and its title kept."""
     file, vault = tmp_path / "a.html", "<p style='display: none'>The vault opens at nine.</p>"
     file.write_text(f"<html><body>{vault}<div hidden>{vault}</div></body></html>")
@@ -141,7 +141,7 @@ def write_bomb(file: Path) -> None:
 
 
 @pytest.mark.parametrize("torn", [False, True])
-def test_no_bomb_gets_past_its_limit(torn: bool, tmp_path: Path, reader: Reader) -> None:
+def test_no_bomb_gets_past_its_limit(torn: bool, tmp_path: Path, reader: FileReader) -> None:
     """Neither one that our reader refuses, nor one that is damaged so that it ends otherwise first."""
     file = tmp_path / "bomb.docx"
     write_bomb(file)

@@ -16,7 +16,7 @@ from pipelines.errors import DocumentError, SettingsError
 from pipelines.parsing.formats import FORMATS, OF_ENDING, UNSTRUCTURED
 from pipelines.records import Block, ParsedFile
 from pipelines.settings.base import ParsingSettings, settings_from
-from resources.documents.requests import Reader
+from resources.documents.requests import FileReader
 from resources.documents.requests import reader as open_reader
 from resources.parsers.installed import pandoc_path
 from resources.parsers.registry import media_type_of, parse_file
@@ -34,7 +34,7 @@ def handbooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
+def reader() -> Iterator[FileReader]:
     """Reads in the confined process that an index run reads in."""
     with open_reader(SETTINGS) as made:
         yield made
@@ -62,7 +62,9 @@ ITEMS = [("list_item", 1, "Five days may be carried over."), ("list_item", 1, "T
 
 
 @pytest.mark.parametrize("ending", ["rst", "org", "epub", "odt", "rtf"])
-def test_headings_lists_and_tables_come_out_in_order(ending: str, handbooks: dict[str, Path], reader: Reader) -> None:
+def test_headings_lists_and_tables_come_out_in_order(
+    ending: str, handbooks: dict[str, Path], reader: FileReader
+) -> None:
     parsed = reader.read(handbooks[ending]).parsed
     items = [] if ending == "rtf" else ITEMS  # the handbook in RTF has none
     assert outline(parsed) == [
@@ -77,12 +79,12 @@ def test_headings_lists_and_tables_come_out_in_order(ending: str, handbooks: dic
     assert cells(parsed) == ROWS and parsed.warnings == ()
 
 
-def test_text_of_xml_comes_out(handbooks: dict[str, Path], reader: Reader) -> None:
+def test_text_of_xml_comes_out(handbooks: dict[str, Path], reader: FileReader) -> None:
     assert [text for _, _, text in outline(reader.read(handbooks["xml"]).parsed)] == [made.LEAVE, made.CLAIMS]
 
 
 def test_a_message_says_its_subject_and_what_is_attached(
-    handbooks: dict[str, Path], reader: Reader, tmp_path: Path
+    handbooks: dict[str, Path], reader: FileReader, tmp_path: Path
 ) -> None:
     parsed = reader.read(handbooks["msg"]).parsed
     assert [text for _, _, text in outline(parsed)] == ["Leave in May", made.LEAVE, made.CLAIMS]
@@ -91,7 +93,7 @@ def test_a_message_says_its_subject_and_what_is_attached(
     assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.pdf",)
 
 
-def test_what_a_message_hides_is_left_out_and_said(tmp_path: Path, reader: Reader) -> None:
+def test_what_a_message_hides_is_left_out_and_said(tmp_path: Path, reader: FileReader) -> None:
     hidden = "<div style='display:none'>The vault opens at nine.</div>"
     made.write_msg(tmp_path / "page.msg", html=f"<html><body>{hidden}<p>{made.LEAVE}</p></body></html>")
     found = reader.read(tmp_path / "page.msg").document
@@ -160,7 +162,7 @@ def write_hostile(kind: str, folder: Path) -> Path:
         ("no text", {"empty_parse"}),
     ],
 )
-def test_hostile_files_fail_alone(kind: str, codes: set[str], tmp_path: Path, reader: Reader) -> None:
+def test_hostile_files_fail_alone(kind: str, codes: set[str], tmp_path: Path, reader: FileReader) -> None:
     """By name, within the limits, and the next file is read as ever."""
     file, code = write_hostile(kind, tmp_path), ""
     try:
@@ -174,7 +176,7 @@ def test_hostile_files_fail_alone(kind: str, codes: set[str], tmp_path: Path, re
 
 
 @pytest.mark.parametrize("kind", ["an outside entity", "includes a file"])
-def test_no_other_file_is_read(kind: str, tmp_path: Path, reader: Reader) -> None:
+def test_no_other_file_is_read(kind: str, tmp_path: Path, reader: FileReader) -> None:
     try:
         found = outline(reader.read(write_hostile(kind, tmp_path)).parsed)
     except DocumentError:
@@ -220,13 +222,13 @@ def test_a_reader_that_cannot_be_meant_is_refused(readers: dict[str, str], told:
             settings_from(settings)
 
 
-def test_one_file_is_read_by_whom_the_settings_name(tmp_path: Path, reader: Reader) -> None:
+def test_one_file_is_read_by_whom_the_settings_name(tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / "a.html"
     file.write_text(f"<html><body>{made.HTML}</body></html>")
     assert reader.read(file).parsed.origin == UNSTRUCTURED
 
 
-def test_a_mail_is_partitioned_as_one(tmp_path: Path, reader: Reader) -> None:
+def test_a_mail_is_partitioned_as_one(tmp_path: Path, reader: FileReader) -> None:
     file = tmp_path / "a.eml"
     file.write_text(f"From: a@example.org\nSubject: Leave\nDate: Tue, 5 Mar 2024 10:00:00 +0000\n\n{made.LEAVE}\n")
     found = reader.read(file)

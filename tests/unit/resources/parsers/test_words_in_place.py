@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.records import Run
+from pipelines.records import TextRun
 from resources.parsers.registry import parse_file
 from tests.support.documents import pdf_of
 from tests.support.places import needs_data
@@ -23,12 +23,12 @@ LINES = [
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Word], list[Run]]:
+def page(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Word], list[TextRun]]:
     path = pdf_of(tmp_path_factory.mktemp("page") / "a.pdf", [LINES])
     return words_on_pages(path), runs_of(parse_file(path, "application/pdf"))
 
 
-def changed(runs: list[Run], old: str, new: str) -> list[Run]:
+def changed(runs: list[TextRun], old: str, new: str) -> list[TextRun]:
     made = [replace(run, text=run.text.replace(old, new)) for run in runs]
     assert made != runs
     return made
@@ -38,7 +38,7 @@ def told(found: Misplaced) -> tuple[list[str], list[str], int]:
     return [word.text for word in found.lost], [word for word, _ in found.added], len(found.turned)
 
 
-def test_nothing_is_lost_of_a_page_that_is_read_whole(page: tuple[list[Word], list[Run]]) -> None:
+def test_nothing_is_lost_of_a_page_that_is_read_whole(page: tuple[list[Word], list[TextRun]]) -> None:
     found = misplaced(*page)
     assert (found.words, told(found)) == (18, ([], [], 0))
 
@@ -54,13 +54,13 @@ def test_nothing_is_lost_of_a_page_that_is_read_whole(page: tuple[list[Word], li
     ids=["gone", "anagram", "doubled", "out-of-order"],
 )
 def test_a_word_that_is_not_as_on_the_page(
-    page: tuple[list[Word], list[Run]], old: str, new: str, lost: list[str], added: list[str], turned: int
+    page: tuple[list[Word], list[TextRun]], old: str, new: str, lost: list[str], added: list[str], turned: int
 ) -> None:
     words, runs = page
     assert told(misplaced(words, changed(runs, old, new))) == (lost, added, turned)
 
 
-def test_a_word_that_moved_to_another_line(page: tuple[list[Word], list[Run]]) -> None:
+def test_a_word_that_moved_to_another_line(page: tuple[list[Word], list[TextRun]]) -> None:
     """All letters and all words of the page are there."""
     words, runs = page
     moved = changed(changed(runs, "harbour ", ""), "nobody", "nobody harbour")

@@ -12,7 +12,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import Entry
 from resources.sources import landing as module
 from resources.sources.files import Skipped
-from resources.sources.folder import Listing, list_source
+from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
 from resources.sources.overlaps import Elsewhere
 from tests.support.listings import assert_same
@@ -54,18 +54,18 @@ def landing(tmp_path: Path) -> Landing:
     return Landing(tmp_path, SETTINGS)
 
 
-def bring(landing: Landing, shelf: Shelf, largest: int | None = None) -> Listing:
+def bring(landing: Landing, shelf: Shelf, largest: int | None = None) -> FolderListing:
     with landing.alone():
         landing.bring(shelf, largest)
     return listing_of(landing)
 
 
-def listing_of(landing: Landing) -> Listing:
+def listing_of(landing: Landing) -> FolderListing:
     with landing.brought() as brought:
         return list_source(SETTINGS, landing.root, None, brought=brought)
 
 
-def names(listing: Listing) -> dict[str, str]:
+def names(listing: FolderListing) -> dict[str, str]:
     """Content by uri, and the code of what failed."""
     return {
         **{raw.uri: raw.content_hash for raw in listing.documents},

@@ -13,18 +13,18 @@ from pipelines.fingerprint import document_id
 from pipelines.settings.sources import SourceSettings
 from resources.hashes import content_hash
 from resources.sources.files import _pattern
-from resources.sources.folder import Listing, list_source, source_from
+from resources.sources.folder import FolderListing, list_source, source_from
 
 
-def listed(root: Path, **settings: Any) -> Listing:
+def listed(root: Path, **settings: Any) -> FolderListing:
     return list_source(SourceSettings(name="s", path=str(root), **settings), root)
 
 
-def uris(listing: Listing) -> list[str]:
+def uris(listing: FolderListing) -> list[str]:
     return [document.uri for document in listing.documents]
 
 
-def skipped(listing: Listing) -> dict[str, str]:
+def skipped(listing: FolderListing) -> dict[str, str]:
     return {item.uri: item.code for item in listing.skipped}
 
 

@@ -11,7 +11,7 @@ import pytest
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import RawDocument
 from pipelines.settings.sources import SourceSettings
-from resources.clouds.bucket import Found
+from resources.clouds.bucket import ObjectInfo
 from resources.parsers.registry import ELEMENTS
 from resources.sources.files import private_copy
 from resources.sources.folder import list_source
@@ -218,7 +218,7 @@ def test_foreign_objects_beside_raw_files_are_not_pruned_and_lead_nowhere(docs: 
     stored = StoredDocuments(here.store, here.cache)
     own = stored.held()
     for name in ("notes.txt", "ab/../../../victim", "/etc/victim", "0" * 31, f"{'0' * 32}.elements.json.bak"):
-        here.store.listed = lambda below, key=f"raw/{name}": [Found(key, 1, 0.0)]  # type: ignore[method-assign,misc]
+        here.store.listed = lambda below, key=f"raw/{name}": [ObjectInfo(key, 1, 0.0)]  # type: ignore[method-assign,misc]
         assert stored.held() == {}, name
     assert len(own) == 4
 

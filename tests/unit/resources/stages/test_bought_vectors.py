@@ -16,7 +16,7 @@ from pipelines.indexing.embeddings import unit, vector_key
 from resources.engine.tables import ParquetTables
 from resources.engine.vectors import KnownVectors, VectorRow, vector_table
 from resources.stages.embedded_items import FromModel, Item
-from resources.stages.embeddings import BoughtVectors, Texts
+from resources.stages.embeddings import BoughtVectors, TextCounts
 
 
 @dataclass
@@ -50,8 +50,8 @@ def items_of(work: Any) -> list[Item]:
     ]
 
 
-def bought(tables: ParquetTables, model: Model) -> tuple[BoughtVectors, KnownVectors, Texts]:
-    known, texts = KnownVectors(tables, "vectors", "mine"), Texts(lambda done, of: None)
+def bought(tables: ParquetTables, model: Model) -> tuple[BoughtVectors, KnownVectors, TextCounts]:
+    known, texts = KnownVectors(tables, "vectors", "mine"), TextCounts(lambda done, of: None)
     source = FromModel("vectors", items_of)
     made = BoughtVectors(source, {"vectors": known}, texts, lambda: cast(Any, model), "mine", str)
     return made, known, texts

@@ -6,18 +6,18 @@ import pytest
 
 from pipelines.errors import SettingsError, UsageError
 from pipelines.settings.base import settings_from
-from resources.state.launched import ASKED, Asked, asked_of, buckets_in, ranges, require_same
+from resources.state.launched import ASKED, RunRequest, asked_of, buckets_in, ranges, require_same
 
 SETTINGS = settings_from({"buckets": 4})
 
 
-@pytest.mark.parametrize("asked", [Asked(), Asked(("a, b", 'c"d'), True), Asked((), False, True)])
-def test_tags_say_what_was_asked(asked: Asked) -> None:
+@pytest.mark.parametrize("asked", [RunRequest(), RunRequest(("a, b", 'c"d'), True), RunRequest((), False, True)])
+def test_tags_say_what_was_asked(asked: RunRequest) -> None:
     assert asked_of(asked.tags(SETTINGS)) == asked
 
 
 def test_a_run_without_tags_is_asked_for_nothing_more() -> None:
-    assert asked_of({"dagster/backfill": "b"}) == Asked()
+    assert asked_of({"dagster/backfill": "b"}) == RunRequest()
     require_same({}, SETTINGS)
 
 
@@ -41,7 +41,7 @@ def test_tags_that_others_wrote_are_refused(tag: str) -> None:
     ],
 )
 def test_a_worker_that_would_make_another_index_refuses(other: dict[str, object]) -> None:
-    tags = Asked().tags(SETTINGS)
+    tags = RunRequest().tags(SETTINGS)
     require_same(
         tags, settings_from({"buckets": 4, "database": "postgresql://elsewhere/db", "schedule": {"cron": "@daily"}})
     )

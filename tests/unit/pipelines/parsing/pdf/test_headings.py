@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.parsing.pdf.headings import NEVER, Bookmark, Numbering, numbering_of
+from pipelines.parsing.pdf.headings import NEVER, Bookmark, HeadingNumber, numbering_of
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage
 from tests.unit.pipelines.parsing.pdf.test_layout import FULL, REST, column, item, page, text_of
@@ -51,7 +51,7 @@ BOLD: dict[str, object] = {"bold": True}
     ],
 )
 def test_numberings(text: str, kind: str, depth: int, number: str) -> None:
-    assert numbering_of(text) == Numbering(kind, depth, number)
+    assert numbering_of(text) == HeadingNumber(kind, depth, number)
 
 
 @pytest.mark.parametrize("text", ["Partners", "Items of interest", "Notes", "2024", "Parts of it", "Introduction"])
