@@ -17,7 +17,7 @@ import dagster as dg
 
 from assets.metadata import described
 from pipelines.errors import DatabaseError, ModelError, SettingsError
-from pipelines.stages import MAKER, STAGES
+from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.dagster_instance.run_errors import coded
 
 # ---------------------------------------------------------------- retries
@@ -109,7 +109,9 @@ def asset(
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
-        makers = [MAKER[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)]
+        makers = [
+            STAGE_OF_TABLE[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)
+        ]
 
         def build(partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
             return dg.asset(

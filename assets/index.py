@@ -8,7 +8,7 @@ import dagster as dg
 from assets.declare import asset, buckets_of, patient
 from assets.metadata import attach, changes, table
 from resources.generations.publish import publish
-from resources.generations.upkeep import keep_up
+from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
 from resources.stages.shard_rows import INPUTS
 from resources.state.state import State
@@ -67,4 +67,4 @@ def kept_generations(context: dg.AssetExecutionContext, state: dg.ResourceParam[
     refused. So the live one goes on receiving deletions, changes of groups and edits, with its own settings and
     embedder. Generations kept for a rollback receive deletions and changes of groups. All of it follows from the
     listing, and nothing waits for it. If there is only one generation, nothing is done."""
-    context.add_output_metadata(changes(keep_up(state)))
+    context.add_output_metadata(changes(update_other_generations(state)))

@@ -12,10 +12,10 @@ from typing import Any
 import dagster as dg
 
 from pipelines.fingerprint import combined
-from pipelines.inert import inert
+from pipelines.inert import defused
 from pipelines.plots import Curves, Panel, figure
 from pipelines.schemas import schema_of
-from pipelines.stages import STAGES, WHOLE, Stage
+from pipelines.stages import STAGES, UNPARTITIONED, Stage
 from pipelines.visible import one_line
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit
@@ -33,11 +33,11 @@ partitions of a step the same data version."""
 
 def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]]) -> None:
     """Log a materialisation for every bucket of the step, with its own data version and its `metadata` by number. An
-    asset without buckets is logged once, as WHOLE."""
+    asset without buckets is logged once, as UNPARTITIONED."""
     versions = data_versions(context.resources.state, stage)
     if context.assets_def.partitions_def is None:
-        context.set_data_version(context.asset_key, dg.DataVersion(versions[WHOLE]))
-        context.add_output_metadata(dict(metadata(WHOLE)))
+        context.set_data_version(context.asset_key, dg.DataVersion(versions[UNPARTITIONED]))
+        context.add_output_metadata(dict(metadata(UNPARTITIONED)))
         return
     made_from = _made_from(context)
     for key in context.partition_keys:
@@ -120,7 +120,9 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
     }
     state = context.resources.state
     log_made(
-        context, report.stage, lambda bucket: whole if bucket == WHOLE else {**whole, **_own(state, report, bucket)}
+        context,
+        report.stage,
+        lambda bucket: whole if bucket == UNPARTITIONED else {**whole, **_own(state, report, bucket)},
     )
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
@@ -219,4 +221,4 @@ def _cell(value: Any) -> str | int | float | bool | None:
     inert and on one line."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return one_line(" ".join(inert(str(value)).split()))
+    return one_line(" ".join(defused(str(value)).split()))

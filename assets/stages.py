@@ -11,7 +11,7 @@ from assets.metadata import attach, histogram, table
 from resources.generations.upkeep import restrict, restricted_whatever
 from resources.reports.status import document_warnings, overlap_rows, sentence_counts
 from resources.stages.make import link_sentences, list_documents, make
-from resources.state.launched import asked_of
+from resources.state.launched import request_of
 from resources.state.state import State
 
 # ---------------------------------------------------------------- documents
@@ -31,7 +31,7 @@ class ListingConfig(dg.Config):
 @asset("parquet", group="documents", at_once=True)
 def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, state: dg.ResourceParam[State]) -> None:
     """List every file of the sources with its content hash, media type and side-car metadata."""
-    asked = asked_of(context.run.tags)
+    asked = request_of(context.run.tags)
     sources, allow_deletions = config.sources or asked.sources, config.allow_deletions or asked.allow_deletions
     with restricted_whatever(state):
         report = list_documents(state, buckets_of(context), sources, allow_deletions)

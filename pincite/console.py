@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from pipelines.errors import PinciteError
-from pipelines.visible import one_line, visible, visible_json
+from pipelines.visible import escape_controls, escape_json_controls, one_line
 
 # ---------------------------------------------------------------- lines
 
@@ -53,7 +53,7 @@ def block(lines: Iterable[str]) -> PrintableLines:
 
 
 def _shown(text: str) -> str:
-    return visible(text) if isinstance(text, PrintableLines) else one_line(text)
+    return escape_controls(text) if isinstance(text, PrintableLines) else one_line(text)
 
 
 def say(text: str) -> None:
@@ -70,7 +70,7 @@ def tell(text: str) -> None:
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    return visible_json(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
+    return escape_json_controls(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
 
 
 def emit(value: Any) -> None:

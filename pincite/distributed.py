@@ -29,8 +29,8 @@ from resources.sources.folder import source_from
 from resources.sources.listed_documents import AllListed
 from resources.stages.make import guard
 from resources.state.generation import find_generation
-from resources.state.launched import ASKED, SETTINGS, RunRequest, asked_of, ranges, shape_of, with_records
-from resources.state.run import Built, Run, silent
+from resources.state.launched import REQUEST, SETTINGS, RunRequest, ranges, request_of, shape_of, with_records
+from resources.state.run import PublishResult, Run, silent
 from resources.state.state import State
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def update_distributed(
         try:
             begun = _begin(state, instance, sources, allow_deletions, tell)
             if not isinstance(begun, _Begun):
-                state.run.published(begun.standing)
+                state.run.published(begun.up_to_date)
                 return outcome.result(state, begun.served, time.perf_counter() - started)
             begun, seen = _followed(state, instance, begun, progress, tell)
             return _result(state, instance, begun, seen, started)
@@ -310,7 +310,7 @@ def _followed(
             f"Dagster closed backfill {begun.id} too early (a run that failed was, or was to be, tried again); going "
             "on from there"
         )
-        begun = replace(begun, id=_next(state, instance, asked_of(seen.tags), tell), earlier=begun.ids)
+        begun = replace(begun, id=_next(state, instance, request_of(seen.tags), tell), earlier=begun.ids)
 
 
 def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> str:
@@ -330,7 +330,7 @@ def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell
 class _Nothing:
     """The finding that there is nothing to do: a new run would make what the last one left."""
 
-    standing: Built
+    up_to_date: PublishResult
     served: Served
 
 
@@ -349,7 +349,7 @@ def _begin(
         for source in given:
             book.select(source)
         served = served_now(state)
-        standing = _standing(state, allow_deletions, tell)
+        standing = _up_to_date(state, allow_deletions, tell)
         if standing and not asked.retry_failed:
             state.listing.keep_memberships()
             return _Nothing(standing, served)
@@ -373,11 +373,11 @@ def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: 
     Raises IndexStateError (`busy`) if it does something else."""
     from resources.dagster_instance.backfills import under_way
 
-    found = next(iter(under_way(instance, ASKED)), None)
+    found = next(iter(under_way(instance, REQUEST)), None)
     if found is None:
         return None
     since = f"backfill {found.id}, since {_shown(found.began)}"
-    if asked_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.project.settings):
+    if request_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.project.settings):
         raise IndexStateError(
             f"another distributed index is in progress, of other sources, options or settings ({since}); wait for it "
             "to end, or cancel it in Dagster's UI, under Runs, Backfills",
@@ -388,7 +388,7 @@ def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: 
     return _Begun(found.id, served_now(state), note)
 
 
-def _standing(state: State, allow_deletions: bool, tell: Tell) -> Built | None:
+def _up_to_date(state: State, allow_deletions: bool, tell: Tell) -> PublishResult | None:
     """Return what the last run left if this machine sees that nothing changed, else None.
 
     Raises SourceError if it sees an error at which every run would stop."""
@@ -404,7 +404,7 @@ def _standing(state: State, allow_deletions: bool, tell: Tell) -> Built | None:
             due, failing = None, str(error)
     if failing:
         tell(f"the workers list the sources, since this machine cannot: {failing}")
-    return due.standing if due and not failing else None
+    return due.up_to_date if due and not failing else None
 
 
 # ---------------------------------------------------------------- the end

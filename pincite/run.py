@@ -28,7 +28,7 @@ from resources.private_files import private
 from resources.reports import run_result as outcome
 from resources.settings_file import Project, project_at
 from resources.sources.folder import source_from
-from resources.stages.make import guard, mended, require_replies
+from resources.stages.make import guard, require_replies, with_repair
 from resources.state.run import Run, silent
 from resources.state.state import LAST_OF_TEXT, State, settle
 
@@ -83,7 +83,7 @@ def export_texts(
 
     def work(state: State) -> dict[str, Any]:
         served = _texts(state, sources, allow_deletions)
-        found = mended(state, lambda: texts.export_texts(state, target), before="chunk_embeddings")
+        found = with_repair(state, lambda: texts.export_texts(state, target), before="chunk_embeddings")
         return {**found, "documents": outcome.documents(state, served), "failing_sources": dict(state.listing.failing)}
 
     return _alone(project, sources, Run(str(uuid.uuid4()), progress), work)
@@ -127,12 +127,12 @@ def _locked(
 ) -> dict[str, Any]:
     with restricted_whatever(state):
         _select(state, sources)
-        mended(state, lambda: settle(state))
+        with_repair(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
-        if due.standing and not retry_failed:
+        if due.up_to_date and not retry_failed:
             state.listing.keep_memberships()
-            state.run.published(due.standing)
+            state.run.published(due.up_to_date)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
     if fresh := new_documents(state, served):
@@ -148,11 +148,11 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
     served."""
     with restricted_whatever(state):
         _select(state, sources)
-        mended(state, lambda: settle(state))
+        with_repair(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         guard(state, allow_deletions)
-    if not due.standing:
+    if not due.up_to_date:
         stages = list(STAGES)
         _materialise(state, due.buckets, allow_deletions, stages[: stages.index(LAST_OF_TEXT) + 1])
     require_replies(state)

@@ -43,7 +43,7 @@ _ROUNDS = 5
 """Times that entities are decoded, since an entity may hold another."""
 
 
-def inert(text: str) -> str:
+def defused(text: str) -> str:
     """Return the words of a text without anything that acts; inert text is returned unchanged."""
     text = seen(text)  # first, since an escape sequence may end in the middle of an entity
     if "&" in text:

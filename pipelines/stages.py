@@ -26,7 +26,7 @@ from pipelines.parsing import elements
 from pipelines.records import tables
 from pipelines.settings.base import Settings
 
-WHOLE = -1
+UNPARTITIONED = -1
 """The number, in place of a shard's or bucket's, of a table that is not partitioned."""
 
 
@@ -190,7 +190,7 @@ KEEPING = "parsed_elements"
 """The stage whose tables keep the last good version of a document that fails at it. A document that fails later is in
 no table from there on, until it succeeds. Readers are served its last version from Postgres while the same
 generation is live."""
-MAKER: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
+STAGE_OF_TABLE: Mapping[str, Stage] = {table: stage for stage in STAGES.values() for table in stage.tables}
 """The stage that makes each table, by the table's name."""
 
 
@@ -199,7 +199,7 @@ def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) ->
     settings' number of shards if it is given. Names are not hashed, so renaming a setting changes no key."""
     keys: dict[str, str] = {}
     for name, stage in STAGES.items():
-        before = [keys[MAKER[table].name] for table in stage.inputs]
+        before = [keys[STAGE_OF_TABLE[table].name] for table in stage.inputs]
         values = list(stage.shaped_by(settings, frozen).values())
         shape = values[0] if len(values) == 1 else values or None
         keys[name] = fingerprint(name, stage.version, shards or settings.shard_count, shape, before)

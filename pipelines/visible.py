@@ -14,7 +14,7 @@ _IN_A_LINE = re.compile(f"[\x00-\x1f{_UNSEEN}]")
 _IN_JSON = re.compile(f"[{_UNSEEN}]")
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return the text with control characters other than line ends and tabs, and those without width, as escapes."""
     return _IN_TEXT.sub(_as_number, text)
 
@@ -29,7 +29,7 @@ def _as_number(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape", "surrogatepass").decode()
 
 
-def visible_json(text: str) -> str:
+def escape_json_controls(text: str) -> str:
     """Return JSON of the same meaning with unsafe characters as JSON escapes."""
     return _IN_JSON.sub(lambda match: _as_json(match[0]), text)
 

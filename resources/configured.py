@@ -12,7 +12,7 @@ from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
 from resources.settings_file import locate
-from resources.state.launched import asked_of, buckets_alone, is_for, require_same, telling
+from resources.state.launched import buckets_alone, is_for, request_of, require_same, telling
 from resources.state.run import Run
 from resources.state.state import State
 
@@ -35,7 +35,7 @@ def _opened(context: dg.InitResourceContext) -> Iterator[State]:
     project, tags = locate(), context.run.tags if context.run else {}
     require_same(tags, project.settings)
     buckets = buckets_alone(context.run, project.settings) if context.run else None
-    run = Run(context.run_id or "", retry_failed=asked_of(tags).retry_failed, buckets=buckets)
+    run = Run(context.run_id or "", retry_failed=request_of(tags).retry_failed, buckets=buckets)
     state = State(project, run)
     told = telling(state, tags) if context.run else nullcontext()
     try:

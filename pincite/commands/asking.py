@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, generation_option, group_option, placed, searching
+from pincite.commands.options import GlobalOptions, generation_option, global_options, group_option, searching
 
 # ---------------------------------------------------------------- query
 
@@ -19,7 +19,7 @@ from pincite.commands.options import GlobalOptions, generation_option, group_opt
 @click.argument("text")
 @searching
 @click.option("--explain", is_flag=True, help="Show what every stage made of each hit.")
-@placed
+@global_options
 def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int:
     """Find passages; each with document, page, box and the headings above it."""
     from pincite.serve.client import answered
@@ -43,7 +43,7 @@ def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int
 @click.argument("text")
 @click.option("--option", "options", multiple=True, metavar="LETTER=TEXT", help="An answer to choose; may be repeated.")
 @searching
-@placed
+@global_options
 def ask(place: GlobalOptions, text: str, **options: Any) -> int:
     """Answer a question from the documents, each claim with its document and page.
 
@@ -72,7 +72,7 @@ def ask(place: GlobalOptions, text: str, **options: Any) -> int:
 @click.option("--image", metavar="PAGE.png", type=click.Path(path_type=Path), help="Draw its page with it marked.")
 @group_option
 @generation_option("Look in")
-@placed
+@global_options
 def show(place: GlobalOptions, named: str, **options: Any) -> int:
     """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
 
@@ -94,7 +94,7 @@ def show(place: GlobalOptions, named: str, **options: Any) -> int:
 @click.argument("chunk")
 @group_option
 @generation_option("Look in")
-@placed
+@global_options
 def explain(place: GlobalOptions, chunk: str, **options: Any) -> int:
     """Explain how a passage was made: every stage from its document to its vector, when, why, and at what cost."""
     from pincite.index import open_index

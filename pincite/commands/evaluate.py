@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, group_option, placed, rerank_option, strategy_option
+from pincite.commands.options import GlobalOptions, global_options, group_option, rerank_option, strategy_option
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
@@ -49,7 +49,7 @@ from resources.memory import one_heap
     "--suggest", metavar="N", type=int, help="Instead: write N candidate questions out of the index, to be corrected."
 )
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Where --suggest writes them.")
-@placed
+@global_options
 def evaluate(
     place: GlobalOptions,
     questions: Path | None,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, placed
+from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, tell
 from pincite.progress import Progress
 
@@ -17,7 +17,7 @@ def generations() -> None:
 
 
 @generations.command("list")
-@placed
+@global_options
 def generations_list(place: GlobalOptions) -> int:
     """List every generation: its embedder, rows, size, scores, and why it is not live."""
     from pincite.index import open_index
@@ -32,7 +32,7 @@ def generations_list(place: GlobalOptions) -> int:
 @generations.command("publish")
 @click.argument("generation", type=int)
 @click.option("--force", is_flag=True, help="Although the golden questions speak against it.")
-@placed
+@global_options
 def generations_publish(place: GlobalOptions, generation: int, force: bool) -> int:
     """Make a generation the live one, after its audit; ends the hold of a rollback."""
     from pincite.index import open_index
@@ -44,7 +44,7 @@ def generations_publish(place: GlobalOptions, generation: int, force: bool) -> i
 
 
 @generations.command("rollback")
-@placed
+@global_options
 def generations_rollback(place: GlobalOptions) -> int:
     """Make the previous generation live again; it stays live until somebody publishes."""
     from pincite.index import open_index
@@ -63,7 +63,7 @@ def generations_rollback(place: GlobalOptions) -> int:
 @generations.command("prune")
 @click.option("--keep", default=2, show_default=True, type=int, help="Generations to keep, the live one among them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@placed
+@global_options
 def generations_prune(place: GlobalOptions, keep: int, dry_run: bool) -> int:
     """Drop old generations, and files that no generation needs."""
     from pincite.index import open_index

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from pincite.commands.options import GlobalOptions, of_sources, placed
+from pincite.commands.options import GlobalOptions, global_options, of_sources
 from pincite.progress import Progress
 from resources.memory import one_heap
 
@@ -21,7 +21,7 @@ from resources.memory import one_heap
 @click.option(
     "--distributed", is_flag=True, help="On the machines that Dagster's daemon launches runs on; follows them."
 )
-@placed
+@global_options
 def index(
     place: GlobalOptions, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool
 ) -> int:
@@ -51,7 +51,7 @@ def index(
 
 @click.command()
 @of_sources
-@placed
+@global_options
 def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.
 
@@ -75,7 +75,7 @@ def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
 @click.argument("folder", metavar="FOLDER_OR_URI")
 @of_sources
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
-@placed
+@global_options
 def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
     """Write the texts that are to be embedded, as Parquet, for others to embed.
 
@@ -96,7 +96,7 @@ def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], al
 @click.argument("places", metavar="FILE_OR_FOLDER_OR_URI...", nargs=-1, required=True)
 @click.option("--check", is_flag=True, help="Only say what would be taken.")
 @click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
-@placed
+@global_options
 def import_vectors(place: GlobalOptions, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
     """Take vectors that others made of exported texts, so that the next `pincite index` need not embed those texts.
 

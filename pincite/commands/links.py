@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, generation_option, group_option, placed
+from pincite.commands.options import GlobalOptions, generation_option, global_options, group_option
 from pincite.console import say
 from pincite.progress import Progress
 from pipelines.errors import UsageError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--strongest", default=5, show_default=True, type=click.IntRange(0, 10_000), help="Links to show.")
 @group_option
 @generation_option("Look at")
-@placed
+@global_options
 def links(place: GlobalOptions, sweeping: bool, strongest: int, **options: Any) -> int:
     """Show the links between related sentences: how many, over which cosine, and the strongest.
 

@@ -72,7 +72,7 @@ def of_sources(command: Command) -> Command:
     return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
 
 
-def placed(command: Command) -> Command:
+def global_options(command: Command) -> Command:
     """Add --config, --state and --json, and pass them as one `place`."""
 
     def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:

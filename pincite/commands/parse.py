@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, placed
+from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import PrintableLines, block, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import DocumentError, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "--image", metavar="DIR", type=click.Path(path_type=Path), help="A picture of every page, kinds in colours."
 )
 @click.option("--pages", metavar="3-7,12", help="Only these pages.")
-@placed
+@global_options
 def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
     """Show what the parser finds in FILE; needs no index and makes none.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, group_option, placed
+from pincite.commands.options import GlobalOptions, global_options, group_option
 
 # ---------------------------------------------------------------- serve
 #
@@ -17,7 +17,7 @@ from pincite.commands.options import GlobalOptions, group_option, placed
 @click.option("--port", type=int, help="Port to listen on; 0 is any free one (setting serve.port).")
 @click.option("--host", help="Address to listen on (setting serve.host).")
 @click.option("--processes", type=int, help="Processes that answer (setting serve.processes).")
-@placed
+@global_options
 def serve(place: GlobalOptions, **given: Any) -> int:
     """Serve a page to ask on, with every passage marked on its page; HTTP with JSON; and MCP for agents.
 
@@ -40,7 +40,7 @@ def serve(place: GlobalOptions, **given: Any) -> int:
 
 @click.command()
 @group_option
-@placed
+@global_options
 def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
     """Answer an agent by MCP on standard input and output: search, fetch, page_image and ask.
 
@@ -65,7 +65,7 @@ def tokens() -> None:
 @click.argument("name")
 @group_option
 @click.option("--operator", is_flag=True, help="Sees the names of all failed documents.")
-@placed
+@global_options
 def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool) -> int:
     """Make a token for NAME, which is printed once and kept nowhere."""
     from pincite.guard import TokenFile
@@ -77,7 +77,7 @@ def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool
 
 
 @tokens.command("list")
-@placed
+@global_options
 def list_(place: GlobalOptions) -> int:
     """Names with their groups; no token is kept, so none is shown."""
     from pincite.console import rows
@@ -96,7 +96,7 @@ def list_(place: GlobalOptions) -> int:
 
 @tokens.command()
 @click.argument("name")
-@placed
+@global_options
 def remove(place: GlobalOptions, name: str) -> int:
     """Take the token of NAME away; it holds no more from the next request on."""
     from pincite.guard import TokenFile

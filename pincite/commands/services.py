@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, placed
+from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import block
 from pipelines.errors import IndexStateError, UsageError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Plain HTTP: keep it on loopback.")
 @click.option("--allowed-host", "names", multiple=True, metavar="NAME", help="A name that a proxy serves the UI under.")
 @click.option("--read-only", is_flag=True, help="Show everything, launch and change nothing.")
-@placed
+@global_options
 def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
     """Run Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
 
@@ -42,7 +42,7 @@ def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_
 @click.command()
 @click.argument("action", type=click.Choice(["start", "stop", "status", "url", "programs"]))
 @click.option("--force", is_flag=True, help="Stop the server even while others use it.")
-@placed
+@global_options
 def db(place: GlobalOptions, action: str, force: bool) -> int:
     """Start, stop or look at the state's Postgres server; print its address, or the folder with psql, pg_dump and
     pg_restore of its version."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, placed
+from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
 
 
@@ -16,7 +16,7 @@ def sources() -> None:
 
 
 @sources.command("list")
-@placed
+@global_options
 def sources_list(place: GlobalOptions) -> int:
     """List every known source with its folder or address, its documents and failures."""
     from pincite.index import open_index
@@ -44,7 +44,7 @@ def _memberships(told: dict[str, Any] | None) -> str:
 
 @sources.command("sync-access")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@placed
+@global_options
 def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
     """Read again who is behind the principals of sources, without indexing anything.
 
@@ -72,7 +72,7 @@ def _synced(item: dict[str, Any]) -> str:
 
 @sources.command("check")
 @click.argument("source", metavar="NAME | NAME=ADDRESS")
-@placed
+@global_options
 def sources_check(place: GlobalOptions, source: str) -> int:
     """Reach a source and list its first documents, without indexing any."""
     from pincite.index import Index
@@ -94,7 +94,7 @@ def _bytes(size: int | None) -> str:
 
 @sources.command("remove")
 @click.argument("name")
-@placed
+@global_options
 def sources_remove(place: GlobalOptions, name: str) -> int:
     """Forget a source; the next `pincite index` removes its documents from the index."""
     from pincite.index import open_index

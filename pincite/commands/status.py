@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, placed
+from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import PrintableLines, block
 from pincite.progress import Progress
 from resources.memory import one_heap
@@ -38,7 +38,7 @@ def _sum(result: dict[str, Any]) -> str:
 
 @click.command()
 @click.option("--ask-models", is_flag=True, help="Also send each endpoint's model one word, which may cost.")
-@placed
+@global_options
 def doctor(place: GlobalOptions, ask_models: bool) -> int:
     """Look at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights.
 
@@ -54,7 +54,7 @@ def doctor(place: GlobalOptions, ask_models: bool) -> int:
 
 
 @click.command()
-@placed
+@global_options
 def verify(place: GlobalOptions) -> int:
     """Check row by row that the index is complete; the exit code is 0 only if it is."""
     one_heap()
@@ -71,7 +71,7 @@ def verify(place: GlobalOptions) -> int:
 
 
 @click.command()
-@placed
+@global_options
 def status(place: GlobalOptions) -> int:
     """Show generations, sources, counts, failures and costs."""
     from pincite.index import open_index

@@ -24,7 +24,7 @@ from pincite.serve.api import Ask, body_of, checked
 from pincite.serve.service import Service
 from pincite.serve.turns import caller_of
 from pipelines.errors import UsageError
-from pipelines.inert import clear, inert
+from pipelines.inert import clear, defused
 from pipelines.parsing.markdown_view import escaped
 
 MODEL = "pincite"
@@ -161,7 +161,7 @@ def plain(text: str) -> str:
 
     A word that a viewer may turn into a link by itself is set as code, in which no viewer does."""
     made: list[str] = []
-    for linked, together in groupby(inert(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
+    for linked, together in groupby(defused(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
         words = list(together)
         made += map(_as_code, words) if linked else [_escaped(" ".join(words))]
     return " ".join(made)
@@ -169,7 +169,7 @@ def plain(text: str) -> str:
 
 def name(text: str) -> str:
     """Return the same for the words of a link, in which no viewer makes another link."""
-    return _escaped(" ".join(inert(clear(text)).split()))
+    return _escaped(" ".join(defused(clear(text)).split()))
 
 
 def _escaped(text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.inert import inert
+from pipelines.inert import defused
 from pipelines.llm.prompts import PromptTemplate, as_data
 from pipelines.llm.reply_text import cleaned, unusable
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
@@ -184,7 +184,7 @@ def chosen(
 
 
 def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
-    return Claim(f"{letter}: {inert(text)}", (citation_of(evidence),), end="")
+    return Claim(f"{letter}: {defused(text)}", (citation_of(evidence),), end="")
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
@@ -349,7 +349,7 @@ class Checker:
         places = max((self._places(terms, exact, group) for group in groups), key=lambda found: found[0])
         if not places[1]:
             return shown + ("the passage it cites does not say so" if known else "it cites nothing that says so")
-        return Claim(inert(said.text), tuple(citation_of(item) for item in places[1]), said.end)
+        return Claim(defused(said.text), tuple(citation_of(item) for item in places[1]), said.end)
 
     def _places(self, terms: set[str], exact: set[str], numbers: Sequence[int]) -> tuple[float, list[Evidence]]:
         """Return how far the numbered passages support the terms, and a sentence of each that does; 0.0 and none if

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.inert import folded, inert
+from pipelines.inert import defused, folded
 from pipelines.query.assemble import ContextPassage, QuotableSentence
 from pipelines.terms import terms_of
 
@@ -108,7 +108,7 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
-    text = inert(sentence.led)
+    text = defused(sentence.led)
     if text != sentence.led:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
     return replace(sentence, text=text, lead="") if sentence.lead else sentence

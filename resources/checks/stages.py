@@ -19,12 +19,12 @@ import numpy as np
 from pipelines.errors import SourceError
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
-from pipelines.stages import MAKER
+from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.audit import RELATED_BUDGET, audit
 from resources.engine import rows_of
 from resources.engine.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.make import after, mended
+from resources.stages.make import after, with_repair
 from resources.state.run import Problems
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ _UNIT = 0.01
 
 def check(state: State, name: str) -> Problems:
     """Return the problems that a check of CHECKS finds; they are kept for the end of the run."""
-    return state.run.checked(name, mended(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
+    return state.run.checked(name, with_repair(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
 
 
 def unlisted(state: State) -> Mapping[str, str]:
@@ -288,7 +288,7 @@ def _parts(state: State, tables: Sequence[str], everywhere: bool = False) -> lis
 
 
 def _stage(table: str) -> str:
-    return MAKER[table].name
+    return STAGE_OF_TABLE[table].name
 
 
 def _read(state: State, made: str, table: str, part: Part, names: Sequence[str], everywhere: bool) -> pa.Table:

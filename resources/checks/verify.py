@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.fingerprint import combined
-from pipelines.stages import MAKER, STAGES
+from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.checks.audit import audit
 from resources.checks.findings import SECURED, Finding, told
 from resources.checks.row_diff import bucket_findings, link_findings
@@ -52,7 +52,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     """Yield the problems of every table's shards: each must be committed, its file intact, its vectors of the right
     embedder."""
     embedder = generation.embedder["identity"]
-    for table in MAKER:
+    for table in STAGE_OF_TABLE:
         yield from (("missing_bucket", f"{name} of {table}") for name in seen.engine.unmade(table))
         yield from seen.engine.table(table).unsound(embedder if table.endswith("_embeddings") else None)
     yield from IndexBuild(seen).missing_buckets()
@@ -61,7 +61,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
 def _behind(seen: State) -> Iterator[tuple[int, str]]:
     """Yield the bucket of each part with a stage made from inputs other than the present ones, and the first such
     stage."""
-    for part in seen.engine.parts([table for table, stage in MAKER.items() if stage.parted]):
+    for part in seen.engine.parts([table for table, stage in STAGE_OF_TABLE.items() if stage.parted]):
         for name, stage in STAGES.items():
             if not stage.inputs or not stage.parted:
                 continue
@@ -212,7 +212,7 @@ class _Oracle:
             yield from told([("not_published", "none is live")])
         elif live.generation in present:
             try:
-                seen = self._seen.of(live)
+                seen = self._seen.of_generation(live)
             except SettingsError as error:
                 yield from told([("settings", str(error))], live.generation)
             else:

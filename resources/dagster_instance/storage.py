@@ -33,7 +33,9 @@ def kept(home: Path) -> InstanceRef:
     ref = InstanceRef.from_dir(str(home))
     plain = ref.storage_data
     if plain and (plain.module_name, plain.class_name) == (DagsterSqliteStorage.__module__, "DagsterSqliteStorage"):
-        ref = ref._replace(storage_data=ConfigurableClassData(__name__, KeptStorage.__name__, plain.config_yaml))
+        ref = ref._replace(
+            storage_data=ConfigurableClassData(__name__, PooledSqliteStorage.__name__, plain.config_yaml)
+        )
     return ref
 
 
@@ -54,7 +56,7 @@ class PooledSqliteRuns(SqliteRunStorage):
         super().dispose()
 
 
-class KeptEvents(SqliteEventLogStorage):
+class PooledSqliteEvents(SqliteEventLogStorage):
     """The storage of events, over two engines: one for the events shared by all runs, and one for the run that is
     written."""
 
@@ -97,15 +99,15 @@ class KeptEvents(SqliteEventLogStorage):
         super().dispose()
 
 
-class KeptStorage(DagsterSqliteStorage):
+class PooledSqliteStorage(DagsterSqliteStorage):
     """The storage of runs and events, both kept open; schedules keep Dagster's own storage."""
 
     def __init__(self, base_dir: str, inst_data: ConfigurableClassData | None = None) -> None:
         super().__init__(base_dir, inst_data)
         history = Path(base_dir, "history")
         self._run_storage = PooledSqliteRuns.from_local(str(history))
-        self._event_log_storage = KeptEvents(str(history / "runs"))
+        self._event_log_storage = PooledSqliteEvents(str(history / "runs"))
 
     @classmethod
-    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: dict[str, str]) -> KeptStorage:  # type: ignore[override]
+    def from_config_value(cls, inst_data: ConfigurableClassData, config_value: dict[str, str]) -> PooledSqliteStorage:  # type: ignore[override]
         return cls.from_local(inst_data=inst_data, **config_value)

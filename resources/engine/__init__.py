@@ -7,12 +7,12 @@ hold the form of the files, and where they are kept.
 
 from resources.engine.committed import Part, Table, rows_of
 from resources.engine.engine import Engine, time_shown, withheld
-from resources.engine.work import Compute, Makeshift, Outcomes, StageReport, Work, Works
+from resources.engine.work import Compute, Fallback, Outcomes, StageReport, Work, Works
 
 __all__ = [
     "Compute",
     "Engine",
-    "Makeshift",
+    "Fallback",
     "Outcomes",
     "Part",
     "StageReport",

@@ -16,7 +16,7 @@ from pipelines.errors import IndexStateError
 from pipelines.fingerprint import bucket_of, combined, first_id, overlapping
 from pipelines.fingerprint import shard_name as named
 from pipelines.schemas import from_table, schema_of
-from pipelines.stages import MAKER, WHOLE
+from pipelines.stages import STAGE_OF_TABLE, UNPARTITIONED
 from resources.engine.tables import DOC_ID, as_states
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Table:
     @property
     def note(self) -> str:
         """The note of the stage with a table that is not parted, "" if it was never made."""
-        return self._files.note(self._rows[WHOLE].file) if WHOLE in self._rows else ""
+        return self._files.note(self._rows[UNPARTITIONED].file) if UNPARTITIONED in self._rows else ""
 
     def unsound(self, note: str | None = None) -> Iterator[tuple[str, str]]:
         """Yield the problems of committed files, as a code and a text: they must be intact, with the rows that they
@@ -192,7 +192,7 @@ class Table:
             else:
                 found.append(StandingElsewhere(self._files, (row.file,), first, after).read(columns))
         if not found:
-            nothing = schema_of(MAKER[self.name].tables[self.name]).empty_table()
+            nothing = schema_of(STAGE_OF_TABLE[self.name].tables[self.name]).empty_table()
             return nothing.select(list(columns)) if columns else nothing
         return pa.concat_tables([read.replace_schema_metadata(None) for read in found], promote_options="default")
 
@@ -220,7 +220,7 @@ class Table:
     def records(self) -> Iterator[Any]:
         """Yield the records in order of documents."""
         for piece in self.pieces():
-            yield from from_table(MAKER[self.name].tables[self.name], piece)
+            yield from from_table(STAGE_OF_TABLE[self.name].tables[self.name], piece)
 
 
 def with_rows(states: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
@@ -238,7 +238,7 @@ def rows_of(rows: pa.Table, doc_ids: Collection[str]) -> pa.Table:
 
 def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
     """Return the records of some documents of these rows by document, in table order."""
-    rows: list[Any] = from_table(MAKER[table].tables[table], rows_of(read, doc_ids))
+    rows: list[Any] = from_table(STAGE_OF_TABLE[table].tables[table], rows_of(read, doc_ids))
     grouped: dict[str, list[Any]] = {}
     for row in rows:
         grouped.setdefault(row.doc_id, []).append(row)
@@ -317,7 +317,7 @@ class Layout:
 
     @property
     def whole(self) -> bool:
-        return self.first.keys() in ({WHOLE}, set(range(self.shards)))
+        return self.first.keys() in ({UNPARTITIONED}, set(range(self.shards)))
 
     @property
     def made(self) -> float:
@@ -378,8 +378,9 @@ def previous(
 def committed(table: str, shard: int, commits: Mapping[int, ManifestRow]) -> ManifestRow:
     """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
     if shard not in commits:
-        part = table if shard == WHOLE else f"{named(shard)} of {table}"
+        part = table if shard == UNPARTITIONED else f"{named(shard)} of {table}"
         raise IndexStateError(
-            f"{part} has not been made with these settings; materialise {MAKER[table].name} first", "missing_input"
+            f"{part} has not been made with these settings; materialise {STAGE_OF_TABLE[table].name} first",
+            "missing_input",
         )
     return commits[shard]

@@ -23,7 +23,7 @@ from pipelines.increments import DocumentState, Made, bucket_output, output_hash
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
-from pipelines.stages import KEEPING, MAKER, STAGES, WHOLE, Frozen, Stage, stage_keys
+from pipelines.stages import KEEPING, STAGE_OF_TABLE, STAGES, UNPARTITIONED, Frozen, Stage, stage_keys
 from resources.engine.committed import (
     Layout,
     Part,
@@ -38,7 +38,7 @@ from resources.engine.committed import (
 )
 from resources.engine.work import (
     Compute,
-    Makeshift,
+    Fallback,
     Outcome,
     Settled,
     StageReport,
@@ -130,7 +130,7 @@ class StagePlan:
                 if shard not in rows:
                     raise IndexStateError(
                         f"{self.stage.name}: {named(shard)} of {table} has not been made with these settings; "
-                        f"materialise {MAKER[table].name} first",
+                        f"materialise {STAGE_OF_TABLE[table].name} first",
                         "missing_input",
                     )
 
@@ -213,7 +213,7 @@ class Engine:
     def manifest(self, table: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
         """Return the commits of a table under the present settings, by shard, of these shards if any are given. A shard
         whose file is gone was never made."""
-        return self._manifest(table, self.key(MAKER[table].name), shards)
+        return self._manifest(table, self.key(STAGE_OF_TABLE[table].name), shards)
 
     def _manifest(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
         rows = self.catalog.manifest_of(table, key, shards)
@@ -228,7 +228,7 @@ class Engine:
         """Return a table as it is committed now: of these buckets, if any are named, and under this key in place of the
         present one, if one is given. It was made in `count` shards, the settings' number if that is 0."""
         shards = None if buckets is None else self.settings.shards_of(buckets)
-        stage_key = self.key(MAKER[name].name) if key is None else key
+        stage_key = self.key(STAGE_OF_TABLE[name].name) if key is None else key
         rows = self.catalog.manifest_of(name, stage_key, shards)
         return Table(name, self.tables, rows, count or self.settings.shard_count)
 
@@ -264,7 +264,7 @@ class Engine:
         hash of each table of each part. A stage that is not parted has one version, by WHOLE."""
         tables = [self.manifest(table) for table in STAGES[stage].tables]
         buckets = range(self.settings.buckets) if STAGES[stage].parted else ()
-        groups = {bucket: self.settings.shards_of([bucket]) for bucket in buckets} or {WHOLE: [WHOLE]}
+        groups = {bucket: self.settings.shards_of([bucket]) for bucket in buckets} or {UNPARTITIONED: [UNPARTITIONED]}
         return {
             bucket: [text for shard in shards for rows in tables for text in (rows[shard].key, rows[shard].output)]
             for bucket, shards in groups.items()
@@ -274,8 +274,8 @@ class Engine:
     def unmade(self, table: str, lost: bool = False) -> list[str]:
         """Return the names of the parts of a table that were never committed; with `lost` also of those whose file is
         gone."""
-        made = self.manifest(table) if lost else self.catalog.manifest_of(table, self.key(MAKER[table].name))
-        shards = range(self.settings.shard_count) if MAKER[table].parted else [WHOLE]
+        made = self.manifest(table) if lost else self.catalog.manifest_of(table, self.key(STAGE_OF_TABLE[table].name))
+        shards = range(self.settings.shard_count) if STAGE_OF_TABLE[table].parted else [UNPARTITIONED]
         return [named(shard) for shard in shards if shard not in made]
 
     def due_parts(
@@ -307,7 +307,7 @@ class Engine:
         """Write and commit a part of a table that is made from no other; `output` is the hash of its rows."""
         from resources.postgres.catalog import ManifestRow
 
-        stage, count = MAKER[table].name, rows.num_rows
+        stage, count = STAGE_OF_TABLE[table].name, rows.num_rows
         file = self.tables.write(table, self.key(stage), part.number, rows, states)
         row = ManifestRow(table, self.key(stage), part.number, file, output, output, count, count, self.run_id)
         self.commit([row], stage, part.number, failures, keep_failures_of)
@@ -318,7 +318,7 @@ class Engine:
         """Commit a table that is made from no other, from its files of another number of shards: the shards that were
         never made, or all shards if the last run used another number. `completed` adds columns that older files lack,
         `output_of` hashes rows. Return False if the other files are not whole."""
-        stage, count = MAKER[table], self.settings.shard_count
+        stage, count = STAGE_OF_TABLE[table], self.settings.shard_count
         last = self.catalog.last_layout()
         known = self.catalog.manifest_of(table, self.key(stage.name)).keys() if last in (None, count) else ()
         wanted = [shard for shard in range(count) if shard not in known]
@@ -346,15 +346,15 @@ class Engine:
 
     def whole(self, table: str) -> Part:
         """Return a table that is not parted. Raise IndexStateError (`missing_input`) if it was never made."""
-        return self._part(WHOLE, {table: committed(table, WHOLE, self.manifest(table))})
+        return self._part(UNPARTITIONED, {table: committed(table, UNPARTITIONED, self.manifest(table))})
 
     def whole_before(self, table: str) -> Part | None:
         """Return the last version of a table that is not parted, from any number of shards; None before the
         first."""
-        if (row := self.manifest(table).get(WHOLE)) is None:
-            layout = self.layout(MAKER[table])
-            row = layout.commits[table][WHOLE] if layout else None
-        return self._part(WHOLE, {table: row}) if row else None
+        if (row := self.manifest(table).get(UNPARTITIONED)) is None:
+            layout = self.layout(STAGE_OF_TABLE[table])
+            row = layout.commits[table][UNPARTITIONED] if layout else None
+        return self._part(UNPARTITIONED, {table: row}) if row else None
 
     def commit_whole(
         self, table: str, rows: pa.Table, states: pa.Table, made_from: str, output: str, note: str = ""
@@ -362,16 +362,16 @@ class Engine:
         """Write and commit a table that is not parted. `made_from` is the hash of its inputs, `output` of its rows."""
         from resources.postgres.catalog import ManifestRow
 
-        stage = MAKER[table].name
+        stage = STAGE_OF_TABLE[table].name
         key = self.key(stage)
-        file = self.tables.write(table, key, WHOLE, rows, states, note)
+        file = self.tables.write(table, key, UNPARTITIONED, rows, states, note)
         count = rows.num_rows
-        row = ManifestRow(table, key, WHOLE, file, made_from, output, count, states.num_rows, self.run_id)
-        self.catalog.commit([row], stage, key, WHOLE)
+        row = ManifestRow(table, key, UNPARTITIONED, file, made_from, output, count, states.num_rows, self.run_id)
+        self.catalog.commit([row], stage, key, UNPARTITIONED)
 
     def _part(self, shard: int, rows: Mapping[str, ManifestRow]) -> Part:
-        if shard == WHOLE:
-            return Part(WHOLE, WHOLE, "", first_id(1, 1), self.tables, rows)
+        if shard == UNPARTITIONED:
+            return Part(UNPARTITIONED, UNPARTITIONED, "", first_id(1, 1), self.tables, rows)
         count, (bucket,) = self.settings.shard_count, self.settings.buckets_of([shard])
         return Part(shard, bucket, first_id(shard, count), first_id(shard + 1, count), self.tables, rows)
 
@@ -517,9 +517,9 @@ class Engine:
     def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
         """Write the shard's files and commit them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
-        stopgaps = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Makeshift)}
-        failures += [result.failure for result in stopgaps.values()]
-        settled = {doc_id: item.rows if isinstance(item, Makeshift) else item for doc_id, item in outcome.items()}
+        fallbacks = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Fallback)}
+        failures += [result.failure for result in fallbacks.values()]
+        settled = {doc_id: item.rows if isinstance(item, Fallback) else item for doc_id, item in outcome.items()}
         keep: Mapping[str, DocumentState] = {}
         rows: list[ManifestRow] = []
         stage = work.stage.name
@@ -532,7 +532,7 @@ class Engine:
                     if not isinstance(result, Failure)]  # fmt: skip
             arrow = merged(record, kept, made)
             states = self._states(work, keep, table, known, settled)
-            for doc_id in stopgaps:
+            for doc_id in fallbacks:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
             file = self.tables.write(table, self.key(work.stage.name), work.part.number, arrow, states, note)
             rows.append(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
 from pipelines.schemas import schema_of
-from pipelines.stages import MAKER
+from pipelines.stages import STAGE_OF_TABLE
 from resources.engine.files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def is_empty(name: str) -> bool:
 
 @cache
 def _no_rows(table: str) -> pa.Table:
-    return schema_of(MAKER[table].tables[table]).empty_table()
+    return schema_of(STAGE_OF_TABLE[table].tables[table]).empty_table()
 
 
 class ParquetTables:
@@ -265,7 +265,7 @@ class ParquetTables:
         shard without documents is always intact."""
         return is_empty(name) or self.files_kept.intact(name)
 
-    def sought(self, names: Collection[str]) -> None:
+    def mark_damaged(self, names: Collection[str]) -> None:
         """Read these files to find the damaged ones."""
         for name in names:
             if self.exists(name) and not self.intact(name):

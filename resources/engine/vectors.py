@@ -16,7 +16,7 @@ from pipelines.errors import DamagedFile
 from pipelines.indexing.changed_links import places_in
 from pipelines.records import Embedding
 from pipelines.schemas import schema_of
-from pipelines.stages import WHOLE
+from pipelines.stages import UNPARTITIONED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,7 +225,7 @@ class KnownVectors:
         # Each is a copy: a view of one vector would keep the whole batch in memory.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
-    def keep(self, rows: pa.Table, shard: int = WHOLE) -> None:
+    def keep(self, rows: pa.Table, shard: int = UNPARTITIONED) -> None:
         """Write vectors that no commit has yet, so that the stage that needs them, or a later run, finds them."""
         self._tables.write(self._table, _UNFINISHED, shard, rows, {}, self._embedder)
 

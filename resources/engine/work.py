@@ -202,14 +202,14 @@ class Works:
 
 
 @dataclass(frozen=True, slots=True)
-class Makeshift:
+class Fallback:
     """Rows that stand in for better ones, with the failure that is the reason."""
 
     rows: Rows | Made
     failure: Failure
 
 
-Outcome = Mapping[str, "Rows | Made | Makeshift | Failure"]
+Outcome = Mapping[str, "Rows | Made | Fallback | Failure"]
 Settled = Mapping[str, "Rows | Made | Failure"]
 """An outcome in which each makeshift is replaced by its rows."""
 Outcomes = Generator[tuple[Work, Outcome], None, None]

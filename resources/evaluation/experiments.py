@@ -58,8 +58,8 @@ class MadeIndex:
 def under(state: State, settings: Settings) -> State:
     """Return the state of experiments under the settings of one run, with its listing; close it when its runs are
     done."""
-    parts = state.parts.under(settings, *SHARED)
-    return State(parts.project, state.run.beside(), parts, listed=state.listing.now())
+    parts = state.parts.with_settings(settings, *SHARED)
+    return State(parts.project, state.run.for_other_state(), parts, listed=state.listing.now())
 
 
 def list_sources(state: State) -> None:
@@ -88,7 +88,7 @@ def made_index(state: State) -> MadeIndex:
 def _up_to_date(state: State, found: GenerationRow) -> bool:
     """Say whether it holds the files as they are listed now, and its rows are unchanged."""
     listed = found.built_at is not None and found.built_from == listing_output(state.engine)
-    return listed and IndexBuild(state).standing()
+    return listed and IndexBuild(state).is_unchanged()
 
 
 def _make_index(state: State) -> GenerationRow:

@@ -158,7 +158,7 @@ def examination(state: State, file: Path, generation: GenerationRow) -> Examinat
     """Read the questions of a file and map them to a generation. Raise UsageError for an entry that is not a golden
     question."""
     questions = golden_questions(read_questions(file), str(file))
-    maps, corpus = corpus_of(state.of(generation))
+    maps, corpus = corpus_of(state.of_generation(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)
 

@@ -53,7 +53,7 @@ def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
     """Describe the generation of the links: `floor` is the cosine that they had to reach (None if they were never
     made), `floor_set` the one that the generation's settings name for its embedder."""
     embedder, live = generation.embedder["name"], state.catalog.live()
-    settings = state.of(generation).settings.sentences
+    settings = state.of_generation(generation).settings.sentences
     return {
         "generation": generation.generation,
         "live": live is not None and live.generation == generation.generation,
@@ -166,7 +166,7 @@ def sweep(
     about = heading(state, row)
     in_use = about["floor"] or about["floor_set"]
     floors = _floors(thresholds or (*THRESHOLDS, in_use))
-    seen = state.of(row)
+    seen = state.of_generation(row)
     sentences = LinkedSentences(made_from(seen))
     links = links_over(
         floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
@@ -232,7 +232,7 @@ class _Scorer:
         self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
     ) -> None:
         questions = golden_questions(read_questions(file), str(file))
-        maps, self._corpus = corpus_of(state.of(row))
+        maps, self._corpus = corpus_of(state.of_generation(row))
         self.mapped, self.unmapped = map_questions(questions, maps)
         self._state, self._row, self._options = state, row, options
         self._searcher, self._filters = Searcher(state), Filters(groups=tuple(groups))

@@ -57,7 +57,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
     live = state.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    material = _Material(state.of(live), _seen(state, live, groups))
+    material = _Material(state.of_generation(live), _seen(state, live, groups))
     tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
     chosen: list[dict[str, Any]] = []

@@ -372,7 +372,7 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
             "missing_input",
         )
     found = vector_files(places)
-    work = _Import(state.of(row), row.embedder["identity"], row.dimension)
+    work = _Import(state.of_generation(row), row.embedder["identity"], row.dimension)
     good = work.looked_at(found, unchecked)
     if check:
         work.take(good, write=False)

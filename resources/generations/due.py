@@ -13,12 +13,12 @@ from pipelines.schemas import from_table
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.scratch import Scratch
+from resources.sources.scratch import SortedSpool
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.make import mended
+from resources.stages.make import with_repair
 from resources.state import generation as generations
 from resources.state.listing import listed_output, listing_output, merged_listing
-from resources.state.run import Built
+from resources.state.run import PublishResult
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -29,7 +29,7 @@ class Served:
     """The content hashes of a generation's documents, as they were when this object was made; kept on disk."""
 
     def __init__(self, parts: Iterable[Mapping[str, str]] = ()) -> None:
-        self._noted = Scratch("contents")
+        self._noted = SortedSpool("contents")
         for part in parts:
             self._noted.write("add_content", ((doc_id, content, False) for doc_id, content in part.items()))
 
@@ -48,11 +48,11 @@ def served_now(state: State) -> Served:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """The buckets that a run must look at. If `standing` is given, the last run already left the result that another
+    """The buckets that a run must look at. If `up_to_date` is given, the last run already left the result that another
     would make, and nothing is to do."""
 
     buckets: range
-    standing: Built | None = None
+    up_to_date: PublishResult | None = None
 
 
 def find_due(state: State) -> Due:
@@ -63,7 +63,7 @@ def find_due(state: State) -> Due:
     - The buckets whose listing changed, if all else is the same.
     - Else everything."""
     state.parts.tables.survey()
-    return mended(state, lambda: _due(state))
+    return with_repair(state, lambda: _due(state))
 
 
 def _due(state: State) -> Due:
@@ -71,16 +71,16 @@ def _due(state: State) -> Due:
     live, wanted = catalog.live(), generations.find_generation(catalog, state.settings)
     if live is None or wanted is None or not _whole(state, {row.generation: row for row in (live, wanted)}):
         return everything
-    engine = state.of(wanted).engine
+    engine = state.of_generation(wanted).engine
     failed = engine.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in engine.passing(stage, failed)}
     changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
     if changed:
         return Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
-        return replace(everything, standing=judged(state, wanted))
+        return replace(everything, up_to_date=judged(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()
-    return replace(everything, standing=Built(wanted.generation, True, [], counts))
+    return replace(everything, up_to_date=PublishResult(wanted.generation, True, [], counts))
 
 
 def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
@@ -93,7 +93,7 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
     if not all(map(state.parts.tables.exists, files)):
         return False
     try:
-        return all(IndexBuild(state.of(row)).standing() for row in kept.values())
+        return all(IndexBuild(state.of_generation(row)).is_unchanged() for row in kept.values())
     except SettingsError:
         return False
 

@@ -20,9 +20,9 @@ from resources.engine import withheld
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.book import many_gone
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.make import mended
+from resources.stages.make import with_repair
 from resources.state.listing import listing_output
-from resources.state.run import Built, Missing, Problems, compared
+from resources.state.run import Missing, Problems, PublishResult, compared
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -132,12 +132,12 @@ AUDITED_SHARE = 0.2
 """Share of the documents, from 0 to 1. If more of them changed in place, the generation is audited like a new one."""
 
 
-def publish(state: State) -> Built:
+def publish(state: State) -> PublishResult:
     """Load the links, build missing vector indexes, audit, compare, and move the pointer."""
-    return mended(state, lambda: _publish(state), before="search_index")
+    return with_repair(state, lambda: _publish(state), before="search_index")
 
 
-def _publish(state: State) -> Built:
+def _publish(state: State) -> PublishResult:
     started = time.perf_counter()
     build, catalog = IndexBuild(state), state.catalog
     number, live = build.generation.generation, catalog.live()
@@ -152,7 +152,7 @@ def _publish(state: State) -> Built:
     problems = build.missing_buckets() or (
         [*before_publishing(state), *tuned_audit(build, made, serving)] if audited else standing_problems(build.index)
     )
-    built = Built(number, serving and not problems, problems, counts, audited=audited)
+    built = PublishResult(number, serving and not problems, problems, counts, audited=audited)
     built.unfitting = made.unfitting
     built.short = build.generation.statistics.get("short", [])
     if not problems:
@@ -179,7 +179,7 @@ def _share_changed(state: State, documents: int) -> float:
     return (report.computed + report.gone) / max(1, documents) if report else 1.0
 
 
-def verdict(state: State, built: Built) -> dict[str, Any]:
+def verdict(state: State, built: PublishResult) -> dict[str, Any]:
     """Record why a generation was not published, and what that depended on."""
     live = state.catalog.live()
     return {
@@ -193,7 +193,7 @@ def verdict(state: State, built: Built) -> dict[str, Any]:
     }
 
 
-def judged(state: State, generation: GenerationRow) -> Built | None:
+def judged(state: State, generation: GenerationRow) -> PublishResult | None:
     """Return the verdict on an unpublished generation; None if anything that it depended on has changed."""
     found, live = generation.verdict, state.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
@@ -203,11 +203,11 @@ def judged(state: State, generation: GenerationRow) -> Built | None:
     return recorded(generation, GenerationTables(state.database, generation).counts())
 
 
-def recorded(generation: GenerationRow, counts: dict[str, int]) -> Built:
+def recorded(generation: GenerationRow, counts: dict[str, int]) -> PublishResult:
     """Return the verdict that is stored with a generation."""
     found = generation.verdict or {}
     problems = [(code, message) for code, message in found.get("problems", ())]
-    return Built(
+    return PublishResult(
         generation.generation, False, problems, counts, held=found.get("held", False),
         refused=found.get("refused", False), missing=Missing(**found.get("missing", {})),
         comparison=found.get("comparison", []), short=generation.statistics.get("short", []),

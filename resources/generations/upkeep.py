@@ -25,7 +25,7 @@ from resources.postgres.catalog import IndexCommit, commit_row, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import SHARDS, IndexBuild
-from resources.stages.make import link_sentences, make, mended, write_index
+from resources.stages.make import link_sentences, make, with_repair, write_index
 from resources.state import generation as generations
 from resources.state.access import groups_now, hidden_documents, shard_count
 from resources.state.listing import adopt_listing, listing_output
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 _BY_DOCUMENTS = tuple(name for name in STAGES if name not in ("raw_documents", "sentence_links"))
 
 
-def keep_up(state: State) -> StageReport:
+def update_other_generations(state: State) -> StageReport:
     """Bring all generations but the one of the settings up to date, as far as each can be. If one fails, raise its
     error after the others are done."""
-    return mended(state, lambda: _keep_up(state), before="parsed_elements")
+    return with_repair(state, lambda: _update_other_generations(state), before="parsed_elements")
 
 
 def nothing_to_keep(state: State) -> bool:
@@ -52,7 +52,7 @@ def nothing_to_keep(state: State) -> bool:
     return all(target and row.generation == target.generation for row in state.catalog.generations())
 
 
-def _keep_up(state: State) -> StageReport:
+def _update_other_generations(state: State) -> StageReport:
     report, started = StageReport("kept_generations"), time.perf_counter()
     target = generations.find_generation(state.catalog, state.settings)
     live = state.catalog.live()
@@ -76,7 +76,7 @@ def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
     chunks, bring only deletions and groups, which need no new rows."""
     name = f"generation {live.generation}"
     try:
-        beside = state.beside(live)
+        beside = state.with_generation(live)
     except SettingsError as error:
         _withdraw(state, live, report)
         report.notes[name] = f"receives deletions and groups only: {error}"
@@ -138,7 +138,7 @@ def restrict(state: State) -> None:
 
     def reach(generation: GenerationRow) -> None:
         with shut_where_damaged(state.database, generation):
-            mended(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
+            with_repair(state, partial(_withdraw, state, generation, report, restricts), before="parsed_elements")
 
     each_generation(state.catalog, reach)
 

@@ -392,7 +392,7 @@ class BatchModel(BoughtModel):
                     failed.hopeless = False  # a batch or file is gone, or the whole batch API: other calls may succeed
                 raise
 
-        return self.patience.call(once, threading.Event())
+        return self.retrying.call(once, threading.Event())
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
         with self.store.transaction() as connection:

@@ -72,7 +72,7 @@ class RateLimits:
         return bool(self._most_tokens) and sum(count for _, count in self._starts) + tokens > self._most_tokens
 
 
-class Patience:
+class Retries:
     """The retries of calls that got no answer, and the decision to give up on an endpoint that answers no call.
 
     `gave_up` says why no more calls are made; threads share all of this."""

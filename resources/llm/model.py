@@ -15,7 +15,7 @@ from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
-from resources.llm.limits import Budget, Patience, RateLimits, Sleep, Stopped
+from resources.llm.limits import Budget, RateLimits, Retries, Sleep, Stopped
 from resources.threads import Workers
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class BoughtModel:
         self._retry_rejected = retry_rejected
         self._tried_again: set[str] = set()
         self._counting = threading.Lock()
-        self.patience: Patience
+        self.retrying: Retries
         self.hope(anew=True)
 
     @property
@@ -81,7 +81,7 @@ class BoughtModel:
     @property
     def gave_up(self) -> str | None:
         """Return why no more calls are made in this run; None if they are made."""
-        return self.patience.gave_up
+        return self.retrying.gave_up
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
         """Yield one reply for each prompt, in order. Raise DatabaseError if a bought reply cannot be kept."""
@@ -102,7 +102,7 @@ class BoughtModel:
         """Forget that an endpoint was given up, if `anew` or if the calls belong to no run."""
         if anew or not self.account.run_id:
             wait, retries = self.settings.longest_wait_seconds, self.settings.retries
-            self.patience = Patience(self._limits, retries, wait, self._sleep, answers=self._answers)
+            self.retrying = Retries(self._limits, retries, wait, self._sleep, answers=self._answers)
 
     def _answers(self) -> bool:
         """Say whether the endpoint answers a prompt that comes from no document."""
@@ -208,7 +208,7 @@ class BoughtModel:
     def _asked(self, prompt: Prompt, attempt: int, stopping: threading.Event) -> Completion:
         reserved, actual = self.reserve(prompt), 0.0
         try:
-            completion = self.patience.call(
+            completion = self.retrying.call(
                 lambda: self.endpoint.complete(prompt, self.temperature(attempt)),
                 stopping,
                 prompt_tokens(prompt) + prompt.most_tokens,

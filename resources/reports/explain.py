@@ -19,7 +19,7 @@ from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL
 from pipelines.records import DESCRIPTION
-from pipelines.stages import MAKER, STAGES, Stage, stage_key
+from pipelines.stages import STAGE_OF_TABLE, STAGES, Stage, stage_key
 from pipelines.tokens import count_tokens
 from resources.llm.replies import BOUGHT_TABLES
 from resources.parsers.registry import files_of
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _leading_to(stage: str) -> set[str]:
-    before = {MAKER[table].name for table in STAGES[stage].inputs}
+    before = {STAGE_OF_TABLE[table].name for table in STAGES[stage].inputs}
     return {stage}.union(*map(_leading_to, before))
 
 
@@ -56,7 +56,7 @@ class Chain:
     def __init__(self, state: State, generation: GenerationRow, found: FoundChunk, groups: Sequence[str]) -> None:
         live = state.catalog.live()
         self.live = live is not None and live.generation == generation.generation
-        self.state, self.generation, self.found = state.of(generation), generation, found
+        self.state, self.generation, self.found = state.of_generation(generation), generation, found
         self.doc_id = found.passage.doc_id
         self.problems: list[tuple[str, str]] = []
         self.held = False
@@ -149,7 +149,9 @@ class Chain:
                 "shards": settings.shards,
                 **stage.shaped_by(settings, engine.frozen),
             },
-            "keys_before": {before: engine.key(before) for before in (MAKER[item].name for item in stage.inputs)},
+            "keys_before": {
+                before: engine.key(before) for before in (STAGE_OF_TABLE[item].name for item in stage.inputs)
+            },
             "inputs": self._inputs(stage, state),
             "fingerprint": state.fingerprint or None,
             "failed_fingerprint": None if state.stands_in else state.failed,
@@ -481,7 +483,9 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "key": chain.generation.schema,
         "version": indexed_documents.VERSION,
         "settings": {},
-        "keys_before": {MAKER[table].name: chain.state.engine.key(MAKER[table].name) for table in INPUTS},
+        "keys_before": {
+            STAGE_OF_TABLE[table].name: chain.state.engine.key(STAGE_OF_TABLE[table].name) for table in INPUTS
+        },
         "inputs": [{"table": table, "used": None, "now": output} for table, output in outputs.items()],
         "fingerprint": wanted,
         "failed_fingerprint": None,

@@ -31,9 +31,9 @@ from resources.generations.due import find_due, served_now
 from resources.postgres.catalog import GenerationRow, SourceRow, source_moved
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
-from resources.sources.book import Listed, SourceBook
+from resources.sources.book import Listed, SourceRegistry
 from resources.sources.folder import source_from
-from resources.stages.make import guard, list_documents, make, mended
+from resources.stages.make import guard, list_documents, make, with_repair
 from resources.state import generation as generations
 from resources.state.listing import adopt_listing
 from resources.state.parts import Parts
@@ -74,7 +74,7 @@ class PlannedTables(ParquetTables):
         return file in self._written or super().exists(file)
 
 
-class PlannedSources(SourceBook):
+class PlannedRegistry(SourceRegistry):
     """A source book that fetches changed documents, so that their content can be parsed, and removes nothing."""
 
     def settle(self, names: Sequence[str]) -> None:
@@ -290,18 +290,22 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     catalog = PlannedCatalog(kept.catalog if known else None, project.settings.buckets)
     tables = PlannedTables(kept.tables.files_kept, own)
     place = project.state if known else Path(own)
-    stands = {"catalog": catalog, "tables": tables, "sources": PlannedSources(project, cast("Catalog", catalog), place)}
+    stands = {
+        "catalog": catalog,
+        "tables": tables,
+        "sources": PlannedRegistry(project, cast("Catalog", catalog), place),
+    }
     return {**stands, **({"database": kept.database} if known else {"replies": None})}
 
 
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
         state.parts.sources.select(source_from(argument, state.parts.sources.known()))
-    mended(state, lambda: settle(state))
+    with_repair(state, lambda: settle(state))
     served = served_now(state)
     due, notes = find_due(state), []
-    state.run.published(due.standing)
-    if due.standing is None:
+    state.run.published(due.up_to_date)
+    if due.up_to_date is None:
         notes = [*_guarded(state), *_beside(state)]
         list_documents(state, due.buckets, list(state.listing.now().sources), allow_deletions=True)
         notes += _follow(state)
@@ -346,7 +350,7 @@ def _follow(state: State) -> list[str]:
     if live is None or (target is not None and target.generation == live.generation):
         return []
     try:
-        beside = state.beside(live)
+        beside = state.with_generation(live)
     except SettingsError:
         return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):

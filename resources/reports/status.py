@@ -219,7 +219,7 @@ def served_from(state: State, row: GenerationRow | None) -> State:
     """Return the state with the settings that a generation was made from. Return the present state if no generation
     (`row`) is given, or if this version does not know its settings any more, which `verify` reports."""
     try:
-        return state.of(row) if row else state
+        return state.of_generation(row) if row else state
     except SettingsError:
         return state
 

@@ -118,7 +118,7 @@ class ServedDocuments:
         if generation is None:
             return None
         try:
-            state = self._state.of(generation)
+            state = self._state.of_generation(generation)
         except SettingsError:
             return None  # settings that this version does not know
         wanted = (*INPUTS, "parsed_elements")

@@ -29,7 +29,7 @@ from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed, Range
 from resources.sources.memberships import QUERY, ReadMemberships, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
-from resources.sources.scratch import Scratch
+from resources.sources.scratch import SortedSpool
 from resources.sources.siblings import Before
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: C
     # A failure for a missing file of memberships does not show that the folder is mounted.
     failures = [item for item in listed.failures if item.code != "memberships"]
     there = {*listed.documents.sources(), *(item.source for item in failures)}
-    known, notes = Counter[str](), Scratch("gone", "fresh")
+    known, notes = Counter[str](), SortedSpool("gone", "fresh")
     for old, now in _by_range(listed, before, ranges):
         known.update(old["source"].to_pylist())
         lacking = _without(_without(old, now["doc_id"].to_pylist()), [item.doc_id for item in failures])
@@ -225,7 +225,7 @@ def _listed(
     )
 
 
-class SourceBook:
+class SourceRegistry:
     """The sources of the settings file, and those remembered from earlier commands."""
 
     def __init__(
@@ -418,7 +418,7 @@ class SourceBook:
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
             landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
             said = asked(connected)
-        with landing.brought() as brought:
+        with landing.fetched() as brought:
             listing = list_source(
                 source, landing.root, parsing.max_megabytes, before, brought, parsing.readers, elsewhere
             )

@@ -28,12 +28,12 @@ from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, medi
 from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
 from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
 from resources.sources.files import Skipped, SourceFolder, hidden, opened_source, pieces, read_as, taken, walk
-from resources.sources.landing import Brought
+from resources.sources.landing import FetchResult
 from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, ReadMemberships, in_folder, is_file, unread
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.scratch import TextSet
-from resources.sources.siblings import Before, Meant, Names, Orphans, Siblings, keys_of, orphan_maps
+from resources.sources.siblings import Before, Meant, Names, Siblings, StraySideCars, keys_of, orphan_maps
 
 NOTHING = Before()
 _RENAME = "rename it with its file, or remove it"
@@ -111,7 +111,7 @@ def list_source(
     root: Path,
     max_megabytes: int | None = None,
     before: Before = NOTHING,
-    brought: Brought | None = None,
+    brought: FetchResult | None = None,
     readers: Mapping[str, str] | None = None,
     elsewhere: Elsewhere = OWN,
 ) -> FolderListing:
@@ -182,7 +182,7 @@ class _Lister:
         max_megabytes: int | None,
         listing: FolderListing,
         before: Before,
-        brought: Brought | None,
+        brought: FetchResult | None,
         readers: Mapping[str, str],
     ) -> None:
         self._source, self._folder, self._present, self._brought = source, folder, present, brought
@@ -190,7 +190,7 @@ class _Lister:
         self._groups: tuple[str, ...] | None = None
         self._target: str | None = None
         self._strangers = named_by_strangers(source.scheme)
-        self._orphans = Orphans(before)
+        self._strays = StraySideCars(before)
         self._siblings: dict[str, tuple[str, Meant]] = {}
         self._withholding: dict[str, str] = {}
 
@@ -218,7 +218,7 @@ class _Lister:
 
     def ask_siblings(self) -> None:
         """Read every file that may be meant as a side-car, each once, and note those that restrict."""
-        before = self._orphans.before
+        before = self._strays.before
         siblings = Siblings(self._source, self._present, before.lost)
         for name in siblings:
             meant = siblings.meant(name)
@@ -235,11 +235,11 @@ class _Lister:
                 self._withholding[name] = ""
 
     def _add_orphan(self, side_car: str, name: str, restricts: bool) -> None:
-        self._orphans.side_cars[side_car] = name
+        self._strays.side_cars[side_car] = name
         self.fail(side_car, "orphan", f"{side_car}: {name}, which it describes, is not there: {_RENAME}")
         if restricts:
-            self._orphans.restricts(side_car)
-            content = self._orphans.before.contents.get(name)
+            self._strays.restricts(side_car)
+            content = self._strays.before.contents.get(name)
             self._listing.lost.update({name: content} if content else {})
 
     def _orphan_restricts(self, side_car: str) -> bool:
@@ -275,7 +275,7 @@ class _Lister:
         """Return whether a file is no document and is handled elsewhere: a side-car, or a file meant as one."""
         if self._strangers:
             return False
-        return uri.endswith(SIDE_CAR) or uri in self._orphans.side_cars or uri in self._withholding
+        return uri.endswith(SIDE_CAR) or uri in self._strays.side_cars or uri in self._withholding
 
     def tell_siblings(self) -> None:
         """Report the siblings that withhold a document, and those that a parser would take."""
@@ -283,7 +283,7 @@ class _Lister:
         skipped[:] = [item for item in skipped if item.code != "unsupported" or item.uri not in self._withholding]
         for name, uri in self._withholding.items():
             told = f"which may restrict {uri}: name it {uri}{SIDE_CAR}, or remove it" if uri else _REMOVE
-            if name not in self._orphans.side_cars:
+            if name not in self._strays.side_cars:
                 self.fail(name, "orphan", f"{name}: not the name of a side-car, {told}")
 
     def _require_undoubted(self, uri: str, content: str) -> None:
@@ -354,7 +354,7 @@ class _Lister:
             raise
 
     def _require_known(self, uri: str, side_car: Mapping[str, Any], content: str = "") -> None:
-        doubt = None if side_car else self._orphans.doubt(uri, content)
+        doubt = None if side_car else self._strays.doubt(uri, content)
         if doubt:
             raise DocumentError(doubt, "orphan")
 

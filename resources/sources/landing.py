@@ -303,10 +303,10 @@ class Landing:
     # ------------------------------------------------------------ the fetched source
 
     @contextmanager
-    def brought(self) -> Iterator[Brought]:
+    def fetched(self) -> Iterator[FetchResult]:
         """Open the result of the last complete listing."""
         with closing(self._opened()) as database:
-            yield Brought(database, self._source.name, self.root)
+            yield FetchResult(database, self._source.name, self.root)
 
     def settle(self) -> None:
         """Remove the files of entries that are no longer listed, or no longer taken."""
@@ -327,7 +327,7 @@ class Landing:
         self.files.sweep()
 
 
-class Brought:
+class FetchResult:
     """The last complete listing of a source, and what was fetched of it."""
 
     def __init__(self, database: sqlite3.Connection, name: str, root: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, schema_of
-from resources.sources.scratch import AT_ONCE, Scratch
+from resources.sources.scratch import AT_ONCE, SortedSpool
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,7 +40,7 @@ class ListedDocuments:
     """The listed documents of a source, added in any order, and the groups of documents that could not be read."""
 
     def __init__(self, documents: Iterable[RawDocument] = ()) -> None:
-        self._scratch, self._waiting = Scratch("listed"), list[tuple[Any, ...]]()
+        self._scratch, self._waiting = SortedSpool("listed"), list[tuple[Any, ...]]()
         self._sources = set[str]()
         for raw in documents:
             self.add(raw)
@@ -62,7 +62,7 @@ class ListedDocuments:
         """Remove documents from the listing; their groups stay known."""
         self._settle().write("unlist", ((doc_id,) for doc_id in doc_ids))
 
-    def _settle(self) -> Scratch:
+    def _settle(self) -> SortedSpool:
         if self._waiting:
             self._scratch.write("list", self._waiting)
             self._waiting = []

@@ -17,7 +17,7 @@ AT_ONCE = 1000
 """Rows written in one statement, which bounds the memory for them."""
 
 
-class Scratch:
+class SortedSpool:
     """Tables of sql/queries/scratch.sql, which has all statements on them. SQLite keeps them in a file without a name
     in the folder of temporary files, with two megabytes in memory.
 
@@ -49,7 +49,7 @@ class TextSet:
     """A set of texts on disk."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self._scratch = Scratch("texts")
+        self._scratch = SortedSpool("texts")
         self.update(texts)
 
     def update(self, texts: Iterable[str]) -> None:

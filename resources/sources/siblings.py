@@ -24,7 +24,7 @@ from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MEDIA_TYPES, m
 from resources.side_cars import SIDE_CAR
 from resources.sources.files import hidden, taken
 from resources.sources.memberships import is_file
-from resources.sources.scratch import Scratch, TextSet
+from resources.sources.scratch import SortedSpool, TextSet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -168,7 +168,7 @@ def _plain(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold())
 
 
-# ---------------------------------------------------------------- orphans, whose file is gone or renamed
+# ---------------------------------------------------------------- side-cars whose file is gone or renamed
 #
 # A structural map of a file that is gone is no document.
 
@@ -194,7 +194,7 @@ class Before:
 
 
 @dataclass
-class Orphans:
+class StraySideCars:
     """Side-cars without a file, and siblings of a missing one, each with the name of the file. If they restrict it,
     also the marks by which the file may be known: its name, its content, its folder and kind."""
 
@@ -283,8 +283,8 @@ class KnownContents:
         return (found[0][0], bool(found[0][1])) if found else None
 
     @cached_property
-    def _noted(self) -> Scratch:
-        noted = Scratch("contents")
+    def _noted(self) -> SortedSpool:
+        noted = SortedSpool("contents")
         for read in self._read():
             noted.write("add_content", _rows(read))
         return noted

@@ -25,7 +25,7 @@ Given = tuple["Work", str]
 """A document to compute, with the work that it belongs to."""
 
 
-def by_worker(state: State, stage: str, options: Options) -> Compute:
+def in_worker(state: State, stage: str, options: Options) -> Compute:
     """Return the function that computes a stage: workers make its rows from its inputs and these options."""
 
     def run(works: Works) -> Outcomes:

@@ -188,7 +188,7 @@ def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow 
     row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         return None, set()
-    engine, tables, found = state.of(row).engine, state.parts.tables, set[str]()
+    engine, tables, found = state.of_generation(row).engine, state.parts.tables, set[str]()
     for stage, sources_of in STAGES.items():
         due = engine.due(stage, range(state.settings.shard_count))
         for source in sources_of(state.settings.sentences.embedded):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import uneven, vector_key
 from pipelines.records import Failure
-from resources.engine import Makeshift
+from resources.engine import Fallback
 from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
 from resources.stages.embedded_items import (
     SENTENCE_FORMS,
@@ -383,7 +383,7 @@ def _outcomes(works: Works, tables: Sequence[BoughtVectors | FromVectors], state
                 refused.setdefault(doc_id, []).extend(said)
         for doc_id in refused.keys() & outcome.keys():
             failure = _refusal(state, doc_id, work.stage.name, refused[doc_id])
-            outcome[doc_id] = Makeshift(outcome[doc_id], failure)
+            outcome[doc_id] = Fallback(outcome[doc_id], failure)
         yield work, outcome
 
 

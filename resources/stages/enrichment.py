@@ -47,11 +47,11 @@ from pipelines.schemas import from_table
 from pipelines.stages import STAGES
 from resources.documents.protocol import Task
 from resources.documents.requests import figure_images
-from resources.engine import Makeshift
+from resources.engine import Fallback
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
-from resources.stages.by_worker import Given, Options, by_shard, by_worker, made_by_workers
+from resources.stages.by_worker import Given, Options, by_shard, in_worker, made_by_workers
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings
@@ -94,7 +94,7 @@ class _Asked(Generic[T]):
     said: list[Reply | NoReply] = field(default_factory=list)
 
 
-def answered(
+def replies_by_document(
     model: LanguageModel, asked: Iterable[tuple[T, Iterable[Prompt]]], unusable: ReplyCheck
 ) -> Generator[tuple[T, list[Reply | NoReply]], None, None]:
     """Yield each item with the replies to its prompts, in order. Only items whose prompts the model has taken wait for
@@ -158,7 +158,7 @@ def enrich(state: State, stage: str) -> Compute:
     wanted = (_summaries if stage == "document_summaries" else _contexts)(state.settings.enrichment)
     if wanted.mode == OFF:
         return _off(wanted)
-    return _bought(state, wanted) if wanted.mode == LLM else by_worker(state, stage, wanted.options)
+    return _bought(state, wanted) if wanted.mode == LLM else in_worker(state, stage, wanted.options)
 
 
 def _summaries(settings: EnrichmentSettings) -> Enrichment:
@@ -253,7 +253,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
 
         def made(given: Iterator[Given]) -> Iterator[tuple[str, Any]]:
             asked = ((plain, prompts(plain)) for window in windows(given) for plain in _plain(state, stage, window))
-            for done, (plain, said) in enumerate(answered(model, asked, check), start=1):
+            for done, (plain, said) in enumerate(replies_by_document(model, asked, check), start=1):
                 outcome: Any = plain.rows
                 if not isinstance(plain.rows, Failure):
                     require_answers(state, said, model)
@@ -298,14 +298,14 @@ def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, 
 
 def outcome_of(
     stage: str, raw: Any, rows: Sequence[Any], said: Sequence[Any]
-) -> Mapping[str, Sequence[Any]] | Makeshift:
+) -> Mapping[str, Sequence[Any]] | Fallback:
     """Return the rows of a document, together with its failure if the model has not answered all of its prompts."""
     missing = [item for item in said if isinstance(item, NoReply) and item.code != "unusable"]
     if not missing:
         return {stage: rows}
     first = missing[0]
     message = first.message if len(missing) == 1 else f"{len(missing)} of {len(said)} without a reply: {first.message}"
-    return Makeshift({stage: rows}, Failure(raw.doc_id, raw.source, raw.uri, stage, first.code, message))
+    return Fallback({stage: rows}, Failure(raw.doc_id, raw.source, raw.uri, stage, first.code, message))
 
 
 # ---------------------------------------------------------------- figure descriptions
@@ -376,7 +376,7 @@ def said_of(
             yield figure_prompt(task.template, image, key[0], characters)
 
     asked = ((of, prompts(of)) for of in map(_Pictures, tasks))
-    for of, replies in answered(model, asked, unusable):
+    for of, replies in replies_by_document(model, asked, unusable):
         for shown, reply in zip(of.own, replies, strict=True):
             shown.said = reply
         yield of.task, {name: shown.said for name, shown in of.shown.items()}
@@ -416,7 +416,7 @@ def _described(state: State) -> Compute:
                     root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
                     yield FigureTask(raw, root, figures, template, before)
 
-        def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Makeshift]]:
+        def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Fallback]]:
             for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
                 replies = list(said.values())
                 require_answers(state, replies, model)

@@ -17,7 +17,7 @@ from pipelines.fingerprint import combined
 from pipelines.indexing.indexed_documents import DocumentFacts, document_facts
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
-from pipelines.stages import WHOLE
+from pipelines.stages import UNPARTITIONED
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit, add_statistics, commit_row
 from resources.postgres.generation_tables import EMPTY, GenerationTables
@@ -166,13 +166,13 @@ class IndexBuild:
         """The key of the manifest rows for this generation's tables."""
         return self.generation.schema
 
-    def standing(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Say whether all rows are as the last run left them, as far as counts and hashes of documents show."""
         committed = self._catalog.index_commits("indexed_documents", self.key)
         states = self.index.bucket_states()
         if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in committed.items()):
             return False
-        links = self._catalog.index_commits("loaded_links", self.key).get(WHOLE)
+        links = self._catalog.index_commits("loaded_links", self.key).get(UNPARTITIONED)
         if links is None or len(committed) != self._state.settings.buckets:
             return False
         valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
@@ -280,7 +280,7 @@ class IndexBuild:
         values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
 
         def commit(connection: Connection[Any]) -> None:
-            self._state.renew(add_statistics(connection, self.generation.generation, values))
+            self._state.replace_generation(add_statistics(connection, self.generation.generation, values))
 
         self.index.freeze_terms(frequency, commit)
 
@@ -290,19 +290,19 @@ class IndexBuild:
         """Bring RELATED_TO in Postgres to what Parquet says. Nothing is read if it already agrees."""
         links = self._state.engine.whole("sentence_links")
         output, count = links.output("sentence_links"), links.rows("sentence_links")
-        loaded = self._catalog.index_commits("loaded_links", self.key).get(WHOLE)
+        loaded = self._catalog.index_commits("loaded_links", self.key).get(UNPARTITIONED)
         if loaded and loaded.input == output and self.index.link_count() == loaded.rows:
             return
         pieces = links.pieces("sentence_links")
         self.index.replace_links(link for piece in pieces for link in from_table(SentenceLink, piece))
-        row = IndexCommit("loaded_links", self.key, WHOLE, output, output, count, 0, self._state.run.id)
+        row = IndexCommit("loaded_links", self.key, UNPARTITIONED, output, output, count, 0, self._state.run.id)
         self._catalog.commit_index(row)
 
     # ------------------------------------------------------------ checks
 
     def note(self, statistics: Mapping[str, Any]) -> None:
         """Keep statistics with the generation."""
-        self._state.renew(self._catalog.add_statistics(self.generation.generation, statistics))
+        self._state.replace_generation(self._catalog.add_statistics(self.generation.generation, statistics))
 
     def missing_buckets(self) -> list[tuple[str, str]]:
         """Return a problem if a backfill has not filled all buckets of the generation yet."""

@@ -13,13 +13,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
-from pipelines.stages import MAKER, STAGES, WHOLE
+from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
 from resources.documents.protocol import parse_task
 from resources.memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import enrichment as describing
 from resources.stages import enrichment as enriching
-from resources.stages.by_worker import Given, Options, by_shard, by_worker
+from resources.stages.by_worker import Given, Options, by_shard, in_worker
 from resources.stages.embedded_items import STAGES as OF_VECTORS
 from resources.state.generation import floor_for
 from resources.state.state import settle
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool, Result
     from resources.engine import Compute, Outcomes, StageReport, Works
     from resources.postgres.catalog import GenerationRow
-    from resources.sources.book import SourceBook
+    from resources.sources.book import SourceRegistry
     from resources.state.state import State
 
 
@@ -53,10 +53,10 @@ def compute_of(state: State, stage: str) -> Compute:
         return describing.describe(state)
     if stage in ("document_summaries", "chunk_contexts"):
         return enriching.enrich(state, stage)
-    return by_worker(state, stage, OPTIONS[stage](settings, state.engine.frozen))
+    return in_worker(state, stage, OPTIONS[stage](settings, state.engine.frozen))
 
 
-def parse(pool: DocumentPool, settings: Settings, sources: SourceBook, progress: Progress) -> Compute:
+def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progress: Progress) -> Compute:
     """Return the function that parses documents. They are given out by WINDOW, across shards, the largest first, so
     that all workers are busy. Each shard is handed back, and committed, once it is whole."""
 
@@ -116,20 +116,20 @@ _BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chu
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Bring a partitioned stage of text or vectors up to date. Damaged files of the stages before it are made again
     first."""
-    return mended(state, lambda: _make(state, stage, state.settings.shards_of(buckets)), before=stage)
+    return with_repair(state, lambda: _make(state, stage, state.settings.shards_of(buckets)), before=stage)
 
 
 def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
     lost = lost_shards(state, stage) if state.parts.tables.damaged else []
-    shards = sorted({*shards, *state.run.remade, *lost})
+    shards = sorted({*shards, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
     if stage in OF_VECTORS:
         return embedding.embed(state, stage, shards)
     if stage == "parsed_elements":
-        state.warmup.beside()
+        state.warmup.import_models()
     before = len(state.run.models)
     report = state.run_stage(stage, shards, compute_of(state, stage))
     for model in state.run.models[before:]:
@@ -156,22 +156,22 @@ def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str],
         settle(state, sources)
         lost = lost_shards(state, "raw_documents")
         report = state.listing.commit(buckets, sources, lost, allow_deletions)
-        state.run.remade.update(lost)
+        state.run.rebuilt.update(lost)
         return state.run.report(report)
 
-    return mended(state, do)
+    return with_repair(state, do)
 
 
 def guard(state: State, allow_deletions: bool) -> None:
     """Refuse the present listing if it would delete most of a source. Raise SourceError."""
-    mended(state, lambda: state.listing.guard(allow_deletions))
+    with_repair(state, lambda: state.listing.guard(allow_deletions))
 
 
 def link_sentences(state: State) -> StageReport:
     """Bring RELATED_TO of all sentences up to date."""
     from resources.stages.sentence_links import link_sentences
 
-    report = state.run.report(mended(state, lambda: link_sentences(state), before="sentence_links"))
+    report = state.run.report(with_repair(state, lambda: link_sentences(state), before="sentence_links"))
     give_back()
     return report
 
@@ -181,7 +181,7 @@ def freeze_terms(state: State) -> GenerationRow:
     from resources.stages.indexed_documents import IndexBuild
 
     build = IndexBuild(state)
-    mended(state, build.freeze_terms, before="indexed_documents")
+    with_repair(state, build.freeze_terms, before="indexed_documents")
     return build.generation
 
 
@@ -190,9 +190,9 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     from resources.stages.indexed_documents import IndexBuild
 
     def do() -> StageReport:
-        return IndexBuild(state).write(sorted({*buckets, *state.settings.buckets_of(state.run.remade)}))
+        return IndexBuild(state).write(sorted({*buckets, *state.settings.buckets_of(state.run.rebuilt)}))
 
-    report = state.run.report(mended(state, do, before="indexed_documents"))
+    report = state.run.report(with_repair(state, do, before="indexed_documents"))
     give_back()
     return report
 
@@ -200,7 +200,7 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
 # ---------------------------------------------------------------- damaged files
 
 
-def mended(state: State, do: Callable[[], T], before: str | None = None) -> T:
+def with_repair(state: State, do: Callable[[], T], before: str | None = None) -> T:
     """Return the result of `do`. If it meets a damaged file, find all damaged files, make those of the stages before
     `before` again, and call `do` once more. If `before` is not given, nothing is made again: the run that follows does
     it."""
@@ -212,7 +212,7 @@ def mended(state: State, do: Callable[[], T], before: str | None = None) -> T:
             if error.code not in _GONE or str(error) in told:
                 raise
             told.add(str(error))
-        state.parts.tables.sought(sorted(_committed(state)))
+        state.parts.tables.mark_damaged(sorted(_committed(state)))
         if before is not None:
             _remake(state, before)
 
@@ -245,14 +245,14 @@ def _remake(state: State, before: str) -> None:
         lost = lost_shards(state, stage)
         if not lost:
             continue
-        buckets = [] if lost == [WHOLE] else state.settings.buckets_of(lost)
+        buckets = [] if lost == [UNPARTITIONED] else state.settings.buckets_of(lost)
         earlier = state.run.reports.get(stage)
-        if stage == MAKER["raw_documents"].name:
+        if stage == STAGE_OF_TABLE["raw_documents"].name:
             report = list_documents(state, buckets, (), allow_deletions=False)
-        elif lost == [WHOLE]:
+        elif lost == [UNPARTITIONED]:
             report = link_sentences(state)
         else:
             report = make(state, stage, buckets)
         if earlier:
             state.run.report(earlier.with_more(report))
-        state.run.remade.update(set(lost) - {WHOLE})
+        state.run.rebuilt.update(set(lost) - {UNPARTITIONED})

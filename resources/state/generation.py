@@ -19,7 +19,7 @@ from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calib
 from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import Failure, PackedChunk
 from pipelines.settings.base import Settings
-from pipelines.stages import MAKER, Frozen, chunking_key, generation_key, stage_keys
+from pipelines.stages import STAGE_OF_TABLE, Frozen, chunking_key, generation_key, stage_keys
 from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
@@ -214,7 +214,8 @@ def require_whole(engine: Engine, table: str) -> None:
     if missing:
         raise IndexStateError(
             f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
-            f"{' and others' if len(missing) > 1 else ''}; materialise {MAKER[table].name} for all buckets first",
+            f"{' and others' if len(missing) > 1 else ''}; materialise {STAGE_OF_TABLE[table].name} for all "
+            "buckets first",
             "missing_input",
         )
 

@@ -22,7 +22,7 @@ from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.state.generation import installed
-from resources.state.run import Built, Missing, Run
+from resources.state.run import Missing, PublishResult, Run
 
 if TYPE_CHECKING:
     from dagster import DagsterRun
@@ -80,7 +80,7 @@ def with_records(run: Run, records: Iterable[Mapping[str, Any]]) -> tuple[Run, L
             made.spent.append(Spent(**values))
         if values := record.get("built"):
             problems = [(code, message) for code, message in values["problems"]]
-            made.built = Built(**{**values, "problems": problems, "missing": Missing(**values["missing"])})
+            made.built = PublishResult(**{**values, "problems": problems, "missing": Missing(**values["missing"])})
         made.damaged += [name for name in record.get("damaged", ()) if name not in made.damaged]
         if values := record.get("listed"):
             skipped = [Skipped(**item) for item in values["skipped"]]
@@ -115,7 +115,7 @@ def _is_number(value: object) -> bool:
 
 
 BACKFILL = "dagster/backfill"
-ASKED = "pincite/index"
+REQUEST = "pincite/index"
 """The tag of runs of `pincite index --distributed` that holds the request as JSON."""
 SETTINGS = "pincite/settings"
 """The tag of these runs that holds a hash of the requesting machine's settings, models and stage versions."""
@@ -130,25 +130,25 @@ class RunRequest:
     retry_failed: bool = False
 
     def tags(self, settings: Settings) -> dict[str, str]:
-        return {ASKED: json.dumps(asdict(self), sort_keys=True), SETTINGS: shape_of(settings)}
+        return {REQUEST: json.dumps(asdict(self), sort_keys=True), SETTINGS: shape_of(settings)}
 
 
-NOTHING_ASKED = RunRequest()
+EMPTY_REQUEST = RunRequest()
 
 
-def asked_of(tags: Mapping[str, str]) -> RunRequest:
+def request_of(tags: Mapping[str, str]) -> RunRequest:
     """Read the request from the tags of a run or backfill. Raise UsageError if pincite did not write the tag."""
-    if ASKED not in tags:
-        return NOTHING_ASKED
+    if REQUEST not in tags:
+        return EMPTY_REQUEST
     try:
-        values: dict[str, Any] = json.loads(tags[ASKED])
+        values: dict[str, Any] = json.loads(tags[REQUEST])
         return RunRequest(
             tuple(str(name) for name in values["sources"]),
             values["allow_deletions"] is True,
             values["retry_failed"] is True,
         )
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise UsageError(f"the tag {ASKED} of this run is none that pincite wrote; leave it out") from None
+        raise UsageError(f"the tag {REQUEST} of this run is none that pincite wrote; leave it out") from None
 
 
 def shape_of(settings: Settings) -> str:

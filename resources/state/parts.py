@@ -13,7 +13,7 @@ from resources.child_process import protect_children
 from resources.memory import uncollected
 from resources.private_files import shut
 from resources.settings_file import Project
-from resources.sources.book import SourceBook
+from resources.sources.book import SourceRegistry
 
 if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool
@@ -42,7 +42,7 @@ class Warmup:
         self._parts.pool.warm(documents)
         self._asked = True
 
-    def beside(self) -> None:
+    def import_models(self) -> None:
         """Begin the imports in a thread while this process waits for others; once, and only after `start`."""
         if self._asked and not self._threads and self._parts.project.settings.embedder.endpoint is None:
             self._threads.append(threading.Thread(target=_import_models, daemon=True, name="warm"))
@@ -139,8 +139,8 @@ class Parts:
         return ReplyStore(self.database, self.tables)
 
     @_LazyPart
-    def sources(self) -> SourceBook:
-        return SourceBook(self.project, self.catalog, stored=self.stored)
+    def sources(self) -> SourceRegistry:
+        return SourceRegistry(self.project, self.catalog, stored=self.stored)
 
     @_LazyPart
     def stored(self) -> StoredDocuments | None:
@@ -170,7 +170,7 @@ class Parts:
 
         return language_model
 
-    def under(self, settings: Settings, *lent: str) -> Parts:
+    def with_settings(self, settings: Settings, *lent: str) -> Parts:
         """Return the parts of the same state under other settings, with the parts named in `lent` shared."""
         return Parts(replace(self.project, settings=settings), **{name: getattr(self, name) for name in lent})
 

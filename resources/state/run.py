@@ -47,7 +47,7 @@ class Missing:
 
 
 @dataclass
-class Built:
+class PublishResult:
     """The result of publishing a generation. `short` describes vector indexes whose graph searches find too few rows,
     `unfitting` indexes that did not fit into the memory that they were built in.
 
@@ -126,12 +126,12 @@ class Run:
     """Language models that this process used."""
     reports: dict[str, StageReport] = field(default_factory=dict)
     """Reports of the stages, by stage."""
-    remade: set[int] = field(default_factory=set)
+    rebuilt: set[int] = field(default_factory=set)
     """Shards that later stages must look at besides their own: a damaged file of theirs was made again, or a new
     generation replaced one whose statistics no longer describe the corpus."""
     problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Problems that each check found, by check."""
-    built: Built | None = None
+    built: PublishResult | None = None
     """The result of publishing."""
     waiting: str = ""
     """The reason why the run stopped early without a fault."""
@@ -150,7 +150,7 @@ class Run:
         """True if this run works on all buckets, so that no other run is in progress."""
         return self.buckets is None
 
-    def beside(self) -> Run:
+    def for_other_state(self) -> Run:
         """Return the part of this run that works on another generation."""
         return Run(self.id, self.progress, self.retry_failed, self.models, buckets=self.buckets)
 
@@ -166,7 +166,7 @@ class Run:
         self.keep()
         return problems
 
-    def published(self, built: Built | None) -> None:
+    def published(self, built: PublishResult | None) -> None:
         """Keep the result of publishing, or an earlier result if nothing is to do."""
         self.built = built
         self.keep()

@@ -134,21 +134,23 @@ class State:
 
     # ------------------------------------------------------------ the same state otherwise
 
-    def under(self, settings: Settings, run: Run | None = None, generation: GenerationRow | None = None) -> State:
+    def with_settings(
+        self, settings: Settings, run: Run | None = None, generation: GenerationRow | None = None
+    ) -> State:
         """Return the same state under other settings, with the parts that do not depend on them."""
         lent = [*SHARED, *(["pool"] if settings.parsing == self.settings.parsing else [])]
-        parts = self.parts.under(settings, *lent)
-        return State(parts.project, run or self.run.beside(), parts, generation)
+        parts = self.parts.with_settings(settings, *lent)
+        return State(parts.project, run or self.run.for_other_state(), parts, generation)
 
-    def of(self, generation: GenerationRow) -> State:
+    def of_generation(self, generation: GenerationRow) -> State:
         """Return the state under the settings that a generation was made with: this state, or another one beside it.
 
         Raise SettingsError if this version does not know them."""
         same = self._generation and self._generation.generation == generation.generation
-        return self if same else self.beside(generation)
+        return self if same else self.with_generation(generation)
 
-    def beside(self, generation: GenerationRow) -> State:
-        return self.under(shaped_as(self.settings, generation.settings), generation=generation)
+    def with_generation(self, generation: GenerationRow) -> State:
+        return self.with_settings(shaped_as(self.settings, generation.settings), generation=generation)
 
     def close(self) -> None:
         for model in self.run.models:
@@ -173,10 +175,10 @@ class State:
             self.engine.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
-                self.run.remade.update(range(self.settings.shard_count))
+                self.run.rebuilt.update(range(self.settings.shard_count))
         return self._generation
 
-    def renew(self, generation: GenerationRow) -> None:
+    def replace_generation(self, generation: GenerationRow) -> None:
         """Replace the generation by one with newer statistics."""
         self._generation = generation
 

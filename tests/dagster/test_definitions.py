@@ -17,7 +17,7 @@ from assets.declare import bucket_partitions
 from assets.definitions import build_defs
 from pipelines.schemas import schema_of
 from pipelines.settings.base import ScheduleSettings, Settings
-from pipelines.stages import MAKER, STAGES
+from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.dagster_instance.home import WITHOUT_STAGE
 from resources.state.launched import BY_BUCKET
 from tests.support.places import ROOT
@@ -103,7 +103,7 @@ def test_the_graph_of_groups_has_no_arrow_back() -> None:
 def test_an_asset_comes_after_the_makers_of_what_its_stage_reads() -> None:
     assets = nodes()
     for name, stage in STAGES.items():
-        makers = {dg.AssetKey(MAKER[table].name) for table in (*stage.inputs, *stage.looks_at)}
+        makers = {dg.AssetKey(STAGE_OF_TABLE[table].name) for table in (*stage.inputs, *stage.looks_at)}
         frozen = {dg.AssetKey("corpus_statistics")} if name == "chunks" else set()
         assert set(assets[name].dependency_keys) == makers | frozen, name
     assert {key.to_user_string() for key in assets["indexed_documents"].dependency_keys} == {

@@ -11,7 +11,7 @@ import pytest
 
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
-from resources.dagster_instance.storage import KeptEvents
+from resources.dagster_instance.storage import PooledSqliteEvents
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -26,7 +26,7 @@ JOB = dg.Definitions(assets=[lamps], jobs=[dg.define_asset_job("light")]).resolv
 def test_dagster_reads_what_was_written(tmp_path: Path) -> None:
     home = dagster_home(tmp_path)
     with run_history(home) as kept:
-        assert isinstance(kept.event_log_storage, KeptEvents)
+        assert isinstance(kept.event_log_storage, PooledSqliteEvents)
         first, second = (JOB.execute_in_process(instance=kept).run_id for _ in range(2))
     with dg.DagsterInstance.from_config(str(home)) as plain:
         assert [run.run_id for run in plain.get_runs()] == [second, first]
@@ -65,7 +65,7 @@ def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:
         f"  config: {{base_dir: {tmp_path / 'events'}}}\n"
     )
     with run_history(home) as kept:
-        assert not isinstance(kept.event_log_storage, KeptEvents)
+        assert not isinstance(kept.event_log_storage, PooledSqliteEvents)
         JOB.execute_in_process(instance=kept)
     assert (tmp_path / "events" / "event_log.db").exists()
 
@@ -73,7 +73,7 @@ def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:
 def test_another_version_of_dagster_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resources.dagster_instance.storage", None)
     with run_history(dagster_home(tmp_path)) as plain:
-        assert not isinstance(plain.event_log_storage, KeptEvents)
+        assert not isinstance(plain.event_log_storage, PooledSqliteEvents)
         assert JOB.execute_in_process(instance=plain).success
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.stages import MAKER
+from pipelines.stages import STAGE_OF_TABLE
 from tests.faults.running import Clean, asked, assert_verified, changed, contents, edit, unchanged
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server
@@ -15,7 +15,7 @@ from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 
-TABLES = [table for table in MAKER if table not in ("figure_descriptions", "filtered_sentences")]
+TABLES = [table for table in STAGE_OF_TABLE if table not in ("figure_descriptions", "filtered_sentences")]
 """Those of which the small project has rows."""
 
 
@@ -38,7 +38,7 @@ def damage(project: Project, table: str) -> list[str]:
 
 
 @pytest.mark.defends("7a")
-@pytest.mark.parametrize("table", MAKER)
+@pytest.mark.parametrize("table", STAGE_OF_TABLE)
 def test_a_run_that_meets_a_damaged_file_ends_where_a_clean_one_does(
     project: Project, table: str, clean_after: object, endpoint: EmbeddingServer
 ) -> None:

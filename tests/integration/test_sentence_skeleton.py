@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.records import Sentence, SentenceLink
 from pipelines.schemas import from_table, to_table
-from pipelines.stages import MAKER
+from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.stages import before_publishing, check
 from resources.postgres.catalog import ManifestRow
 from resources.settings_file import locate
@@ -103,11 +103,11 @@ def tamper(state: State, table: str, record: type, change: Callable[[list[Any]],
     state.ensure_generation()
     rows = state.engine.manifest(table)
     bucket, row = [(at, row) for at, row in sorted(rows.items()) if row.rows][-1]
-    tables, key = state.parts.tables, state.engine.key(MAKER[table].name)
+    tables, key = state.parts.tables, state.engine.key(STAGE_OF_TABLE[table].name)
     found = change(from_table(record, tables.read(row.file)))
     file = tables.write(table, key, bucket, to_table(record, found), tables.documents(row.file), tables.note(row.file))
     put = ManifestRow(table, key, bucket, file, row.input, row.output, len(found), row.documents, "tampered")
-    state.parts.catalog.commit([put], MAKER[table].name, key, bucket)
+    state.parts.catalog.commit([put], STAGE_OF_TABLE[table].name, key, bucket)
 
 
 def replaced(at: int, **values: Any) -> Callable[[list[Any]], list[Any]]:

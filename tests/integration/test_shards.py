@@ -122,7 +122,7 @@ def test_a_state_of_another_number_of_shards_is_taken_over(
         live = state.parts.catalog.live()
         assert live is not None
         for table in ("raw_documents", "parsed_elements", "chunk_embeddings"):
-            parts = state.of(live).engine.parts([table])
+            parts = state.of_generation(live).engine.parts([table])
             ids = {part.number: part.read(table, ["doc_id"])["doc_id"].to_pylist() for part in parts}
             assert len(ids) == shards
             assert all(bucket_of(doc_id, shards) == shard for shard, own in ids.items() for doc_id in own)

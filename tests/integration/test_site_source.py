@@ -43,7 +43,7 @@ def bring(site: Site, folder: Path, **options: str) -> FolderListing:
     landing = Landing(folder, source)
     with landing.alone(), closing(connect(source, landing.folder)) as connected:
         landing.bring(connected, None)
-    with landing.brought() as brought:
+    with landing.fetched() as brought:
         return list_source(source, landing.root, None, brought=brought)
 
 

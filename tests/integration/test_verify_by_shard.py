@@ -116,7 +116,7 @@ def findings(project: Project) -> list[Finding]:
     with closing(State(locate(str(project.config)))) as state:
         live = state.parts.catalog.live()
         assert live is not None
-        seen = state.of(live)
+        seen = state.of_generation(live)
         average, told = live.statistics["average_terms"], list[Finding]()
         with seen.parts.database.connect() as connection:
             for bucket in range(BUCKETS + 1):

@@ -210,7 +210,7 @@ def memory() -> Iterator[Finding]:
 
 
 def disk(state: Path) -> Iterator[Finding]:
-    folder = standing(state)
+    folder = nearest_folder(state)
     free = free_bytes(folder)
     told = f"{free / GB:.1f} GB free at {folder}"
     remedy = "make room, or choose another place with --state or the setting state"
@@ -241,14 +241,14 @@ def disk_kind(folder: Path) -> str:
     return best[1]
 
 
-def standing(path: Path) -> Path:
+def nearest_folder(path: Path) -> Path:
     """Return the path, or the nearest existing folder above it."""
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def state_rights(state: Path) -> Iterator[Finding]:
     """Yield whether this user alone can write into the state, or create it."""
-    there = standing(state)
+    there = nearest_folder(state)
     remedy = "choose another with --state, or change its owner or permissions"
     if not there.is_dir():
         yield broken("state", f"{state} cannot be made: {there} is a file", remedy)

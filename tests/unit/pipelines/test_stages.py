@@ -8,7 +8,7 @@ import pytest
 from pipelines import terms
 from pipelines.indexing import overlap
 from pipelines.settings.base import Settings, settings_from
-from pipelines.stages import MAKER, STAGES, Frozen, chunking_key, generation_key, stage_key
+from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, generation_key, stage_key
 
 FROZEN = Frozen({"en": 0.4}, "embedder-a", "vectors", "sentence models")
 UNFROZEN = replace(FROZEN, floors={})
@@ -38,7 +38,7 @@ def test_a_swap_of_the_embedder_moves_vectors_and_links_alone() -> None:
 def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, object], first: str) -> None:
     changed = moved(keys(Settings()), keys(settings_from(values)))
     assert first in changed
-    assert not changed & {MAKER[table].name for table in STAGES[first].inputs}
+    assert not changed & {STAGE_OF_TABLE[table].name for table in STAGES[first].inputs}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_setting_moves_its_stage_and_nothing_before_it(values: dict[str, objec
 def test_what_is_frozen_moves_the_stage_that_uses_it_and_nothing_before_it(changes: Any, first: str) -> None:
     changed = moved(keys(Settings()), keys(Settings(), replace(FROZEN, **changes)))
     assert first in changed
-    assert not changed & {MAKER[table].name for table in STAGES[first].inputs}
+    assert not changed & {STAGE_OF_TABLE[table].name for table in STAGES[first].inputs}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from pincite.console import PrintableLines, as_json, block, rows, say, tell
-from pipelines.visible import one_line, visible, visible_json
+from pipelines.visible import escape_controls, escape_json_controls, one_line
 from tests.support.places import ROOT
 
 RAW = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
@@ -18,8 +18,8 @@ RAW += list("\xad\u061c\u180e\u200b\u200e\u202a\u202e\u2028\u2029\u2060\u2066\u2
 @pytest.mark.defends("3b")
 @pytest.mark.parametrize("char", RAW, ids=ascii)
 def test_what_cannot_be_seen_is_written_as_its_number(char: str) -> None:
-    assert visible(f"a{char}b").isprintable() and visible(f"a{char}b").isascii()
-    written = visible_json(json.dumps({"a": char}, ensure_ascii=False))
+    assert escape_controls(f"a{char}b").isprintable() and escape_controls(f"a{char}b").isascii()
+    written = escape_json_controls(json.dumps({"a": char}, ensure_ascii=False))
     assert written.isprintable() and json.loads(written) == {"a": char}
 
 
@@ -44,8 +44,8 @@ def test_only_a_block_has_several_lines(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_what_can_be_seen_is_left_as_it_is() -> None:
     text = "Звіт №5 … é ñ 日本\tcell\nline"
-    assert visible(text) == text
-    assert visible_json(f'"{text[:10]}"') == f'"{text[:10]}"'
+    assert escape_controls(text) == text
+    assert escape_json_controls(f'"{text[:10]}"') == f'"{text[:10]}"'
 
 
 def test_the_command_prints_nowhere_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from resources.llm.endpoint import CallFailed
-from resources.llm.limits import FAILURES_IN_A_ROW, Budget, Patience, RateLimits, Stopped
+from resources.llm.limits import FAILURES_IN_A_ROW, Budget, RateLimits, Retries, Stopped
 
 RUNNING = threading.Event()
 
@@ -41,8 +41,8 @@ def starts(limits: RateLimits, clock: Clock, tokens: list[int]) -> list[float]:
     return found
 
 
-def patience(clock: Clock, limits: RateLimits | None = None, retries: int = 5, longest: float = 60.0) -> Patience:
-    return Patience(limits or RateLimits(0, 0, clock), retries, longest, clock.sleep, jitter=lambda: 1.0)
+def patience(clock: Clock, limits: RateLimits | None = None, retries: int = 5, longest: float = 60.0) -> Retries:
+    return Retries(limits or RateLimits(0, 0, clock), retries, longest, clock.sleep, jitter=lambda: 1.0)
 
 
 def failing(*errors: CallFailed | None):  # type: ignore[no-untyped-def]
@@ -155,7 +155,7 @@ def test_pauses_double_up_to_the_longest(clock: Clock) -> None:
 
 @pytest.mark.case(6)
 def test_pauses_are_jittered_to_anything_below(clock: Clock) -> None:
-    halves = Patience(RateLimits(0, 0, clock), 5, 60, clock.sleep, jitter=lambda: 0.5)
+    halves = Retries(RateLimits(0, 0, clock), 5, 60, clock.sleep, jitter=lambda: 0.5)
     halves.call(failing(no_answer(), no_answer()), RUNNING)
     assert clock.pauses == [0.5, 1.0]
 
@@ -240,7 +240,7 @@ def test_one_answer_between_failures_keeps_hope(clock: Clock) -> None:
 
 def test_a_pause_ends_when_the_replies_are_not_wanted_any_more(clock: Clock) -> None:
     stopping = threading.Event()
-    made = Patience(RateLimits(0, 0, clock), 5, 60, lambda seconds: stopping.set(), jitter=lambda: 1.0)
+    made = Retries(RateLimits(0, 0, clock), 5, 60, lambda seconds: stopping.set(), jitter=lambda: 1.0)
     with pytest.raises(Stopped):
         made.call(failing(no_answer()), stopping)
 

@@ -18,7 +18,7 @@ from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
 from resources.parsers.text.front_matter import front_matter
 from resources.settings_file import Project
-from resources.sources.book import SourceBook
+from resources.sources.book import SourceRegistry
 from resources.sources.folder import list_source
 from resources.state.run import Run
 
@@ -59,7 +59,7 @@ def test_a_side_car_that_is_no_plain_file_of_the_source_fails_its_document(tmp_p
 
 
 def test_two_folders_of_one_name_are_refused() -> None:
-    book = SourceBook(None, None)  # type: ignore[arg-type]
+    book = SourceRegistry(None, None)  # type: ignore[arg-type]
     book.select(SourceSettings(name="docs", path="/a/docs"))
     book.select(SourceSettings(name="docs", path="/a/docs"))
     with pytest.raises(SourceError, match="NAME=PATH"):
@@ -170,14 +170,14 @@ def test_what_is_too_large_to_be_listed_restricts_nevertheless(tmp_path: Path) -
 # ---------------------------------------------------------------- what cannot all be listed
 
 
-def book_of(folder: Path, remembered: dict[str, str], **sources: str) -> SourceBook:
+def book_of(folder: Path, remembered: dict[str, str], **sources: str) -> SourceRegistry:
     """A book of these sources by the settings, and as they were remembered."""
     rows = [SimpleNamespace(name=name, root=str(folder / root), settings={}) for name, root in remembered.items()]
     catalog = SimpleNamespace(
         sources=lambda: rows, remember_source=lambda *told: None, remember_lost=lambda *told: None, live=lambda: None
     )
     settings = Settings(sources=[SourceSettings(name=name, path=root) for name, root in sources.items()])
-    return SourceBook(Project(settings, None, folder, folder / "state"), cast(Any, catalog))
+    return SourceRegistry(Project(settings, None, folder, folder / "state"), cast(Any, catalog))
 
 
 def test_what_one_source_restricts_is_known_while_another_cannot_be_listed(tmp_path: Path) -> None:

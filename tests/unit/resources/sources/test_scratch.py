@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import SourceError
-from resources.sources.scratch import Scratch, TextSet, windows
+from resources.sources.scratch import SortedSpool, TextSet, windows
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
@@ -83,7 +83,7 @@ def test_windows_have_all_once_in_order(values: list[int], size: int) -> None:
 
 
 def test_contents_that_are_new_stand_for_as_many_that_are_gone() -> None:
-    notes = Scratch("gone", "fresh")
+    notes = SortedSpool("gone", "fresh")
     notes.write("add_gone", [("a", "x"), ("a", "x"), ("b", "x"), ("b", "y"), ("c", "z")])
     assert dict(notes.run("gone_by_source")) == {"a": 2, "b": 2, "c": 1}
     notes.write("add_fresh", [("x",), ("x",), ("z",), ("z",), ("w",)])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from resources.stages import enrichment as module
-from resources.stages.enrichment import WINDOW, answered, windows
+from resources.stages.enrichment import WINDOW, replies_by_document, windows
 
 
 class Model:
@@ -49,7 +49,7 @@ def asked(sizes: list[int], taken: list[int]) -> Iterator[tuple[int, Iterator[Pr
 def test_each_has_its_own_replies_in_order(sizes: list[int], ahead: int) -> None:
     taken: list[int] = []
     back = 0
-    for item, replies in answered(Model(ahead), asked(sizes, taken), lambda reply: None):
+    for item, replies in replies_by_document(Model(ahead), asked(sizes, taken), lambda reply: None):
         assert item == back
         assert [cast(Reply, reply).text for reply in replies] == [f"{item}.{at}" for at in range(sizes[item])]
         assert sum(sizes[back : len(taken)]) <= ahead + 2 * max(sizes)
@@ -63,7 +63,7 @@ def test_what_nothing_is_asked_about_is_not_gathered(monkeypatch: pytest.MonkeyP
     taken: list[int] = []
     sizes = [int(number % 100 == 70) for number in range(1000)]
     waited = []
-    for item, replies in answered(Model(8), asked(sizes, taken), lambda reply: None):
+    for item, replies in replies_by_document(Model(8), asked(sizes, taken), lambda reply: None):
         assert len(replies) == sizes[item]
         waited.append(len(taken) - item)
     assert len(waited) == 1000 and max(waited) == 50
@@ -71,14 +71,14 @@ def test_what_nothing_is_asked_about_is_not_gathered(monkeypatch: pytest.MonkeyP
 
 def test_a_model_is_left_when_nobody_wants_more() -> None:
     model, taken = Model(2), list[int]()
-    found = answered(model, asked([1] * 9, taken), lambda reply: None)
+    found = replies_by_document(model, asked([1] * 9, taken), lambda reply: None)
     assert next(found)[0] == 0
     found.close()
     assert model.closed and len(taken) <= 3
 
 
 def test_what_a_model_raises_comes_through() -> None:
-    found = answered(Model(2, most=3), asked([1] * 9, []), lambda reply: None)
+    found = replies_by_document(Model(2, most=3), asked([1] * 9, []), lambda reply: None)
     with pytest.raises(ConnectionError):
         list(found)
 

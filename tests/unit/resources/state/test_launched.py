@@ -6,25 +6,25 @@ import pytest
 
 from pipelines.errors import SettingsError, UsageError
 from pipelines.settings.base import settings_from
-from resources.state.launched import ASKED, RunRequest, asked_of, buckets_in, ranges, require_same
+from resources.state.launched import REQUEST, RunRequest, buckets_in, ranges, request_of, require_same
 
 SETTINGS = settings_from({"buckets": 4})
 
 
 @pytest.mark.parametrize("asked", [RunRequest(), RunRequest(("a, b", 'c"d'), True), RunRequest((), False, True)])
 def test_tags_say_what_was_asked(asked: RunRequest) -> None:
-    assert asked_of(asked.tags(SETTINGS)) == asked
+    assert request_of(asked.tags(SETTINGS)) == asked
 
 
 def test_a_run_without_tags_is_asked_for_nothing_more() -> None:
-    assert asked_of({"dagster/backfill": "b"}) == RunRequest()
+    assert request_of({"dagster/backfill": "b"}) == RunRequest()
     require_same({}, SETTINGS)
 
 
 @pytest.mark.parametrize("tag", ["", "{", "[" * 100_000, "[]", "1", '{"sources": 1}', '{"sources": []}'])
 def test_tags_that_others_wrote_are_refused(tag: str) -> None:
     with pytest.raises(UsageError, match="none that pincite wrote"):
-        asked_of({ASKED: tag})
+        request_of({REQUEST: tag})
 
 
 @pytest.mark.parametrize(

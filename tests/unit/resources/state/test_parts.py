@@ -42,7 +42,7 @@ def test_a_part_is_opened_once_and_anew_after_it_was_released(tmp_path: Path) ->
 def test_parts_under_other_settings_share_what_is_lent(tmp_path: Path) -> None:
     parts = Parts(project(tmp_path))
     settings = Settings(buckets=8)
-    other = parts.under(settings, "tables", "embedders")
+    other = parts.with_settings(settings, "tables", "embedders")
     assert (other.tables, other.embedders) == (parts.tables, parts.embedders)
     assert other.database is not parts.database
     assert other.project.settings is settings

@@ -11,7 +11,7 @@ from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.state.launched import record_of, with_records
-from resources.state.run import Built, Missing, Run
+from resources.state.run import Missing, PublishResult, Run
 
 
 class _State:
@@ -49,7 +49,7 @@ def test_counts_and_seconds_of_a_stage_are_sums_over_runs() -> None:
 def test_what_only_one_run_knows_is_kept() -> None:
     skipped = [Skipped("docs", "a\udcff.xyz", "unsupported", "no reader")]
     listed = Listed(("docs",), AllListed(), skipped, [], failing={"mail": "it does not answer"})
-    built = Built(3, False, [("found", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
+    built = PublishResult(3, False, [("found", "low")], {"chunks": 5}, 1.5, held=True, missing=Missing(["a"], 2, True))
     built.short, built.unfitting = ["a walk"], ["an index"]
     first = recorded(report("raw_documents", 1, 0.1), listed=listed, damaged=("a.parquet",))
     second = recorded(built=built, problems={"text_coverage": [("found", "low")]})
