@@ -25,7 +25,7 @@ from assets.stages import (
     structural_chunks,
 )
 from pipelines.settings.base import Settings
-from resources.configured import StateResource
+from resources.dagster_resource import StateResource
 from resources.settings_file import locate
 
 _ASSETS = (

@@ -11,12 +11,12 @@ from typing import Any
 
 import dagster as dg
 
+from pipelines.defused_text import defused
+from pipelines.escaped_text import one_line
 from pipelines.fingerprint import combined
-from pipelines.inert import defused
 from pipelines.plots import Curves, Panel, figure
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
-from pipelines.visible import one_line
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit
 from resources.state.state import State

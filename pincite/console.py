@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from pipelines.errors import PinciteError
-from pipelines.visible import escape_controls, escape_json_controls, one_line
+from pipelines.escaped_text import escape_controls, escape_json_controls, one_line
 
 # ---------------------------------------------------------------- lines
 

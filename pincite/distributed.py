@@ -24,9 +24,9 @@ from resources.postgres.row_security import secure
 from resources.private_files import private
 from resources.reports import run_result as outcome
 from resources.settings_file import Project, project_at
-from resources.sources.book import Listed
 from resources.sources.folder import source_from
 from resources.sources.listed_documents import AllListed
+from resources.sources.registry import Listed
 from resources.stages.make import guard
 from resources.state.generation import find_generation
 from resources.state.launched import REQUEST, SETTINGS, RunRequest, ranges, request_of, shape_of, with_records

@@ -40,9 +40,9 @@ from starlette.websockets import WebSocketClose
 
 from pincite.connections import OWNER, peer_of
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, UsageError
+from pipelines.escaped_text import one_line
 from pipelines.groups import group_names
 from pipelines.settings.serve import ServeSettings
-from pipelines.visible import one_line
 from resources.private_files import private
 from resources.settings_file import Project
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pincite.console import say
-from pipelines.visible import one_line
+from pipelines.escaped_text import one_line
 
 EVERY_SECONDS = 10.0
 """Most seconds without a line if standard error is no terminal, so that a silent stage does not seem to hang."""

@@ -20,7 +20,7 @@ from pipelines.stages import STAGES
 from resources.checks.findings import REPORT
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
 from resources.exchange import texts
-from resources.exchange.places import TextFolder
+from resources.exchange.locations import TextFolder
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure

@@ -16,8 +16,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from pincite.serve.turns import Begun, Caller, SearchFirst, Turns, took_too_long
+from pipelines.defused_text import clear
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, PinciteError, UsageError
-from pipelines.inert import clear
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")

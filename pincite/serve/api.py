@@ -23,8 +23,8 @@ from pincite.guard import asker_of, is_owner, no_text
 from pincite.serve.answers import PRIVATE, Download, as_events, event, place_of, status_of, telling
 from pincite.serve.service import Service
 from pincite.serve.turns import caller_of
+from pipelines.defused_text import clear
 from pipelines.errors import DocumentError, PinciteError, UsageError
-from pipelines.inert import clear
 from pipelines.settings.query import HITS, StrategyName
 from pipelines.settings.section import explained
 

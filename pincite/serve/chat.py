@@ -23,8 +23,8 @@ from pincite.serve.answers import PRIVATE, as_events, event, place_of, telling
 from pincite.serve.api import Ask, body_of, checked
 from pincite.serve.service import Service
 from pincite.serve.turns import caller_of
+from pipelines.defused_text import clear, defused
 from pipelines.errors import UsageError
-from pipelines.inert import clear, defused
 from pipelines.parsing.markdown_view import escaped
 
 MODEL = "pincite"

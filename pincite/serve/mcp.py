@@ -38,8 +38,8 @@ from pincite.serve.answers import UNFORESEEN, place_of, told_of
 from pincite.serve.api import MOST_HITS, checked, number_in, require_text
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
+from pipelines.defused_text import clear
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from pipelines.inert import clear
 from pipelines.settings.query import HITS
 
 LOG = logging.getLogger("pincite.serve")

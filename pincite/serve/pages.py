@@ -23,8 +23,8 @@ from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_o
 from pincite.serve.service import PageImage, Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
+from pipelines.defused_text import seen
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
-from pipelines.inert import seen
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrapped
+from pipelines.escaped_text import one_line
 from pipelines.terms import terms_of
-from pipelines.visible import one_line
 
 # ---------------------------------------------------------------- paragraph
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.inert import defused
+from pipelines.defused_text import defused
 from pipelines.llm.prompts import PromptTemplate, as_data
 from pipelines.llm.reply_text import cleaned, unusable
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck

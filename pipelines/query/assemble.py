@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
-from pipelines.inert import defused
+from pipelines.defused_text import defused
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
 from pipelines.tokens import beginning, count_tokens

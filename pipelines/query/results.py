@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.inert import defused
+from pipelines.defused_text import defused
 from pipelines.ports import Passage, Reached
 from pipelines.records import BY_MODEL, DESCRIPTION
 

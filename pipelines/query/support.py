@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.inert import defused, folded
+from pipelines.defused_text import defused, folded
 from pipelines.query.assemble import ContextPassage, QuotableSentence
 from pipelines.terms import terms_of
 

@@ -18,7 +18,7 @@ from pipelines.indexing.embeddings import CONTRACT, FOOTER, RowKey
 from pipelines.stages import STAGES
 from resources.engine import Work
 from resources.engine.vectors import Keys, KnownVectors, digits_of, keys_from
-from resources.exchange.places import TextFolder
+from resources.exchange.locations import TextFolder
 from resources.models.embedders.specs import PRESETS
 from resources.stages.embedded_items import SENTENCE_FORMS, FromModel
 from resources.stages.embedded_items import STAGES as OF_VECTORS

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pipelines.errors import VectorFileError
-from pipelines.visible import one_line
+from pipelines.escaped_text import one_line
 from resources.child_process import child_command, child_environment
 from resources.exchange.reader import BATCH_BYTES, MEMORY_MB, MOST_TEXT
 from resources.workers.frames import MOST_JSON, Message, Received, decoded

@@ -36,7 +36,7 @@ from pipelines.indexing.embeddings import (
 )
 from pipelines.ports import Vectors, WeightedText
 from resources.engine.vectors import Keys, VectorRow, digits_of, imported_for, keys_from, matrix, vector_table
-from resources.exchange.places import FoundFile, vector_files
+from resources.exchange.locations import FoundFile, vector_files
 from resources.exchange.texts import RequestedTexts, basis_of
 from resources.exchange.vector_file import VectorFile
 from resources.state import generation as generations

@@ -13,7 +13,7 @@ from pipelines.schemas import from_table
 from pipelines.stages import STAGES
 from resources.generations.publish import judged
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.scratch import SortedSpool
+from resources.sources.sorted_spool import SortedSpool
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import with_repair
 from resources.state import generation as generations

@@ -18,7 +18,7 @@ from resources.checks.hnsw_recall import to_be_judged, tuned
 from resources.checks.stages import before_publishing
 from resources.engine import withheld
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.book import many_gone
+from resources.sources.registry import many_gone
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import with_repair
 from resources.state.listing import listing_output

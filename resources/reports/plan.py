@@ -31,8 +31,8 @@ from resources.generations.due import find_due, served_now
 from resources.postgres.catalog import GenerationRow, SourceRow, source_moved
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
-from resources.sources.book import Listed, SourceRegistry
 from resources.sources.folder import source_from
+from resources.sources.registry import Listed, SourceRegistry
 from resources.stages.make import guard, list_documents, make, with_repair
 from resources.state import generation as generations
 from resources.state.listing import adopt_listing

@@ -20,7 +20,7 @@ from resources.postgres.catalog import MembershipCount, MembershipTable, schema_
 from resources.postgres.launched_runs import LaunchedRuns
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
-from resources.sources.scratch import TextSet
+from resources.sources.sorted_spool import TextSet
 from resources.workers.sandbox import holds
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from resources.sources.landing import FetchResult
 from resources.sources.listed_documents import ListedDocuments
 from resources.sources.memberships import FILE, GONE, ReadMemberships, in_folder, is_file, unread
 from resources.sources.overlaps import OWN, Elsewhere
-from resources.sources.scratch import TextSet
 from resources.sources.siblings import Before, Meant, Names, Siblings, StraySideCars, keys_of, orphan_maps
+from resources.sources.sorted_spool import TextSet
 
 NOTHING = Before()
 _RENAME = "rename it with its file, or remove it"

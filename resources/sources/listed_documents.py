@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, schema_of
-from resources.sources.scratch import AT_ONCE, SortedSpool
+from resources.sources.sorted_spool import AT_ONCE, SortedSpool
 
 if TYPE_CHECKING:
     import pyarrow as pa

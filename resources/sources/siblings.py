@@ -24,7 +24,7 @@ from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MEDIA_TYPES, m
 from resources.side_cars import SIDE_CAR
 from resources.sources.files import hidden, taken
 from resources.sources.memberships import is_file
-from resources.sources.scratch import SortedSpool, TextSet
+from resources.sources.sorted_spool import SortedSpool, TextSet
 
 if TYPE_CHECKING:
     import pyarrow as pa

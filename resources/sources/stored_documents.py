@@ -21,7 +21,7 @@ from resources.clouds.bucket import AT_ONCE
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, require_size
 from resources.sources.files import private_copy, written
-from resources.sources.scratch import TextSet, windows
+from resources.sources.sorted_spool import TextSet, windows
 
 if TYPE_CHECKING:
     from resources.object_store.objects import LocalCache, ObjectStore

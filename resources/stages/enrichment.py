@@ -51,7 +51,7 @@ from resources.engine import Fallback
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
-from resources.stages.by_worker import Given, Options, by_shard, in_worker, made_by_workers
+from resources.stages.in_worker import Given, Options, by_shard, in_worker, made_by_workers
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings

@@ -19,8 +19,8 @@ from resources.memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import enrichment as describing
 from resources.stages import enrichment as enriching
-from resources.stages.by_worker import Given, Options, by_shard, in_worker
 from resources.stages.embedded_items import STAGES as OF_VECTORS
+from resources.stages.in_worker import Given, Options, by_shard, in_worker
 from resources.state.generation import floor_for
 from resources.state.state import settle
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool, Result
     from resources.engine import Compute, Outcomes, StageReport, Works
     from resources.postgres.catalog import GenerationRow
-    from resources.sources.book import SourceRegistry
+    from resources.sources.registry import SourceRegistry
     from resources.state.state import State
 
 

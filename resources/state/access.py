@@ -16,8 +16,8 @@ from pipelines.settings.sources import SourceSettings
 from resources.engine import withheld
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
-from resources.sources.book import read_memberships as read
 from resources.sources.landing import Landing
+from resources.sources.registry import read_memberships as read
 from resources.state.state import State
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from pipelines.stages import STAGES, WHOLE_CORPUS, generation_key
 from resources.engine import StageReport
 from resources.llm.model import Spent
 from resources.postgres.launched_runs import OwnRun
-from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
+from resources.sources.registry import Listed
 from resources.state.generation import installed
 from resources.state.run import Missing, PublishResult, Run
 

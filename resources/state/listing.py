@@ -14,18 +14,18 @@ from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of, to_table
 from resources.engine import Part, StageReport, Table, rows_of, time_shown, withheld
 from resources.postgres.generation_tables import GenerationTables
-from resources.sources.book import Listed, guard
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed, OfRanges, Range
-from resources.sources.scratch import TextSet
+from resources.sources.registry import Listed, guard
 from resources.sources.siblings import KNOWN, Before, KnownContents
+from resources.sources.sorted_spool import TextSet
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from resources.engine import Engine
-    from resources.sources.book import Restrictions
     from resources.sources.listed_documents import DocumentsById
+    from resources.sources.registry import Restrictions
     from resources.state.parts import Parts
 
 

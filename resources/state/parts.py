@@ -13,7 +13,7 @@ from resources.child_process import protect_children
 from resources.memory import uncollected
 from resources.private_files import shut
 from resources.settings_file import Project
-from resources.sources.book import SourceRegistry
+from resources.sources.registry import SourceRegistry
 
 if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool

@@ -20,8 +20,8 @@ from resources.side_cars import SIDE_CAR
 from resources.sources.files import hidden, opened_source, taken, walk
 from resources.sources.landing import Landing
 from resources.sources.memberships import FILE
-from resources.sources.scratch import TextSet
 from resources.sources.siblings import Siblings
+from resources.sources.sorted_spool import TextSet
 from resources.state.state import State
 
 EVERYTHING: tuple[str, ...] = ()

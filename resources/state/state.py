@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import Catalog, GenerationRow
     from resources.postgres.database import Database
-    from resources.sources.book import Listed
+    from resources.sources.registry import Listed
 
 
 # ---------------------------------------------------------------- number of shards

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from assets.definitions import build_defs
-from resources.configured import StateResource
+from resources.dagster_resource import StateResource
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.support.projects import Project, make_project
@@ -61,7 +61,7 @@ def test_settings_and_state_come_from_the_environment_of_the_moment(
     monkeypatch.setenv("PINCITE_CONFIG", str(project.config))
     monkeypatch.setenv("PINCITE_STATE", str(tmp_path / "state"))
     with (
-        mock.patch("resources.configured.State") as opened,
+        mock.patch("resources.dagster_resource.State") as opened,
         dg.build_init_resource_context() as context,
         resource.yield_for_execution(context),
     ):

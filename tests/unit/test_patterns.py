@@ -24,7 +24,7 @@ from tests.support.patterns import LAYERS, Found, patterns
 WRITTEN = ("a b", "a, b; c -- d", ",,,,,,,,", ". . . . . .")
 GLOBS = ("**/*", "*.pdf", "a*b*c*d", "**/*a*b*/**/*c*.md", "**a**b**", "*/x/**")
 BUILT = {
-    "pipelines/inert.py:_pairs": [r"[\(\)]", r"[\[\]]"],
+    "pipelines/defused_text.py:_pairs": [r"[\(\)]", r"[\[\]]"],
     "pipelines/evaluation/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
     "pipelines/evaluation/document_map.py:_in_two": [re.escape("aaaaaaaa")],
     "pipelines/evaluation/document_map.py:starts": [re.escape("aaaa, aaaa")],

@@ -11,7 +11,7 @@ from pincite.codes import ERRORS
 from pipelines.indexing.embeddings import CONTRACT, FOOTER, LEAST_COSINE, MOST_SAMPLE, SAMPLE
 from pipelines.records import Chunk, Embedding
 from pipelines.schemas import schema_of
-from resources.exchange import places, reader, texts, vector_file
+from resources.exchange import locations, reader, texts, vector_file
 from resources.exchange import vectors as checked
 from tests.support.places import ROOT
 
@@ -49,7 +49,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"about {texts.PART_BYTES >> 20} MiB",
         f"at most {reader.MOST_ROWS:,} rows, {reader.MOST_COLUMNS:,} columns and {reader.MOST_DIMENSIONS:,} dimensions",
         f"have {MOST_SAMPLE} rows drawn each, more files {2 * MOST_SAMPLE} together, and each file at least {SAMPLE}.",
-        f"at most {places.MOST_FILES:,} files", f"must be {str(LEAST_COSINE).removeprefix('0')}",
+        f"at most {locations.MOST_FILES:,} files", f"must be {str(LEAST_COSINE).removeprefix('0')}",
         f"more than {checked.MOST_TWICE:,} keys",
     )  # fmt: skip
     assert [each for each in said if each not in PAGE] == []

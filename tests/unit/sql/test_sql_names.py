@@ -17,7 +17,9 @@ from resources.postgres.statements import statements
 FILES = sorted(file.stem for file in Path(ROOT, "sql", "queries").glob("*.sql"))
 READERS = {"query", "statement", "statements"}
 """Functions whose first argument is a file of sql/queries."""
-_READS = re.compile(r"resources\.(postgres\.(generation_)?statements|postgres import .*statements|sources\.scratch)")
+_READS = re.compile(
+    r"resources\.(postgres\.(generation_)?statements|postgres import .*statements|sources\.sorted_spool)"
+)
 LAYERS = ("pincite", "assets", "resources", "benchmarks")
 
 

@@ -13,8 +13,8 @@ from markdown_it import MarkdownIt
 
 from pincite.serve.api import checked
 from pincite.serve.chat import ChatRequest, markdown_answer, plain
+from pipelines.defused_text import defused
 from pipelines.errors import UsageError
-from pipelines.inert import defused
 from tests.support.hostile_texts import TEXTS
 
 URL = "https://ask.example"

@@ -19,8 +19,8 @@ from pincite.guard import Anybody, Asker
 from pincite.serve.application import application
 from pincite.serve.chat import markdown_answer
 from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
+from pipelines.defused_text import clear, seen
 from pipelines.errors import DocumentError, IndexStateError
-from pipelines.inert import clear, seen
 from pipelines.records import Element
 from resources.search.documents import FoundDocument
 from tests.support.bare_index import DOCUMENT, PASSAGE, URL, Bare, bare_service

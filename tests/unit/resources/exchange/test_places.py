@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from pipelines.errors import IndexStateError, VectorFileError
-from resources.exchange import places
-from resources.exchange.places import FoundFile, TextFolder, vector_files
+from resources.exchange import locations
+from resources.exchange.locations import FoundFile, TextFolder, vector_files
 
 TEXTS = pa.table({"key": ["0" * 32], "text": ["for few"]})
 
@@ -38,7 +38,7 @@ def test_links_and_what_is_no_plain_file_are_refused_by_name(tmp_path: Path) -> 
 
 
 def test_a_place_has_a_bound_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MOST_FILES", 2)
+    monkeypatch.setattr(locations, "MOST_FILES", 2)
     for number in range(3):
         (tmp_path / f"{number}.parquet").touch()
     (refused,) = vector_files([str(tmp_path)])

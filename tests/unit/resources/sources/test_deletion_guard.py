@@ -10,8 +10,8 @@ import pytest
 from pipelines.errors import SourceError
 from pipelines.fingerprint import document_id, first_id
 from pipelines.records import Failure, RawDocument
-from resources.sources.book import Listed, guard
 from resources.sources.listed_documents import AllListed, ListedDocuments
+from resources.sources.registry import Listed, guard
 
 RANGES = [(first_id(at, 4), first_id(at + 1, 4)) for at in range(4)]
 NOTES = [f"notes/{number}.txt" for number in range(40)]

@@ -18,8 +18,8 @@ from resources.generations import upkeep as kept_generations
 from resources.parsers.registry import ELEMENTS
 from resources.parsers.text.front_matter import front_matter
 from resources.settings_file import Project
-from resources.sources.book import SourceRegistry
 from resources.sources.folder import list_source
+from resources.sources.registry import SourceRegistry
 from resources.state.run import Run
 
 

@@ -1,4 +1,4 @@
-"""resources/stages/by_worker.py: whatever order documents come back in, each work is handed back once, and whole."""
+"""resources/stages/in_worker.py: whatever order documents come back in, each work is handed back once, and whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.stages.by_worker import Given, by_shard
+from resources.stages.in_worker import Given, by_shard
 
 
 @dataclass

@@ -7,9 +7,9 @@ from typing import Any
 
 from resources.engine import StageReport
 from resources.llm.model import Spent
-from resources.sources.book import Listed
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
+from resources.sources.registry import Listed
 from resources.state.launched import record_of, with_records
 from resources.state.run import Missing, PublishResult, Run
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import SourceError
-from resources.sources.scratch import SortedSpool, TextSet, windows
+from resources.sources.sorted_spool import SortedSpool, TextSet, windows
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

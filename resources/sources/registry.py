@@ -29,8 +29,8 @@ from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed, Range
 from resources.sources.memberships import QUERY, ReadMemberships, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
-from resources.sources.scratch import SortedSpool
 from resources.sources.siblings import Before
+from resources.sources.sorted_spool import SortedSpool
 
 if TYPE_CHECKING:
     import pyarrow as pa

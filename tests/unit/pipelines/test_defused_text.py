@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.inert import clear, defused
+from pipelines.defused_text import clear, defused
 from tests.support.growth import calls
 
 ORDINARY = [

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from pincite.console import PrintableLines, as_json, block, rows, say, tell
-from pipelines.visible import escape_controls, escape_json_controls, one_line
+from pipelines.escaped_text import escape_controls, escape_json_controls, one_line
 from tests.support.places import ROOT
 
 RAW = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"]
