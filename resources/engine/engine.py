@@ -375,6 +375,25 @@ class Engine:
         count, (bucket,) = self.settings.shard_count, self.settings.buckets_of([shard])
         return Part(shard, bucket, first_id(shard, count), first_id(shard + 1, count), self.tables, rows)
 
+    # ------------------------------------------------------------ damaged files
+
+    @property
+    def damaged(self) -> list[str]:
+        """The names of files that this process found damaged, in the order in which it found them."""
+        return list(self.tables.damaged)
+
+    def mark_damaged(self, keys: Collection[str]) -> None:
+        """Read all files committed under these keys, to find the damaged ones."""
+        self.tables.mark_damaged(sorted(self.catalog.files_under(keys)))
+
+    def survey(self) -> None:
+        """Prepare for questions about most files."""
+        self.tables.survey()
+
+    def is_whole(self, keys: Collection[str]) -> bool:
+        """Say whether all files committed under these keys exist and are not known to be damaged."""
+        return all(map(self.tables.exists, self.catalog.files_under(keys)))
+
     # ------------------------------------------------------------ keys and failures
 
     def failures(self) -> list[Failure]:

@@ -62,7 +62,7 @@ def find_due(state: State) -> Due:
       published or rightly not.
     - The buckets whose listing changed, if all else is the same.
     - Else everything."""
-    state.parts.tables.survey()
+    state.engine.survey()
     return with_repair(state, lambda: _due(state))
 
 
@@ -89,8 +89,7 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
         return False
     if any(row.built_from != listing_output(state.engine) for row in kept.values()):
         return False
-    files = state.catalog.files_under({key for row in kept.values() for key in row.keys.values()})
-    if not all(map(state.parts.tables.exists, files)):
+    if not state.engine.is_whole({key for row in kept.values() for key in row.keys.values()}):
         return False
     try:
         return all(IndexBuild(state.of_generation(row)).is_unchanged() for row in kept.values())

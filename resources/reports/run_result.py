@@ -108,7 +108,7 @@ def _notes(state: State, row: Any) -> list[str]:
     """Return notes for the operator: an automatically chosen preset, languages it was not made for, damaged files, the
     audit's problems."""
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
-    if damaged := list(dict.fromkeys([*state.run.damaged, *state.parts.tables.damaged])):
+    if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes

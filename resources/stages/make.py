@@ -122,7 +122,7 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
-    lost = lost_shards(state, stage) if state.parts.tables.damaged else []
+    lost = lost_shards(state, stage) if state.engine.damaged else []
     shards = sorted({*shards, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
@@ -212,7 +212,7 @@ def with_repair(state: State, do: Callable[[], T], before: str | None = None) ->
             if error.code not in _GONE or str(error) in told:
                 raise
             told.add(str(error))
-        state.parts.tables.mark_damaged(sorted(_committed(state)))
+        state.engine.mark_damaged(_keys(state))
         if before is not None:
             _remake(state, before)
 
@@ -223,11 +223,11 @@ def after(asset: str) -> str:
     return names[names.index(asset) + 1] if asset in STAGES else asset
 
 
-def _committed(state: State) -> set[str]:
-    """Return the files made with the present settings, and those of the generations that are kept."""
+def _keys(state: State) -> set[str]:
+    """Return the keys of what is made with the present settings, and of the generations that are kept."""
     keys = {state.engine.key(stage) for stage in STAGES}
     keys.update(key for row in state.catalog.generations() for key in row.keys.values())
-    return state.catalog.files_under(keys) - {""}
+    return keys
 
 
 def lost_shards(state: State, stage: str) -> list[int]:
