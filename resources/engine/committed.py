@@ -8,8 +8,10 @@ and if a run ends midway, the next one continues.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
@@ -182,12 +184,11 @@ class Table:
         """Return the rows of the documents whose ids are from `first` to before `after`, in order of documents."""
         import pyarrow as pa
 
-        ends = [(first_id(shard, self._count), first_id(shard + 1, self._count)) for shard in self._rows]
         found = []
-        for (begins, ends_before), row in zip(ends, self._rows.values(), strict=True):
-            if begins >= after or ends_before <= first:
+        for shard in self._within(first, after):
+            if (row := self._rows.get(shard)) is None:
                 continue
-            if first <= begins and ends_before <= after:
+            if first <= self._starts[shard] and self._starts[shard + 1] <= after:
                 found.append(self._files.read(row.file, columns))
             else:
                 found.append(StandingElsewhere(self._files, (row.file,), first, after).read(columns))
@@ -202,11 +203,16 @@ class Table:
 
     def holds(self, first: str, after: str) -> bool:
         """Say whether the table was made for all documents whose ids are from `first` to before `after`."""
-        return all(
-            shard in self._rows
-            for shard in range(self._count)
-            if first_id(shard, self._count) < after and first < first_id(shard + 1, self._count)
-        )
+        return all(shard in self._rows for shard in self._within(first, after))
+
+    def _within(self, first: str, after: str) -> range:
+        """Return the shards that may hold documents whose ids are from `first` to before `after`."""
+        return range(max(bisect_right(self._starts, first) - 1, 0), bisect_left(self._starts, after))
+
+    @cached_property
+    def _starts(self) -> list[str]:
+        """The first id of each shard, and the first id after all of them."""
+        return [first_id(shard, self._count) for shard in range(self._count + 1)]
 
     def states(self) -> Iterator[tuple[str, DocumentState]]:
         """Yield every document with its state, also documents without rows."""

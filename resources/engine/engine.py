@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from resources.engine.committed import Commits
     from resources.engine.tables import ParquetTables
-    from resources.engine.work import Rows, RunOfStages
-    from resources.postgres.catalog import Catalog, ManifestRow
+    from resources.engine.work import Manifest, Rows, RunOfStages
+    from resources.postgres.catalog import ManifestRow
 
 
 # ---------------------------------------------------------------- merged rows
@@ -179,7 +179,7 @@ class Engine:
         self,
         settings: Settings,
         tables: ParquetTables,
-        catalog: Catalog,
+        catalog: Manifest,
         run: RunOfStages,
         frozen: Frozen,
         recorded: Mapping[str, str],
@@ -246,9 +246,9 @@ class Engine:
         table is left out, unless `partial` takes it without that table.
 
         Raise IndexStateError (`missing_input`) for such a part with `require`."""
-        made = {table: self.manifest(table) for table in tables}
         shards = range(self.settings.shard_count) if buckets is None else self.settings.shards_of(buckets)
         own = shards if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)) & set(shards))
+        made = {table: self.manifest(table, None if isinstance(own, range) else own) for table in tables}
         found = []
         for shard in own:
             if having and shard not in made[having]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 class MemoryManifest:
-    """Commits and failures. If a catalog `under` is given, its own hold until they are replaced here.
-    `shard_of` returns the shard of a document's id."""
+    """Commits and failures; implements Manifest. If a catalog `under` is given, its own hold until they are replaced
+    here. `shard_of` returns the shard of a document's id."""
 
     def __init__(self, under: Catalog | None = None, shard_of: Callable[[str], int] = lambda doc_id: 0) -> None:
         self._under, self._shard = under, shard_of
@@ -72,6 +72,10 @@ class MemoryManifest:
         """Return the committed files of these keys."""
         found = self._under.files_under(keys) if self._under else set()
         return found | {row.file for row in self._commits.values() if row.key in keys}
+
+    def last_layout(self) -> int | None:
+        """Return among how many shards the sources were listed last; None if it is not known."""
+        return self._under.last_layout() if self._under else None
 
     def layouts(self) -> set[int]:
         """Return the total numbers of shards among which tables were divided."""

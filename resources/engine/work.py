@@ -39,6 +39,35 @@ class RunOfStages(Protocol):
         """Report the start of work of unknown length."""
 
 
+class Manifest(Protocol):
+    """The record of commits and failures that the engine keeps; Catalog and MemoryManifest implement it."""
+
+    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]: ...
+
+    def commit(
+        self,
+        rows: Sequence[ManifestRow],
+        stage: str,
+        key: str,
+        shard: int,
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+        bucket: int | None = None,
+    ) -> None: ...
+
+    def commit_shards(
+        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
+    ) -> None: ...
+
+    def failures(self, keys: Collection[str]) -> list[Failure]: ...
+
+    def files_under(self, keys: Collection[str]) -> set[str]: ...
+
+    def layouts(self) -> set[int]: ...
+
+    def last_layout(self) -> int | None: ...
+
+
 _BYTES_OF_A_VALUE = 8
 Rows = Mapping[str, Sequence[Any]]
 """One document's records, by table name."""
