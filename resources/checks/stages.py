@@ -280,11 +280,11 @@ def unlisted(state: State) -> Mapping[str, str]:
 def _parts(state: State, tables: Sequence[str], everywhere: bool = False) -> list[Part]:
     """Return the parts to check: those that this run computed of the first table, or all parts if it computed none of
     it."""
-    found, report = state.engine.parts(tables, having=tables[0], require=True), state.run.reports.get(_stage(tables[0]))
+    report = state.run.reports.get(_stage(tables[0]))
     if report is None or everywhere:
-        return found
-    computed = {number for number, counts in report.shards.items() if counts.get("computed")}
-    return [part for part in found if part.number in computed]
+        return state.engine.parts(tables, having=tables[0], require=True)
+    computed = [number for number, counts in report.shards.items() if counts.get("computed")]
+    return state.engine.parts(tables, numbers=computed, require=True)
 
 
 def _stage(table: str) -> str:
@@ -357,7 +357,7 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
     state.ensure_generation()
     problems, held = [], state.engine.held()
     for part in _parts(state, (table, items), everywhere):
-        made, wanted = part.rows(table), part.rows(items)
+        made, wanted = part.stored_rows(table), part.rows(items)
         if held:
             wanted = sum(doc_id not in held for doc_id in part.read(items, ["doc_id"])["doc_id"].to_pylist())
         if made != wanted:
@@ -396,7 +396,7 @@ def unsound_links(state: State) -> Problems:
     """Return problems of RELATED_TO, against all sentences, and of the budgets. The floor is the one that the links
     were made with."""
     embedder, settings = state.ensure_generation().embedder["name"], state.settings.sentences
-    made, table = state.engine.whole("sentence_links"), state.table("sentences")
+    made, table = state.engine.whole("sentence_links"), state.engine.table("sentences")
     floor = max(float(made.note("sentence_links") or 0), floor_for(settings, embedder) - STEP)
 
     def sentences(*columns: str) -> Iterator[pa.Table]:
@@ -405,7 +405,7 @@ def unsound_links(state: State) -> Problems:
     def links() -> Iterator[pa.Table]:
         return made.pieces("sentence_links", LINKS)
 
-    related, count = made.rows("sentence_links"), table.rows
+    related, count = made.stored_rows("sentence_links"), table.rows
     return [
         *related_problems(links, partial(sentences, *ENDS), related, settings.related_most, floor),
         *over_budget(related, count, partial(sentences, *NEIGHBOURS)),

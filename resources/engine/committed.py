@@ -40,7 +40,8 @@ Commits = Mapping[str, Mapping[int, "ManifestRow"]]
 @dataclass(frozen=True, slots=True)
 class Part:
     """Neighbouring documents of one bucket, few enough to be held, as they are committed in some tables. Their ids are
-    from `first` to before `after`; parts are in order of `number`. A table that is not parted has one part, WHOLE."""
+    from `first` to before `after`; parts are in order of `number`. A table that is not parted has one part, with the
+    number UNPARTITIONED."""
 
     number: int
     bucket: int
@@ -85,6 +86,10 @@ class Part:
     def rows(self, table: str) -> int:
         """Return the number of rows of a table."""
         return self._rows[table].rows
+
+    def stored_rows(self, table: str) -> int:
+        """Return the number of rows that the file of a table itself has. Raise DamagedFile."""
+        return self._files.rows(self._rows[table].file)
 
     def documents(self, table: str) -> int:
         """Return the number of documents in a table, with those that have no rows."""
@@ -195,7 +200,7 @@ class Table:
         if not found:
             nothing = schema_of(STAGE_OF_TABLE[self.name].tables[self.name]).empty_table()
             return nothing.select(list(columns)) if columns else nothing
-        return pa.concat_tables([read.replace_schema_metadata(None) for read in found], promote_options="default")
+        return pa.concat_tables([read.replace_schema_metadata(None) for read in found])
 
     def is_lost(self, doc_id: str) -> bool:
         """Say whether a document belongs to a part whose file is gone or damaged."""

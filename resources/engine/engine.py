@@ -237,17 +237,19 @@ class Engine:
         tables: Iterable[str],
         buckets: Collection[int] | None = None,
         doc_ids: Iterable[str] | None = None,
+        numbers: Collection[int] | None = None,
         having: str = "",
         require: bool = False,
         partial: bool = False,
     ) -> list[Part]:
         """Return the documents of these buckets, or of all, in parts that can be held, as committed in these tables;
-        only parts of these documents, if any are named, and for which the table `having` was made. A part that lacks a
-        table is left out, unless `partial` takes it without that table.
+        only parts of these documents or with these numbers, if any are given, and for which the table `having` was
+        made. A part that lacks a table is left out, unless `partial` takes it without that table.
 
         Raise IndexStateError (`missing_input`) for such a part with `require`."""
         shards = range(self.settings.shard_count) if buckets is None else self.settings.shards_of(buckets)
         own = shards if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)) & set(shards))
+        own = own if numbers is None else sorted(set(numbers) & set(own))
         made = {table: self.manifest(table, None if isinstance(own, range) else own) for table in tables}
         found = []
         for shard in own:
@@ -261,7 +263,7 @@ class Engine:
 
     def versions(self, stage: str) -> dict[int, list[str]]:
         """Return by bucket what identifies the rows of a stage, for each bucket that was made whole: the key and the
-        hash of each table of each part. A stage that is not parted has one version, by WHOLE."""
+        hash of each table of each part. A stage that is not parted has one version, by UNPARTITIONED."""
         tables = [self.manifest(table) for table in STAGES[stage].tables]
         buckets = range(self.settings.buckets) if STAGES[stage].parted else ()
         groups = {bucket: self.settings.shards_of([bucket]) for bucket in buckets} or {UNPARTITIONED: [UNPARTITIONED]}

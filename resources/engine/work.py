@@ -240,7 +240,7 @@ class Fallback:
 
 Outcome = Mapping[str, "Rows | Made | Fallback | Failure"]
 Settled = Mapping[str, "Rows | Made | Failure"]
-"""An outcome in which each makeshift is replaced by its rows."""
+"""An outcome in which each fallback is replaced by its rows."""
 Outcomes = Generator[tuple[Work, Outcome], None, None]
 Compute = Callable[[Works], Outcomes]
 """A function from a stage's works to each of them with its outcome, in any order. It may iterate over the works more

@@ -58,7 +58,7 @@ def heading(state: State, generation: GenerationRow) -> dict[str, Any]:
         "generation": generation.generation,
         "live": live is not None and live.generation == generation.generation,
         "embedder": embedder,
-        "floor": floor_used(state.engine, generation),
+        "floor": floor_used(state, generation),
         "floor_set": floor_for(settings, embedder),
         "most": settings.related_most,
     }

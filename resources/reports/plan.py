@@ -28,7 +28,7 @@ from resources.engine.files import Files
 from resources.engine.memory import MemoryManifest
 from resources.engine.tables import ParquetTables
 from resources.generations.due import find_due, served_now
-from resources.postgres.catalog import GenerationRow, SourceRow, source_moved
+from resources.postgres.catalog import GenerationRow, IndexCommit, SourceRow, source_moved
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
 from resources.sources.folder import source_from
@@ -73,9 +73,12 @@ class PlannedTables(ParquetTables):
     def exists(self, file: str) -> bool:
         return file in self._written or super().exists(file)
 
+    def intact(self, file: str) -> bool:
+        return file in self._written or super().intact(file)
+
 
 class PlannedRegistry(SourceRegistry):
-    """A source book that fetches changed documents, so that their content can be parsed, and removes nothing."""
+    """A source registry that fetches changed documents, so that their content can be parsed, and removes nothing."""
 
     def settle(self, names: Sequence[str]) -> None:
         """Keep the files of documents that are gone: the live generation still serves them."""
@@ -112,6 +115,9 @@ class PlannedCatalog(MemoryManifest):
 
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
         """Keep nothing."""
+
+    def index_commits(self, name: str, schema: str) -> dict[int, IndexCommit]:
+        return self._catalog.index_commits(name, schema) if self._catalog else {}
 
     def shards(self, buckets: int) -> int:
         before = self._catalog.shards(buckets) if self._catalog else 1

@@ -206,7 +206,7 @@ def generations(state: State) -> list[dict[str, Any]]:
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
                 "notes": recorded(row, counts).notes,
-                "related_floor": floor_used(state.engine, row),
+                "related_floor": floor_used(state, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
                 **counts,

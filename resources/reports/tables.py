@@ -35,7 +35,7 @@ def table(state: State, name: str) -> pl.LazyFrame:
     live = state.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    found = state.engine.table(name, key=live.keys[STAGE_OF_TABLE[name].name])
+    found = state.table(name, live.keys[STAGE_OF_TABLE[name].name])
     if found.lost:
         raise IndexStateError(
             f"{found.lost[0]} is gone or damaged; run `pincite index`, which makes it again", "missing_file"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipelines.ports import Progress
-    from resources.engine import Engine, Part
+    from resources.engine import Part
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
 
@@ -390,9 +390,9 @@ def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | N
     return Updated(link_columns(to_table(SentenceLink, links)), compared, used)
 
 
-def floor_used(engine: Engine, generation: GenerationRow) -> float | None:
+def floor_used(state: State, generation: GenerationRow) -> float | None:
     """Return the cosine that a generation's links had to reach; None if it has no links yet."""
-    note = engine.table(STAGE, key=generation.keys.get(STAGE, "")).note
+    note = state.table(STAGE, generation.keys.get(STAGE, "")).note
     return float(note) if note else None
 
 

@@ -20,15 +20,11 @@ from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import Failure, PackedChunk
 from pipelines.settings.base import Settings
 from pipelines.stages import STAGE_OF_TABLE, Frozen, chunking_key, generation_key, stage_keys
+from resources.documents.protocol import InputRows, Task
 from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
 from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
-
-if TYPE_CHECKING:
-    from resources.engine import Engine
-    from resources.postgres.catalog import Catalog, GenerationRow
-from resources.documents.protocol import InputRows, Task
 
 if TYPE_CHECKING:
     from resources.documents.pool import DocumentPool
@@ -212,8 +208,9 @@ def require_whole(engine: Engine, table: str) -> None:
     Raise IndexStateError (`missing_input`) if a shard was never made."""
     missing = engine.unmade(table, lost=True)
     if missing:
+        first = missing[0].removeprefix("shard ")
         raise IndexStateError(
-            f"a generation takes its statistics from all buckets, but {table} has not been made for {missing[0]}"
+            f"a generation takes its statistics from all buckets, but {table} has not been made for {first}"
             f"{' and others' if len(missing) > 1 else ''}; materialise {STAGE_OF_TABLE[table].name} for all "
             "buckets first",
             "missing_input",
@@ -223,7 +220,8 @@ def require_whole(engine: Engine, table: str) -> None:
 def corpus_languages(engine: Engine) -> dict[str, int]:
     """Count the documents by language, over all buckets."""
     counts: Counter[str] = Counter()
-    counts.update(engine.table("parsed_documents").column("language"))
+    for read in engine.table("parsed_documents").pieces(["language"]):
+        counts.update(read["language"].to_pylist())
     return dict(sorted(counts.items()))
 
 

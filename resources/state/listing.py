@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -84,6 +85,9 @@ def commit_listing(
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     listed = engine.catalog.failures([engine.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
+    failed: dict[int, list[Failure]] = {}
+    for item in failures:
+        failed.setdefault(engine.shard_of(item.doc_id), []).append(item)
     for part, found in merged_listing(engine, documents, sources, failures, known, parts):
         report.total += found.now.num_rows
         if not found.same:
@@ -92,8 +96,7 @@ def commit_listing(
             report.computed += sum(last.get(doc_id) != row for doc_id, row in rows.items())
             report.gone += len(last.keys() - rows.keys())
         report.shards[part.number] = {"rows": found.now.num_rows}
-        own = [item for item in failures if part.first <= item.doc_id < part.after]
-        _commit_part(engine, part, found, own, others)
+        _commit_part(engine, part, found, failed.get(part.number, []), others)
     report.kept = report.total - report.computed
     report.seconds = time.perf_counter() - started
     return report
@@ -388,8 +391,10 @@ class SourceListing:
         import pyarrow as pa
 
         found = []
-        for part in self._engine.parts([LISTING], doc_ids=doc_ids) if doc_ids else ():
-            read = rows_of(part.read(LISTING, [*dict.fromkeys(["doc_id", *names])] if names else None), doc_ids)
+        wanted = sorted(doc_ids)
+        for part in self._engine.parts([LISTING], doc_ids=wanted) if wanted else ():
+            own = wanted[bisect_left(wanted, part.first) : bisect_left(wanted, part.after)]
+            read = rows_of(part.read(LISTING, [*dict.fromkeys(["doc_id", *names])] if names else None), own)
             found.append((read.select(names) if names else read).replace_schema_metadata(None))
         nothing = schema_of(RawDocument).empty_table()
         return pa.concat_tables(found) if found else nothing.select(names) if names else nothing

@@ -128,8 +128,11 @@ class State:
             found = self._listing = SourceListing(self.parts, self.engine, self._listed)
         return found
 
-    def table(self, name: str) -> Table:
-        """Return a table as it is committed now, of the buckets of the run."""
+    def table(self, name: str, key: str | None = None) -> Table:
+        """Return a table as it is committed now, of the buckets of the run; or all of it under a key that is recorded,
+        for which nothing but the catalog and the files is asked."""
+        if key is not None:
+            return Table(name, self.parts.tables, self.catalog.manifest_of(name, key), self.settings.shard_count)
         return self.engine.table(name, self.run.buckets)
 
     # ------------------------------------------------------------ the same state otherwise

@@ -318,7 +318,7 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     monkeypatch.setattr(distributed, "Watch", status)
     monkeypatch.setattr("resources.dagster_instance.backfills.runs_of", lambda *_: done)
     monkeypatch.setattr(distributed, "_started", started)
-    state: Any = SimpleNamespace(parts=SimpleNamespace(database=SimpleNamespace(exclusive=lambda *_: nullcontext())))
+    state: Any = SimpleNamespace(database=SimpleNamespace(exclusive=lambda *_: nullcontext()))
     first = distributed._Begun("b0", Served())
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)

@@ -46,7 +46,8 @@ ERROR_CLASSES = {
     if isinstance(kind, type) and issubclass(kind, errors.PinciteError)
 }
 CHECKS = ROOT / "resources" / "checks"
-FINDERS = {*CHECKS.glob("*.py"), ROOT / "resources" / "stages" / "indexed_documents.py"} - {CHECKS / "findings.py"}
+BESIDE = ("stages/indexed_documents.py", "engine/committed.py")
+FINDERS = {*CHECKS.glob("*.py"), *(ROOT / "resources" / name for name in BESIDE)} - {CHECKS / "findings.py"}
 """Modules that find problems."""
 PLACES: Mapping[str, tuple[int, str]] = {
     "Failure": (4, "failure"),

@@ -167,11 +167,11 @@ def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_fr
 
 def floors(state: State, report: StageReport) -> tuple[float, float | None]:
     """As the run reports it, and as it stands beside the links."""
-    return report.notes["floor"], floor_used(state.engine, state.ensure_generation())
+    return report.notes["floor"], floor_used(state, state.ensure_generation())
 
 
 def test_the_floor_is_the_embedder_s_or_lower_where_no_pair_reaches_it_and_is_recorded(state: State) -> None:
-    assert floor_used(state.engine, state.ensure_generation()) is None
+    assert floor_used(state, state.ensure_generation()) is None
     apart = {f"{number}.txt": [("0", number * 5)] for number in range(6)}
     low = update(state, {**apart, "near.txt": [("0", NEAR[0])]})
     assert floors(state, low) == (0.85, 0.85) and low.total == 2
