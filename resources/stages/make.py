@@ -224,7 +224,7 @@ def after(asset: str) -> str:
 
 
 def _keys(state: State) -> set[str]:
-    """Return the keys of what is made with the present settings, and of the generations that are kept."""
+    """Return the keys of all results under the present settings, and of the generations that are kept."""
     keys = {state.engine.key(stage) for stage in STAGES}
     keys.update(key for row in state.catalog.generations() for key in row.keys.values())
     return keys
