@@ -120,7 +120,7 @@ def test_ranges_side_by_side_take_over_what_other_shards_have(parted: Project, e
     assert [text for text in endpoint.texts if text != "dimension"] == []
     assert content(parted) == before
     assert parted.rows("SELECT generation FROM pincite.live") == [(2,)]
-    made = "SELECT count(DISTINCT file), min(bucket), max(bucket) FROM pincite.manifest WHERE table_name = 'chunks'"
+    made = "SELECT count(DISTINCT bucket), min(bucket), max(bucket) FROM pincite.manifest WHERE table_name = 'chunks'"
     assert parted.rows(f"{made} AND key = (SELECT keys->>'chunks' FROM pincite.generations WHERE generation = 2)") == [
         (12, 0, 11)
     ]
