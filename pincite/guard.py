@@ -91,7 +91,7 @@ class TokenFile:
         held = hashlib.sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
         found = None
         for name, token in self.all().items():  # all of them, so that the time taken reveals nothing
-            if _same(token.sha256, held):
+            if _same(token.sha256.encode(), held):
                 found = name, token
         return found
 
@@ -242,7 +242,15 @@ class ByProxy:
     signs_in = False
 
     def __init__(self, settings: ServeSettings, secret: str) -> None:
-        self._proxy, self._operators, self._secret = settings.proxy, settings.operators, secret
+        """Take the settings and the secret. Raise SettingsError if no header could have it."""
+        self._proxy, self._operators = settings.proxy, settings.operators
+        try:
+            self._secret = secret.encode()
+        except UnicodeEncodeError:
+            raise SettingsError(
+                f"the environment variable {settings.proxy.secret_env} (serve.proxy.secret_env) has bytes that are not "
+                "UTF-8, so no proxy could send it; set another secret, here and in the proxy"
+            ) from None
 
     def who(self, asked: HTTPConnection) -> Asker | None:
         secret = _only(asked, self._proxy.secret_header)
@@ -269,21 +277,21 @@ class ByPrintedToken:
 
     def who(self, asked: HTTPConnection) -> Asker | None:
         by_token = self.has(asked.headers.get("authorization", "").removeprefix("Bearer "))
-        if not by_token and not _same(self._session, asked.cookies.get(self._cookie, "")):
+        if not by_token and not _same(self._session.encode(), asked.cookies.get(self._cookie, "")):
             return None
         return Asker(by_cookie=not by_token)
 
     def has(self, *given: str) -> bool:
         """Say whether the one value that was given is the token."""
-        return len(given) == 1 and _same(self._token, given[0])
+        return len(given) == 1 and _same(self._token.encode(), given[0])
 
     def remember(self, answer: Response) -> None:
         answer.set_cookie(self._cookie, self._session, httponly=True, samesite="strict", path="/")
 
 
-def _same(secret: str, given: str) -> bool:
+def _same(secret: bytes, given: str) -> bool:
     """Say whether a secret is the one that was given, in a time that reveals nothing about it."""
-    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
+    return hmac.compare_digest(secret, given.encode("utf-8", "replace"))
 
 
 def _only(asked: HTTPConnection, header: str) -> str | None:

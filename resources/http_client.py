@@ -407,6 +407,9 @@ def credentials_of(
     if token:
         if not (value := os.environ.get(token)):
             raise SourceError(f"{owner}: the variable {token} is not set", "credentials")
+        if not value.isprintable():  # the error of sending it would show it
+            told = f"the variable {token} has a line break or another sign that no header may have"
+            raise SourceError(f"{owner}: {told}; set it to the token alone", "credentials")
         return _Bearer(value)
     if found := _of_netrc(owner, host):
         user, password = (text.encode() for text in found)  # text would go as Latin-1, which lacks letters

@@ -58,6 +58,14 @@ def test_without_groups_only_what_is_public() -> None:
     assert found is not None and found.groups == ()
 
 
+def test_a_secret_that_no_header_can_have_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable whose bytes are not UTF-8 has lone surrogates in the place of some."""
+    monkeypatch.setattr("os.environ", {"PINCITE_PROXY_SECRET": f"{SECRET}\udcff"})
+    with pytest.raises(SettingsError, match=r"PINCITE_PROXY_SECRET.*UTF-8") as caught:
+        access_of(project(tmp_path, auth="proxy"))
+    assert SECRET not in str(caught.value)
+
+
 def test_a_token_by_header_or_cookie(tmp_path: Path) -> None:
     tokens = TokenFile(tmp_path)
     made = tokens.add("anna", ("hr",), operator=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import SourceError
 from resources import http_client
 from resources.http_client import (
     HttpClient,
@@ -159,6 +160,14 @@ def test_a_body_that_breaks_off_is_asked_for_again(server: LyingServer, monkeypa
         client.fetch(server.url, most=9)
     assert len(server.asked) == 3, "a longer body would be as long again"
     client.close()
+
+
+@pytest.mark.parametrize("token", ["s3cret\n", "s3\x00cret", "s3cret\udcff"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {"TOKEN": token})
+    with pytest.raises(SourceError, match="TOKEN") as caught:
+        credentials_of("source 'x'", "https://example.org/", "TOKEN")
+    assert caught.value.code == "credentials" and "cret" not in str(caught.value)
 
 
 def test_credentials_are_of_one_server_and_only_where_they_are_wanted(
