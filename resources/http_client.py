@@ -15,7 +15,7 @@ import os
 import re
 import socket
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Container, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -266,7 +266,8 @@ LONGEST_WAIT = 10.0
 """Most seconds between two tries, whatever the server asks for."""
 BODY_SECONDS = 3600.0
 """Most seconds that one body may take, so that a slow server cannot hold up a run forever."""
-_BUSY = frozenset({429, 500, 502, 503, 504})
+BUSY = frozenset({429, 500, 502, 503, 504})
+"""Statuses after which a request is tried again, where the caller names no others."""
 _MOST_REDIRECTS = 5
 _PIECE = 1 << 20
 T = TypeVar("T")
@@ -306,11 +307,12 @@ class HttpClient:
         *,
         attempts: int | None = None,
         seconds: float | None = None,
+        busy: Container[int] = BUSY,
         headers: Mapping[str, str] | None = None,
         auth: Callable[[requests.PreparedRequest], requests.PreparedRequest] | None = None,
     ) -> None:
         self.server = server_of(url)
-        self._attempts, self._seconds = attempts or ATTEMPTS, seconds or BODY_SECONDS
+        self._attempts, self._seconds, self._busy = attempts or ATTEMPTS, seconds or BODY_SECONDS, busy
         self._session = bounded_session(at_once)
         self._session.headers.update({"User-Agent": "pincite", **(headers or {})})
         if auth is not None:
@@ -375,7 +377,7 @@ class HttpClient:
                 if response.is_redirect:
                     response.close()
                     return response, None
-                if response.status_code not in _BUSY or attempt == self._attempts:
+                if response.status_code not in self._busy or attempt == self._attempts:
                     return response, take(url, response)
                 wait = _asked_wait(response.headers.get("retry-after", ""), wait)
                 response.close()

@@ -161,6 +161,8 @@ SECONDS = 60.0
 """Most seconds for one page with all its bytes, so that a slow server cannot hold up a listing."""
 MOST_BYTES = 128 << 20
 _ATTEMPTS = 2
+_BUSY = frozenset({429, *range(500, 1000)})
+"""Statuses after which a page is asked for again: all that say that the server failed, whatever it calls that."""
 _AT_ONCE = 4
 _ACCEPTED = "text/html,application/pdf,text/*;q=0.9,*/*;q=0.5"
 _PAGE_PIECE = 1 << 20
@@ -211,7 +213,9 @@ class SiteSource:
         self._address, self._scope, self._most, self._sitemap = address, scope, most, sitemap
         self._known_file, self._bodies = address.folder / "pages.json", address.folder / "bodies"
         headers = {"User-Agent": NAME, "Accept": _ACCEPTED}
-        self._client = HttpClient(scope.start, _AT_ONCE, attempts=_ATTEMPTS, seconds=SECONDS, headers=headers)
+        self._client = HttpClient(
+            scope.start, _AT_ONCE, attempts=_ATTEMPTS, seconds=SECONDS, busy=_BUSY, headers=headers
+        )
         self._lock, self._next = Lock(), 0.0
         self._now: dict[str, Page] = {}
         self._urls: dict[str, str] = {}
