@@ -128,6 +128,17 @@ def no_page(told: str = "", remedy: str = "See that the address is of a bucket")
     return Unusable(f"it answers with what is no page of a listing{f': {told}' if told else ''}", remedy)
 
 
+def next_page(
+    page: Callable[[str, str], tuple[Sequence[ObjectInfo], str]], below: str, token: str
+) -> tuple[Sequence[ObjectInfo], str]:
+    """Return what `page` of a bucket returns. Raise Unusable if the page names itself as the next: the listing would
+    never end."""
+    found, following = page(below, token)
+    if token and following == token:
+        raise no_page("its next page is the same again")
+    return found, following
+
+
 def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: str) -> list[ObjectInfo]:
     """Return the objects of a page, from key, size, revision and time. Keys that end in a slash are left out: consoles
     keep an empty folder by them.

@@ -14,7 +14,7 @@ from pipelines.errors import DocumentError, SettingsError, SourceError
 from pipelines.settings.models import is_loopback
 from resources.clouds import CREDENTIALS, OPTIONS
 from resources.clouds import connect as connect_bucket
-from resources.clouds.bucket import AT_ONCE, Bucket, Passing, Refused, Unauthenticated, Unusable, patiently
+from resources.clouds.bucket import AT_ONCE, Bucket, Passing, Refused, Unauthenticated, Unusable, next_page, patiently
 from resources.connectors.source import Entry, SourceAddress, fault, options_of
 
 PATIENCE = 20.0
@@ -52,7 +52,7 @@ class BucketSource:
         token = ""
         try:
             while True:
-                found, token = patiently(lambda token=token: self._bucket.page("", token), PATIENCE)  # type: ignore[misc]
+                found, token = patiently(lambda token=token: next_page(self._bucket.page, "", token), PATIENCE)  # type: ignore[misc]
                 if unknown := next((item for item in found if not item.revision), None):
                     raise Unusable(f"it lists {unknown.key[:100]!r} without its revision", "")
                 yield [Entry(item.key, item.revision, item.size) for item in found]

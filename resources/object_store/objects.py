@@ -22,7 +22,7 @@ from typing import Protocol, TypeVar
 
 from pipelines.errors import IndexStateError
 from resources.clouds import CREDENTIALS
-from resources.clouds.bucket import DELETED_AT_ONCE, ObjectInfo, Passing, Refused, Unusable, patiently
+from resources.clouds.bucket import DELETED_AT_ONCE, ObjectInfo, Passing, Refused, Unusable, next_page, patiently
 
 # ---------------------------------------------------------------- local copies
 
@@ -187,7 +187,10 @@ class ObjectStore:
         """Return all objects whose keys begin with `below`."""
         found, token = list[ObjectInfo](), ""
         while True:
-            page, token = self._patiently(f"list {below}", lambda token=token: self._objects.page(below, token))  # type: ignore[misc]
+            page, token = self._patiently(
+                f"list {below}",
+                lambda token=token: next_page(self._objects.page, below, token),  # type: ignore[misc]
+            )
             found += page
             if not token:
                 return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pipelines.errors import IndexStateError, SettingsError
-from resources.clouds.bucket import LONGEST_PAUSE, require_https
+from resources.clouds.bucket import LONGEST_PAUSE, ObjectInfo, require_https
 from resources.object_store.folder import FolderObjects, connect
 from resources.object_store.objects import PATIENCE, ObjectStore
 from tests.support.object_stores import machine
@@ -83,6 +84,21 @@ def test_what_is_sent_in_the_clear_stays_on_this_machine(monkeypatch: pytest.Mon
     for fine in ("http://127.0.0.1:9000", "https://minio.example", ""):
         monkeypatch.setenv("AWS_ENDPOINT_URL", fine)
         assert require_https("AWS_ENDPOINT_URL", "tables") == fine
+
+
+def test_a_page_that_names_itself_as_the_next_ends_a_listing(tmp_path: Path) -> None:
+    class Endless(FolderObjects):
+        asked = 0
+
+        def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
+            self.asked += 1
+            assert self.asked < 5, "the listing does not end"
+            return [], "2"
+
+    objects = Endless("file:///x", tmp_path)
+    with pytest.raises(IndexStateError, match="no page of a listing") as caught:
+        ObjectStore(objects).listed("")
+    assert caught.value.code == "store" and objects.asked == 2
 
 
 @pytest.fixture
