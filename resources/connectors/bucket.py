@@ -110,6 +110,6 @@ def _is_anonymous(address: SourceAddress, options: dict[str, str]) -> bool:
     if options["anonymous"] not in ("true", "false"):
         raise SettingsError(f"source {name!r}: its option anonymous is true or false")
     anonymous = options["anonymous"] == "true"
-    if endpoint.startswith("http://") and not is_loopback(endpoint) and not anonymous:
+    if urlsplit(endpoint).scheme == "http" and not is_loopback(endpoint) and not anonymous:
         raise SettingsError(f"source {name!r}: its endpoint is plain HTTP, and not on loopback; use https")
     return anonymous

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.errors import SourceError
+from pipelines.errors import SettingsError, SourceError
+from pipelines.settings.sources import SourceSettings
 from resources.clouds.bucket import ObjectInfo, Passing
 from resources.connectors.bucket import BucketSource
-from resources.connectors.source import SourceAddress
+from resources.connectors.source import SourceAddress, connect
 
 TEXT = b"The ferry crosses."
 
@@ -58,3 +59,10 @@ def test_a_page_that_names_itself_as_the_next_ends_a_listing(bucket: Failing, so
     with pytest.raises(SourceError, match="no page of a listing"):
         list(source.entries())
     assert bucket.asked == ["", "2"]
+
+
+@pytest.mark.parametrize("endpoint", ["http://store.example", "HTTP://store.example"])
+def test_credentials_are_not_sent_in_the_clear(endpoint: str, tmp_path: Path) -> None:
+    settings = SourceSettings(name="papers", path="s3://papers/under", options={"endpoint": endpoint})
+    with pytest.raises(SettingsError, match="plain HTTP"):
+        connect(settings, tmp_path)
