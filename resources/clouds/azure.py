@@ -121,7 +121,7 @@ class AzureContainer:
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write a blob. If it has several blocks, it appears with the last."""
-        with self._asking(), opened(body) as stream:
+        with self._asking(of_object=False), opened(body) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
             self._client.upload_blob(self._prefix + key, stream, length=size, overwrite=True)
@@ -156,7 +156,7 @@ class AzureContainer:
 
     def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         prefix = self._prefix + below
-        with self._asking():
+        with self._asking(of_object=False):
             pages = self._client.list_blobs(
                 name_starts_with=prefix or None, results_per_page=_PAGE, include=["metadata"]
             ).by_page(token or None)
@@ -175,8 +175,9 @@ class AzureContainer:
         self._client.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Translate the errors of Azure's library to those of Bucket."""
+    def _asking(self, of_object: bool = True) -> Iterator[None]:
+        """Translate the errors of Azure's library to those of Bucket. Only a request that is `of_object` may find it
+        missing."""
         from azure.core.exceptions import AzureError
 
         try:
@@ -184,7 +185,7 @@ class AzureContainer:
         except FileNotFoundError:
             raise
         except AzureError as error:
-            raise _translated(error) from None
+            raise _translated(error, of_object) from None
         except OSError as error:
             raise Passing(said(error)) from None
 
@@ -193,7 +194,7 @@ def _is_folder(metadata: Mapping[str, str] | None) -> bool:
     return any(name.lower() == "hdi_isfolder" and value == "true" for name, value in (metadata or {}).items())
 
 
-def _translated(error: Any) -> Exception:
+def _translated(error: Any, of_object: bool) -> Exception:
     from azure.core.exceptions import (
         ClientAuthenticationError,
         DecodeError,
@@ -208,7 +209,7 @@ def _translated(error: Any) -> Exception:
         return Unauthenticated(told)
     if code == "ContainerNotFound":
         return Unusable("there is no such container", "see that the container is there, and the account right")
-    if isinstance(error, ResourceNotFoundError | ResourceModifiedError):
+    if isinstance(error, ResourceNotFoundError | ResourceModifiedError) and of_object:
         return FileNotFoundError(told)
     if status == 403:
         return Refused(told)

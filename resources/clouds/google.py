@@ -93,7 +93,7 @@ class GoogleBucket:
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object. Its checksum goes with it, and Google compares it."""
         blob = self._bucket.blob(self._prefix + key, chunk_size=_PIECE)
-        with self._of_bucket(), self._asking(), opened(body) as stream:
+        with self._asking(of_object=False), opened(body) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
             blob.upload_from_file(stream, size=size, checksum="md5", **self._asked)
@@ -139,7 +139,7 @@ class GoogleBucket:
 
     def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
         wanted = {"fields": "kind,items(name,generation,size,updated),nextPageToken", "page_size": _PAGE}
-        with self._of_bucket(), self._asking():
+        with self._asking(of_object=False):
             found = self._client.list_blobs(
                 self._bucket, prefix=self._prefix + below, page_token=token or None, **wanted, **self._asked
             )
@@ -157,18 +157,10 @@ class GoogleBucket:
     def close(self) -> None:
         self._client.close()
 
-    @staticmethod
     @contextmanager
-    def _of_bucket() -> Iterator[None]:
-        """Translate "not found" of a request that names no object."""
-        try:
-            yield
-        except FileNotFoundError:
-            raise Unusable("there is no such bucket", "see that the bucket is there") from None
-
-    @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Translate the errors of Google's libraries to those of Bucket."""
+    def _asking(self, of_object: bool = True) -> Iterator[None]:
+        """Translate the errors of Google's libraries to those of Bucket. Only a request that is `of_object` may find
+        it missing."""
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
         from google.cloud.storage.exceptions import DataCorruption
@@ -181,7 +173,7 @@ class GoogleBucket:
         except (DataCorruption, HTTPError, OSError) as error:  # errors of requests are OSErrors
             raise Passing(said(error)) from None
         except (GoogleAPIError, GoogleAuthError) as error:
-            raise _translated(error) from None
+            raise _translated(error, of_object) from None
 
 
 class _Bounded(io.BytesIO):
@@ -197,11 +189,13 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
 
-def _translated(error: Exception) -> Exception:
+def _translated(error: Exception, of_object: bool) -> Exception:
     from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed, Unauthorized
     from google.auth.exceptions import GoogleAuthError, TransportError
 
     code = int(getattr(error, "code", None) or 0)
+    if isinstance(error, NotFound) and not of_object:
+        return Unusable("there is no such bucket", "see that the bucket is there")
     if isinstance(error, NotFound | PreconditionFailed):
         return FileNotFoundError(said(error))
     if isinstance(error, TransportError) or code >= 500 or code in _BUSY:

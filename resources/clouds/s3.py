@@ -43,7 +43,9 @@ _BUSY = frozenset(
     {"SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "Throttling", "OperationAborted", "BadDigest"}
 )
 _UNKNOWN = frozenset({"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
-_GONE = frozenset({"NoSuchKey", "404", "PreconditionFailed", "412"})
+_GONE = frozenset({"NoSuchKey", "PreconditionFailed", "412"})
+"""Codes that say of an object that it is missing or has changed. A 404 without a code says nothing of it: the server
+may not speak S3."""
 
 
 def connect(
@@ -95,7 +97,7 @@ class S3Bucket:
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object. Its MD5 goes with it (unless it is sent in parts), and the store compares it."""
-        with self._asking(), opened(body) as stream:
+        with self._asking(of_object=False), opened(body) as stream:
             md5 = hashlib.md5(usedforsecurity=False)
             while piece := stream.read(_PIECE):
                 md5.update(piece)
@@ -149,7 +151,7 @@ class S3Bucket:
         return self._listed(self._prefix + below, **({"ContinuationToken": token} if token else {}))
 
     def _listed(self, prefix: str, **asked: Any) -> tuple[Sequence[ObjectInfo], str]:
-        with self._asking():
+        with self._asking(of_object=False):
             page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **asked)
         more, token = page.get("IsTruncated"), page.get("NextContinuationToken")
         if not isinstance(more, bool) or (more and not token and "MaxKeys" not in asked):
@@ -162,7 +164,7 @@ class S3Bucket:
 
     def delete(self, keys: Sequence[str]) -> None:
         named = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
-        with self._asking():
+        with self._asking(of_object=False):
             answered = self._client.delete_objects(Bucket=self._bucket, Delete=named)
         for error in answered.get("Errors", ()):
             if error["Code"] in _BUSY:
@@ -175,15 +177,15 @@ class S3Bucket:
         self._client.close()
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        """Translate botocore's errors to those of Bucket."""
+    def _asking(self, of_object: bool = True) -> Iterator[None]:
+        """Translate botocore's errors to those of Bucket. Only a request that is `of_object` may find it missing."""
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
         try:
             yield
         except ClientError as error:
-            raise _answered(error) from None
+            raise _answered(error, of_object) from None
         except FileNotFoundError:
             raise
         except (HTTPClientError, Boto3Error, OSError) as error:
@@ -192,10 +194,10 @@ class S3Bucket:
             raise _unasked(error) from None
 
 
-def _answered(error: Any) -> Exception:
+def _answered(error: Any, of_object: bool) -> Exception:
     told = error.response.get("Error", {})
     code, status = str(told.get("Code", "")), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    if code in _GONE:
+    if code in _GONE and of_object:
         return FileNotFoundError(code)
     if code == "NoSuchBucket":
         return Unusable(f"there is no such bucket ({code})", "see that its name, its region and its endpoint are right")

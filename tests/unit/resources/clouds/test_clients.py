@@ -1,0 +1,66 @@
+"""What the clients of the clouds make of servers that fail, and of those that answer what was not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from resources.clouds import connect
+from resources.clouds.bucket import Bucket, Unusable
+from tests.support.lying_buckets import LyingBucket, lying_bucket
+from tests.support.lying_server import LyingServer, answer, lying_server
+
+
+@pytest.fixture
+def server() -> Iterator[LyingServer]:
+    with lying_server() as made:
+        yield made
+
+
+def connected(kind: str, server: LyingServer, patch: pytest.MonkeyPatch) -> tuple[Bucket, LyingBucket]:
+    lying = lying_bucket(kind, server, patch)
+    options = lying.settings.options
+    given = {**options, "anonymous": options.get("anonymous") == "true"}
+    return connect(f"{kind}://papers/under", "tables", writes=True, **given), lying  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- buckets that are not there
+
+
+ASKS = {
+    "page": lambda bucket: bucket.page("", ""),
+    "put": lambda bucket: bucket.put("a", b"x"),
+    "read": lambda bucket: list(bucket.read("a", 0, None)),
+    "delete": lambda bucket: bucket.delete(["a"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "asks"), [("s3", ["page", "put", "read", "delete"]), ("gs", ["page", "put"]), ("az", ["page", "put"])]
+)
+def test_not_found_of_a_bucket_is_no_missing_object(
+    kind: str, asks: list[str], server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, _ = connected(kind, server, monkeypatch)
+    server.says = {"": answer(b"", status="404 Not Found")}
+    for ask in asks:
+        with pytest.raises(Unusable):
+            ASKS[ask](bucket)
+    bucket.close()
+
+
+@pytest.mark.parametrize("ask", ["page", "put", "delete"])
+def test_a_missing_key_where_none_was_read_is_an_answer_without_sense(
+    ask: str, server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, _ = connected("s3", server, monkeypatch)
+    server.says = {"": answer(b"<Error><Code>NoSuchKey</Code></Error>", status="404 Not Found")}
+    with pytest.raises(Unusable):
+        ASKS[ask](bucket)
+    with pytest.raises(FileNotFoundError):
+        ASKS["read"](bucket)
+    with pytest.raises(FileNotFoundError):
+        bucket.put("a", Path("/there/is/no/such/file"))
+    bucket.close()
