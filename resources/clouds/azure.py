@@ -17,10 +17,10 @@ from pipelines.errors import SettingsError
 from resources.clouds.bucket import (
     AT_ONCE,
     ObjectInfo,
-    Passing,
     Refused,
     Unauthenticated,
     Unusable,
+    broken,
     exactly,
     found_of,
     opened,
@@ -187,7 +187,7 @@ class AzureContainer:
         except AzureError as error:
             raise _translated(error, of_object) from None
         except OSError as error:
-            raise Passing(said(error)) from None
+            raise broken(error, _SEE_SERVER) from None
 
 
 def _is_folder(metadata: Mapping[str, str] | None) -> bool:
@@ -214,4 +214,6 @@ def _translated(error: Any, of_object: bool) -> Exception:
     if status == 403:
         return Refused(told)
     passing = not isinstance(error, HttpResponseError) or status >= 500 or status in _BUSY
-    return Passing(told) if passing and not isinstance(error, DecodeError) else Unusable(told, _SEE_SERVER)
+    if passing and not isinstance(error, DecodeError):
+        return broken(error, _SEE_SERVER)
+    return Unusable(told, _SEE_SERVER)

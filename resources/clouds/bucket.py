@@ -139,6 +139,14 @@ def next_page(
     return found, following
 
 
+def broken(error: BaseException, remedy: str) -> Passing | Unusable:
+    """Return the error of an answer that did not come, or not whole. Another try would meet a limit again, so that an
+    answer that overran one makes the bucket unusable."""
+    from resources.http_client import overran, said  # here, since all that read settings import this module
+
+    return Unusable(said(error), remedy) if overran(error) else Passing(said(error))
+
+
 def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: str) -> list[ObjectInfo]:
     """Return the objects of a page, from key, size, revision and time. Keys that end in a slash are left out: consoles
     keep an empty folder by them.

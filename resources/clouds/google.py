@@ -19,6 +19,7 @@ from resources.clouds.bucket import (
     Refused,
     Unauthenticated,
     Unusable,
+    broken,
     found_of,
     no_page,
     opened,
@@ -171,7 +172,7 @@ class GoogleBucket:
         except FileNotFoundError:
             raise
         except (DataCorruption, HTTPError, OSError) as error:  # errors of requests are OSErrors
-            raise Passing(said(error)) from None
+            raise broken(error, _SEE_SERVER) from None
         except (GoogleAPIError, GoogleAuthError) as error:
             raise _translated(error, of_object) from None
 
@@ -199,7 +200,7 @@ def _translated(error: Exception, of_object: bool) -> Exception:
     if isinstance(error, NotFound | PreconditionFailed):
         return FileNotFoundError(said(error))
     if isinstance(error, TransportError) or code >= 500 or code in _BUSY:
-        return Passing(said(error))
+        return broken(error, _SEE_SERVER)
     if isinstance(error, GoogleAuthError | Unauthorized):
         return Unauthenticated(said(error))
     if isinstance(error, Forbidden):

@@ -23,6 +23,7 @@ from resources.clouds.bucket import (
     Refused,
     Unauthenticated,
     Unusable,
+    broken,
     exactly,
     found_of,
     no_page,
@@ -127,16 +128,16 @@ class S3Bucket:
 
     def _body(self, key: str, asked: dict[str, str]) -> Any:
         """Return the object's body by a signed address, for half of the processor time of get_object. If it does not
-        come at once, get_object asks for it and reports errors."""
+        come at once, get_object asks for it and reports errors, whose text has no signature."""
         from botocore.awsrequest import AWSRequest
-        from botocore.exceptions import HTTPClientError
+        from botocore.exceptions import BotoCoreError
         from botocore.response import StreamingBody
 
         named = {"Bucket": self._bucket, "Key": self._prefix + key, **asked}
         headers = {"If-Match" if name == "IfMatch" else name: value for name, value in asked.items()}
         url = self._client.generate_presigned_url("get_object", Params=named, ExpiresIn=_SIGNED)
         request = AWSRequest("GET", url, headers=headers, stream_output=True)
-        with suppress(HTTPClientError):
+        with suppress(BotoCoreError):
             response = self._direct.send(request.prepare())
             if response.status_code in (200, 206):
                 return StreamingBody(response.raw, response.headers.get("content-length"))
@@ -181,6 +182,7 @@ class S3Bucket:
         """Translate botocore's errors to those of Bucket. Only a request that is `of_object` may find it missing."""
         from boto3.exceptions import Boto3Error
         from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+        from botocore.exceptions import ConnectionError as Unconnected
 
         try:
             yield
@@ -188,8 +190,8 @@ class S3Bucket:
             raise _answered(error, of_object) from None
         except FileNotFoundError:
             raise
-        except (HTTPClientError, Boto3Error, OSError) as error:
-            raise Passing(said(error)) from None
+        except (HTTPClientError, Unconnected, Boto3Error, OSError) as error:
+            raise broken(error, _SEE_SERVER) from None
         except BotoCoreError as error:
             raise _unasked(error) from None
 
@@ -220,7 +222,7 @@ def _unasked(error: Exception) -> Exception:
     )
 
     if isinstance(error, IncompleteReadError):
-        return Passing(said(error))
+        return broken(error, _SEE_SERVER)
     if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | TokenRetrievalError):
         return Unauthenticated(said(error))
     return Unusable(said(error), _SEE_SETTINGS)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from resources import http_client
 from resources.clouds import connect
-from resources.clouds.bucket import Bucket, Unusable
-from tests.support.lying_buckets import LyingBucket, lying_bucket
+from resources.clouds.bucket import Bucket, Passing, Unusable
+from tests.support.lying_buckets import KINDS, LyingBucket, lying_bucket
 from tests.support.lying_server import LyingServer, answer, lying_server
 
 
@@ -63,4 +65,32 @@ def test_a_missing_key_where_none_was_read_is_an_answer_without_sense(
         ASKS["read"](bucket)
     with pytest.raises(FileNotFoundError):
         bucket.put("a", Path("/there/is/no/such/file"))
+    bucket.close()
+
+
+# ---------------------------------------------------------------- failures
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_over_its_limits_would_be_so_again(
+    kind: str, server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_client, "MOST_BYTES", 100_000)
+    bucket, _ = connected(kind, server, monkeypatch)
+    server.says = {"": answer(b"x" * 200_000)}
+    with pytest.raises(Unusable, match="over 100,000 bytes"):
+        bucket.page("", "")
+    bucket.close()
+
+
+def test_a_server_that_is_not_reached_may_be_later_and_no_signature_is_shown(
+    server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        refusing = listening.getsockname()[1]
+    bucket, _ = connected("s3", LyingServer(refusing), monkeypatch)
+    for ask in ("read", "page", "put", "delete"):
+        with pytest.raises(Passing) as caught:
+            ASKS[ask](bucket)
+        assert "ignature" not in str(caught.value), ask
     bucket.close()
