@@ -47,6 +47,9 @@ _UNKNOWN = frozenset({"ExpiredToken", "InvalidToken", "InvalidAccessKeyId", "Sig
 _GONE = frozenset({"NoSuchKey", "PreconditionFailed", "412"})
 """Codes that say of an object that it is missing or has changed. A 404 without a code says nothing of it: the server
 may not speak S3."""
+_BOUNDED = ("ListObjectsV2", "GetObject", "HeadBucket", "CreateSession")
+"""Operations whose answers are bounded. botocore asks the last two by itself. Writing is left to its own connections,
+which wait for the server's consent before they send a body."""
 
 
 def connect(
@@ -82,7 +85,7 @@ def connect(
             proxies=get_environ_proxies(client.meta.endpoint_url),
             max_pool_connections=AT_ONCE,
         )
-        for operation in ("ListObjectsV2", "GetObject"):
+        for operation in _BOUNDED:
             client.meta.events.register(f"before-send.s3.{operation}", lambda request, **_: direct.send(request))
     except Exception as error:  # botocore's errors for an endpoint, a region or a settings file have no common base
         raise Unusable(said(error), _SEE_SETTINGS) from None

@@ -94,3 +94,18 @@ def test_a_server_that_is_not_reached_may_be_later_and_no_signature_is_shown(
             ASKS[ask](bucket)
         assert "ignature" not in str(caught.value), ask
     bucket.close()
+
+
+def test_requests_that_botocore_adds_are_bounded_too(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A redirect that names no region makes it ask for the bucket's head."""
+    monkeypatch.setattr(http_client, "MOST_BYTES", 20_000)
+    bucket, _ = connected("s3", server, monkeypatch)
+    body = b"<Error><Code>PermanentRedirect</Code></Error>"
+    server.says = {
+        "HEAD": lambda line, headers: iter([b"HTTP/1.1 100 Continue\r\n\r\n" * 2000, answer(b"")]),
+        "": answer(body, status="301 Moved Permanently"),
+    }
+    with pytest.raises(Unusable, match="over 20,000 bytes"):
+        bucket.page("", "")
+    assert [line for line, _ in server.asked if line.startswith("HEAD")]
+    bucket.close()
