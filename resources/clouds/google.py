@@ -53,6 +53,8 @@ def connect(
         raise Unusable("its library is not installed", "pip install 'pincite[gs]'") from None
     if not endpoint and (emulated := require_https("STORAGE_EMULATOR_HOST", owner)):
         endpoint, anonymous = emulated, True
+    if not endpoint and not anonymous:
+        require_https("API_ENDPOINT_OVERRIDE", owner)  # which Google's library reads
     given = {"client_options": {"api_endpoint": endpoint}} if endpoint else {}
     session = _session(anonymous, "read_write" if writes else "read_only")
     client = Client(project="pincite", credentials=session.credentials, _http=session, **given)
@@ -61,7 +63,7 @@ def connect(
     def sent(request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Refuse to send credentials elsewhere: a server names the address that the parts of an upload go to."""
         if server_of(request.url or "") != server:
-            raise OSError("it leads to another server, which is not followed")
+            raise Unusable("it leads to another server, which is not followed", _SEE_SERVER)
         return request
 
     session.auth = sent
@@ -76,7 +78,7 @@ def _session(anonymous: bool, scope: str) -> AuthorizedSession:
 
     try:
         found = AnonymousCredentials() if anonymous else google.auth.default(scopes=[_SCOPES + scope])[0]
-    except GoogleAuthError as error:
+    except (GoogleAuthError, OSError, ValueError) as error:  # the latter of files that cannot be read, or are damaged
         raise Unauthenticated(said(error)) from None
     session = AuthorizedSession(found)
     bound(session, AT_ONCE)

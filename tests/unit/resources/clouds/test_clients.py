@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.errors import SettingsError
 from resources import http_client
 from resources.clouds import connect
-from resources.clouds.bucket import Bucket, Passing, Unusable
+from resources.clouds.bucket import Bucket, Passing, Unauthenticated, Unusable
 from tests.support.lying_buckets import KINDS, LyingBucket, lying_bucket
 from tests.support.lying_server import LyingServer, answer, lying_server
 
@@ -108,4 +109,39 @@ def test_requests_that_botocore_adds_are_bounded_too(server: LyingServer, monkey
     with pytest.raises(Unusable, match="over 20,000 bytes"):
         bucket.page("", "")
     assert [line for line, _ in server.asked if line.startswith("HEAD")]
+    bucket.close()
+
+
+# ---------------------------------------------------------------- Google's credentials and servers
+
+
+def test_credentials_that_cannot_be_read_are_told_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path))
+    with pytest.raises(Unauthenticated, match="directory"):
+        connect("gs://papers/under", "tables")
+
+    def damaged(**_: object) -> None:
+        raise ValueError("no key")
+
+    monkeypatch.setattr("google.auth.default", damaged)
+    with pytest.raises(Unauthenticated, match="no key"):
+        connect("gs://papers/under", "tables")
+
+
+def test_google_credentials_are_not_sent_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_ENDPOINT_OVERRIDE", "HTTP://storage.example")
+    monkeypatch.setattr("google.auth.default", lambda **_: pytest.fail("credentials were looked for"))
+    with pytest.raises(SettingsError, match="API_ENDPOINT_OVERRIDE is plain HTTP"):
+        connect("gs://papers/under", "tables")
+    connect("gs://papers/under", "tables", anonymous=True).close()
+
+
+def test_another_server_for_the_parts_of_an_upload_would_be_named_again(
+    server: LyingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    bucket, _ = connected("gs", server, monkeypatch)
+    (tmp_path / "large").write_bytes(bytes(9 << 20))
+    server.says = {"": answer(b"", "Location: http://127.0.0.1:9/upload")}
+    with pytest.raises(Unusable, match="leads to another server"):
+        bucket.put("a", tmp_path / "large")
     bucket.close()
