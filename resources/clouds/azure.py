@@ -135,7 +135,7 @@ class AzureContainer:
         from azure.core import MatchConditions
 
         asked: dict[str, Any] = {"etag": revision, "match_condition": MatchConditions.IfNotModified} if revision else {}
-        if (start, end) != (0, None):
+        if start or not (revision or end is None):
             asked |= {"offset": start, "length": None if end is None else end - start}
         with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
             pieces = iter(self._client.download_blob(self._prefix + key, decompress=False, **asked).chunks())
@@ -186,6 +186,8 @@ class AzureContainer:
             raise
         except AzureError as error:
             raise _translated(error, of_object) from None
+        except ValueError as error:  # an answer without Content-Range
+            raise Unusable(said(error), _SEE_SERVER) from None
         except OSError as error:
             raise broken(error, _SEE_SERVER) from None
 

@@ -72,7 +72,8 @@ class Bucket(Protocol):
 
     def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
         """Yield the bytes from `start` to before `end`, or to the last, in pieces. An object of another revision, if
-        one is given, does not exist."""
+        one is given, does not exist. `end` is then its size: what is read from 0 is asked for whole, so that a longer
+        object is refused, and a cloud's checksum compared."""
 
     def size(self, key: str) -> int | None:
         """Return the size in bytes; None if there is no such object."""
@@ -168,15 +169,24 @@ def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: st
 
 
 def exactly(key: str, pieces: Iterable[bytes], size: int) -> Generator[bytes]:
-    """Yield the bytes of an answer. Raise Passing if they are more or fewer than `size`."""
+    """Yield the bytes of an answer. Raise Passing if they are fewer than `size`, Unusable if they are more."""
     left = size
     for piece in pieces:
         left -= len(piece)
         if left < 0:
             break
         yield piece
+    if left < 0:
+        raise given_more(key)
     if left:
-        raise Passing(f"it gives {'more' if left < 0 else 'less'} of {key} than was asked for")
+        raise Passing(f"it gives less of {key} than was asked for")
+
+
+def given_more(key: str) -> Unusable:
+    """Return the error of an answer that has more bytes than were asked for."""
+    return Unusable(
+        f"it gives more of {key} than was asked for", "see its endpoint, and that nothing else writes there"
+    )
 
 
 @contextmanager

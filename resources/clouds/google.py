@@ -21,6 +21,7 @@ from resources.clouds.bucket import (
     Unusable,
     broken,
     found_of,
+    given_more,
     no_page,
     opened,
     place_of,
@@ -103,7 +104,7 @@ class GoogleBucket:
 
     def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
         """Yield pieces, each a request of its own for the same revision."""
-        whole = end is None
+        whole = end is None or (start == 0 and bool(revision))
         if end is None:
             with self._asking():
                 if (blob := self._blob(key)) is None:
@@ -117,7 +118,7 @@ class GoogleBucket:
         """Return part of an object. If it is asked for whole, Google's checksum is compared."""
         part = {} if whole else {"start": start, "end": end - 1}
         same = {"if_generation_match": int(revision)} if revision else {}
-        into = _Bounded(end - start)
+        into = _Bounded(key, end - start)
         with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
             blob = self._bucket.blob(self._prefix + key)
             blob.download_to_file(into, raw_download=True, **same, **part, **self._asked)
@@ -182,13 +183,13 @@ class GoogleBucket:
 class _Bounded(io.BytesIO):
     """A buffer that takes no more bytes than were asked for, whatever a server sends."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, key: str, most: int) -> None:
         super().__init__()
-        self._most = most
+        self._key, self._most = key, most
 
     def write(self, data: Any, /) -> int:
         if self.tell() + len(data) > self._most:
-            raise OSError("it gives more than was asked for")
+            raise given_more(self._key)
         return super().write(data)
 
 

@@ -26,6 +26,7 @@ from resources.clouds.bucket import (
     broken,
     exactly,
     found_of,
+    given_more,
     no_page,
     opened,
     place_of,
@@ -115,12 +116,12 @@ class S3Bucket:
 
     def read(self, key: str, start: int, end: int | None, revision: str = "") -> Generator[bytes]:
         asked = {"IfMatch": revision} if revision else {}
-        if end is not None:
+        if end is not None and not (revision and start == 0):
             asked["Range"] = f"bytes={start}-{end - 1}"
         try:
             with self._asking():
                 with allowed(None, READING_SECONDS, packed=True):
-                    body = self._body(key, asked)
+                    body = self._body(key, asked, (206,) if start else (200, 206))
                 with closing(body):
                     pieces = body.iter_chunks(_PIECE)
                     yield from pieces if end is None else exactly(key, pieces, end - start)
@@ -129,7 +130,7 @@ class S3Bucket:
                 raise FileNotFoundError(key) from None
             raise
 
-    def _body(self, key: str, asked: dict[str, str]) -> Any:
+    def _body(self, key: str, asked: dict[str, str], expected: tuple[int, ...]) -> Any:
         """Return the object's body by a signed address, for half of the processor time of get_object. If it does not
         come at once, get_object asks for it and reports errors, whose text has no signature."""
         from botocore.awsrequest import AWSRequest
@@ -142,10 +143,14 @@ class S3Bucket:
         request = AWSRequest("GET", url, headers=headers, stream_output=True)
         with suppress(BotoCoreError):
             response = self._direct.send(request.prepare())
-            if response.status_code in (200, 206):
+            if response.status_code in expected:
                 return StreamingBody(response.raw, response.headers.get("content-length"))
             response.raw.close()
-        return self._client.get_object(**named)["Body"]
+        answered = self._client.get_object(**named)
+        if answered["ResponseMetadata"]["HTTPStatusCode"] not in expected:  # the whole object in the place of a part
+            answered["Body"].close()
+            raise given_more(key)
+        return answered["Body"]
 
     def size(self, key: str) -> int | None:
         found, _ = self._listed(self._prefix + key, MaxKeys=1)

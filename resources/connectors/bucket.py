@@ -73,6 +73,8 @@ class BucketSource:
             try:
                 return next(pieces, None)
             except Passing:
+                if read == size:  # only the end of the answer is missing
+                    return None
                 pieces = self._bucket.read(entry.uri, read, size, entry.revision)
                 raise
 

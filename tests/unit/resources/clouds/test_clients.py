@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from resources.clouds import connect
 from resources.clouds.bucket import Bucket, Passing, Unauthenticated, Unusable
 from tests.support.lying_buckets import KINDS, LyingBucket, lying_bucket
 from tests.support.lying_server import LyingServer, answer, lying_server
+
+TEXT = b"The ferry crosses."
 
 
 @pytest.fixture
@@ -27,6 +30,21 @@ def connected(kind: str, server: LyingServer, patch: pytest.MonkeyPatch) -> tupl
     options = lying.settings.options
     given = {**options, "anonymous": options.get("anonymous") == "true"}
     return connect(f"{kind}://papers/under", "tables", writes=True, **given), lying  # type: ignore[arg-type]
+
+
+def parts_of(text: bytes, lying: LyingBucket, *headers: str) -> Callable[[str, str], bytes]:
+    """Return the answers of a server that gives the part that is asked for."""
+
+    def given(line: str, asked: str) -> bytes:
+        found = re.search(r"range: bytes=(\d+)-(\d+)", asked, re.IGNORECASE)
+        if not found:
+            return lying.given(text, *headers)
+        start, end = int(found[1]), min(int(found[2]) + 1, len(text))
+        told = f"Content-Range: bytes {start}-{end - 1}/{len(text)}"
+        more = (told, 'ETag: "17"', "x-ms-blob-type: BlockBlob", *headers)
+        return answer(text[start:end], *more, status="206 Partial Content")
+
+    return given
 
 
 # ---------------------------------------------------------------- buckets that are not there
@@ -109,6 +127,54 @@ def test_requests_that_botocore_adds_are_bounded_too(server: LyingServer, monkey
     with pytest.raises(Unusable, match="over 20,000 bytes"):
         bucket.page("", "")
     assert [line for line, _ in server.asked if line.startswith("HEAD")]
+    bucket.close()
+
+
+# ---------------------------------------------------------------- objects
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_that_is_longer_than_its_revision_is_refused(
+    kind: str, server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, lying = connected(kind, server, monkeypatch)
+    lying.objects["under/a"] = parts_of(TEXT + b" Twice.", lying)
+    with pytest.raises(Unusable, match="more"):
+        list(bucket.read("a", 0, len(TEXT), "17"))
+    lying.objects["under/a"] = parts_of(TEXT, lying)
+    assert b"".join(bucket.read("a", 0, len(TEXT), "17")) == TEXT
+    assert b"".join(bucket.read("a", 4, len(TEXT), "17")) == TEXT[4:]
+    bucket.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_object_in_the_place_of_a_part_is_not_read(
+    kind: str, server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, lying = connected(kind, server, monkeypatch)
+    lying.objects["under/a"] = answer(TEXT, 'ETag: "17"')
+    with pytest.raises(Unusable):
+        next(bucket.read("a", 4, len(TEXT), "17"))
+    bucket.close()
+    bucket, lying = connected(kind, server, monkeypatch)
+    lying.objects["under/a"] = lambda line, headers: iter([answer(TEXT[:3], 'ETag: "17"', length=len(TEXT))])
+    with pytest.raises((Unusable, Passing)):
+        next(bucket.read("a", 4, len(TEXT), "17"))
+    bucket.close()
+
+
+@pytest.mark.parametrize("revision", ["17", ""])
+def test_an_object_with_another_checksum_than_google_says_is_refused(
+    revision: str, server: LyingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket, lying = connected("gs", server, monkeypatch)
+    told = b'{"kind": "storage#object", "name": "under/a", "generation": "17", "size": "%d"}' % len(TEXT)
+    server.says = {
+        "alt=media": parts_of(TEXT, lying, "x-goog-hash: crc32c=AAAAAA==,md5=AAAAAAAAAAAAAAAAAAAAAA=="),
+        "": answer(told, "Content-Type: application/json"),
+    }
+    with pytest.raises(Passing, match=r"(?i)checksum"):
+        list(bucket.read("a", 0, len(TEXT) if revision else None, revision))
     bucket.close()
 
 

@@ -11,7 +11,7 @@ from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.clouds.bucket import ObjectInfo, Passing
 from resources.connectors.bucket import BucketSource
-from resources.connectors.source import SourceAddress, connect
+from resources.connectors.source import Entry, SourceAddress, connect
 
 TEXT = b"The ferry crosses."
 
@@ -53,6 +53,11 @@ def bucket() -> Failing:
 def source(bucket: Failing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BucketSource:
     monkeypatch.setattr("resources.clouds.bucket.FIRST_PAUSE", 0.001)
     return BucketSource(SourceAddress("papers", "s3://papers", {}, tmp_path), bucket)
+
+
+def test_an_answer_that_fails_after_the_last_byte_is_whole(bucket: Failing, source: BucketSource) -> None:
+    assert b"".join(source.read(Entry("a", "17", len(TEXT)))) == TEXT
+    assert bucket.asked == [(0, len(TEXT))]
 
 
 def test_a_page_that_names_itself_as_the_next_ends_a_listing(bucket: Failing, source: BucketSource) -> None:
