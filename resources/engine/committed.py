@@ -22,6 +22,8 @@ from pipelines.stages import STAGE_OF_TABLE, UNPARTITIONED
 from resources.engine.tables import DOC_ID, as_states
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import pyarrow as pa
 
     from pipelines.increments import DocumentState
@@ -112,10 +114,10 @@ class Part:
         """Return what the stage noted with the rows of a table: the identity of an embedder, or a floor."""
         return self._files.note(self._rows[table].file)
 
-    def origin(self, table: str) -> tuple[str, str | None]:
-        """Return for people where the rows of a table lie, and when they were committed, in ISO 8601."""
+    def origin(self, table: str) -> tuple[str, datetime | None]:
+        """Return for people where the rows of a table lie, and when they were committed."""
         row = self._rows[table]
-        return row.file, row.shown_time
+        return row.file, row.committed_at
 
 
 class Table:

@@ -55,11 +55,6 @@ class IndexCommit:
     run_id: str | None = None
     committed_at: datetime | None = None
 
-    @property
-    def shown_time(self) -> str | None:
-        """When they were committed, in ISO 8601."""
-        return self.committed_at.isoformat(timespec="seconds") if self.committed_at else None
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
@@ -76,11 +71,6 @@ class ManifestRow:
     documents: int
     run_id: str | None = None
     committed_at: datetime | None = None
-
-    @property
-    def shown_time(self) -> str | None:
-        """When it was committed, in ISO 8601."""
-        return self.committed_at.isoformat(timespec="seconds") if self.committed_at else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ from resources.stages.shard_rows import INPUTS
 from resources.state.generation import floor_for
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pipelines.records import Chunk, Element, Span
     from resources.postgres.catalog import GenerationRow
     from resources.search.passages import FoundChunk
@@ -48,6 +50,11 @@ WAY = tuple(name for name in STAGES if name in _leading_to("chunk_embeddings"))
 """The stages that a chunk's vector comes through, in order."""
 BOUGHT = frozenset(BOUGHT_TABLES)
 """The stages among them whose text a language model may write."""
+
+
+def _shown(at: datetime | None) -> str | None:
+    """Return a time in ISO 8601."""
+    return at.isoformat(timespec="seconds") if at else None
 
 
 class Chain:
@@ -98,7 +105,7 @@ class Chain:
     def bucket(self) -> int:
         return self.part.bucket
 
-    def origin(self, table: str) -> tuple[str | None, str | None]:
+    def origin(self, table: str) -> tuple[str | None, datetime | None]:
         """Return where the rows of a table lie, and when they were committed; None if they were never made."""
         return self.part.origin(table) if self.part.has(table) else (None, None)
 
@@ -160,7 +167,7 @@ class Chain:
             "at": state.at or None,
             "run": state.run or None,
             "reason": state.reason or None,
-            "committed_at": self.origin(table)[1],
+            "committed_at": _shown(self.origin(table)[1]),
             "cost": self._bought(name, state.run) if name in BOUGHT else self._cost(name, table, state.run),
         }
 
@@ -462,7 +469,7 @@ def _generation(chain: Chain) -> dict[str, Any]:
         "embedder": row.embedder["name"],
         "dimension": row.dimension,
         "created_at": row.created_at.isoformat(timespec="seconds"),
-        "published_at": row.published_at.isoformat(timespec="seconds") if row.published_at else None,
+        "published_at": _shown(row.published_at),
         "statistics": {name: row.statistics.get(name) for name in ("chunks", "average_terms", "languages")},
     }
 
@@ -494,7 +501,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "at": None,
         "run": committed.run_id if committed else None,
         "reason": None,
-        "committed_at": committed.shown_time if committed else None,
+        "committed_at": _shown(committed.committed_at if committed else None),
         "cost": None,
         "number": chain.stored["number"],
         "terms": chain.stored["terms"],

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, floor_for, link
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES
-from resources.engine import StageReport
+from resources.engine import StageReport, time_shown
 from resources.engine.tables import DOC_ID, as_states, states_schema, states_table
 from resources.engine.vectors import matrix
 from resources.hashes import bytes_hash
@@ -288,7 +287,7 @@ class LinkPlan:
         """Return the states of all documents, to be stored with the new links."""
         import pyarrow as pa
 
-        at = datetime.now(UTC).isoformat(timespec="seconds")
+        at = time_shown()
         fresh = {doc_id: DocumentState(wanted, "", None, run_id, at, self.reasons[doc_id])
                  for doc_id, wanted in self.changed.items()}  # fmt: skip
         return pa.concat_tables([self.kept, states_table(fresh)]).sort_by(DOC_ID)

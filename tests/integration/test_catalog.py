@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.errors import DatabaseError, IndexStateError, SourceError
 from pipelines.records import Failure
-from resources.postgres.catalog import Catalog, GenerationRow, ManifestRow
+from resources.postgres.catalog import Catalog, GenerationRow, IndexCommit, ManifestRow
 from resources.postgres.database import Database
 
 pytestmark = pytest.mark.integration
@@ -63,6 +63,27 @@ def test_a_source_is_forgotten(catalog: Catalog) -> None:
 
 
 # ---------------------------------------------------------------- manifest and failures
+
+
+def test_several_shards_are_committed_together_and_have_no_failures(catalog: Catalog) -> None:
+    for shard, doc_id in ((3, "a"), (4, "b"), (5, "c")):
+        catalog.commit([], "parsed_elements", "k1", shard, [failure(doc_id)])
+    catalog.commit([], "parsed_elements", "k2", 3, [failure("d")])
+    rows = [replace(ROW, bucket=shard, file="chunks/k1/empty", rows=0, documents=0) for shard in (3, 4)]
+    catalog.commit_shards(rows, "parsed_elements", "k1", [3, 4], None)
+    assert list(map(plain, catalog.manifest_of("chunks", "k1").values())) == rows
+    assert [item.doc_id for item in catalog.failures(["k1"])] == ["c"]
+    assert [item.doc_id for item in catalog.failures(["k2"])] == ["d"]
+
+
+def test_rows_in_postgres_have_commits_of_their_own(catalog: Catalog) -> None:
+    catalog.commit([ROW], "chunks", "k1", 3)
+    made = IndexCommit("indexed_documents", "g0001", 3, "in", "out", 12, 2, "run")
+    catalog.commit_index(made)
+    assert catalog.index_commits("indexed_documents", "g0002") == {}
+    (found,) = catalog.index_commits("indexed_documents", "g0001").values()
+    assert replace(found, committed_at=None) == made and found.committed_at
+    assert catalog.files_under(["k1", "g0001"]) == {ROW.file}
 
 
 def test_the_manifest_has_one_row_a_table_key_and_bucket(catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for is what the product imports: no requirement without an import, no import without one."""
+"""Requirements of pyproject.toml against imports of the product: none without the other."""
 
 from __future__ import annotations
 

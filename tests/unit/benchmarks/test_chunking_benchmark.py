@@ -1,4 +1,4 @@
-"""What benchmarks/chunking.py counts: places in the source and labels of a cell."""
+"""Counts of benchmarks/chunking.py: places in the source and labels of a cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clients of the clouds make of servers that fail, and of those that answer what was not asked for."""
+"""Clients of the clouds before servers that fail, and before servers that answer what was not asked for."""
 
 from __future__ import annotations
 
