@@ -22,10 +22,11 @@ def time_over() -> Iterator[Callable[[int], None]]:
         watches.append(watch)
 
     def over(port: int) -> None:
-        for watch in list(watches):
-            if port in map(_port, watch._own or watch._opened):
-                watch._end = 0.0
-                watch._hang_up()
+        ending = [watch for watch in watches if port in map(_port, watch._own or watch._opened)]
+        for watch in ending:
+            watch._end = 0.0
+        for watch in ending:  # only now: an earlier call over the same connection is a match as well
+            watch._hang_up()
 
     with mock.patch.object(_Watch, "__init__", begun):
         yield over
