@@ -9,16 +9,19 @@ watches. Dagster's RetryPolicy would also retry what no waiting mends, such as w
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
 from typing import Any
 
 import dagster as dg
 
-from assets.metadata import described
-from pipelines.errors import DatabaseError, ModelError, SettingsError
+from assets.metadata import BEFORE, CODE_VERSION, attach, check_results, check_specs, described
+from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.dagster_instance.run_errors import coded
+from resources.generations.due import swap_of
+from resources.generations.upkeep import bring_up_to_date
+from resources.state.launched import BACKFILL, buckets_in
 
 # ---------------------------------------------------------------- retries
 #
@@ -72,8 +75,9 @@ warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 # Assets of one job have different policies: sources are listed in one run, whatever `buckets_per_run` says.
 warnings.filterwarnings("ignore", message=".*varying BackfillPolicies")
 
-AssetFactory = Callable[[dg.PartitionsDefinition, dg.BackfillPolicy], dg.AssetsDefinition]
-"""A function that makes an asset over the partitions. The policy says how many of them a backfill gives each run."""
+AssetFactory = Callable[[dg.PartitionsDefinition, dg.BackfillPolicy, Mapping[str, str]], dg.AssetsDefinition]
+"""A function that makes an asset over the partitions. The policy says how many of them a backfill gives each run, the
+mapping the code version of each asset."""
 
 MANUAL = {
     "documents": "docs/guide/sources.md",
@@ -96,6 +100,7 @@ def asset(
     reads: Iterable[str] = (),
     after: Iterable[str] = (),
     whole: bool = False,
+    completes: bool = False,
     at_once: bool = False,
     pool: str | None = None,
     freshness: dg.FreshnessPolicy | None = None,
@@ -105,33 +110,101 @@ def asset(
 
     If the asset is a stage, it depends on the makers of the tables that the stage reads. It also depends on the makers
     of the tables in `reads` and on the assets in `after`. `pool` limits how many runs that use it are in progress at
-    once."""
+    once. An asset that `completes` brings what comes before it up to date by itself in a run that leaves that out, as
+    "Materialize unsynced" does."""
 
     def declare(body: Callable[..., None]) -> AssetFactory:
         name, stage = body.__name__, STAGES.get(body.__name__)
         makers = [
             STAGE_OF_TABLE[table].name for table in (*((*stage.inputs, *stage.looks_at) if stage else ()), *reads)
         ]
+        BEFORE[name] = list(dict.fromkeys([*makers, *after]))
 
-        def build(partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy) -> dg.AssetsDefinition:
-            return dg.asset(
-                name=name,
+        def build(
+            partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy, versions: Mapping[str, str]
+        ) -> dg.AssetsDefinition:
+            spec = dg.AssetSpec(
+                key := dg.AssetKey(name),
                 description=f"{inspect.cleandoc(body.__doc__ or '')}\n\nMore: `{MANUAL[group]}`",
                 group_name=group,
-                deps=list(dict.fromkeys([*makers, *after])),
-                partitions_def=None if whole else partitions,
-                backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
+                deps=BEFORE[name],
                 kinds=set(kinds),
                 owners=OWNERS,
-                code_version=str(stage.version) if stage else "1",
+                code_version=versions.get(name, CODE_VERSION),
                 metadata=described(stage) if stage else {},
-                pool=pool,
                 freshness_policy=freshness,
-            )(coded()(body))
+                partitions_def=None if whole else partitions,
+            )
+            # A step of several results, so that checks can be selected without the asset.
+            return dg.multi_asset(
+                name=name,
+                specs=[spec],
+                check_specs=check_specs(key),
+                can_subset=True,
+                backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
+                pool=pool,
+            )(_checked(coded()(_completed(body) if completes else body)))
 
         return build
 
     return declare
+
+
+def _checked(body: Callable[..., None]) -> Callable[..., Iterator[Any]]:
+    """Return a step that makes the asset, if the run selects it, and evaluates those of its checks that it selects."""
+
+    @wraps(body)
+    def run(context: dg.AssetExecutionContext, **resources: Any) -> Iterator[Any]:
+        if context.selected_asset_keys:
+            body(context, **resources)
+            yield dg.MaterializeResult(context.asset_key)
+        yield from check_results(context)
+
+    # Dagster reads from the signature what a step gives back.
+    run.__signature__ = inspect.signature(body).replace(return_annotation=Iterator)  # type: ignore[attr-defined]
+    return run
+
+
+def _completed(body: Callable[..., None]) -> Callable[..., None]:
+    """Return the body of an asset that completes what comes before it. In a backfill, and in a run of some partitions,
+    it does not: others make those, and an error says how far they are."""
+
+    @wraps(body)
+    def run(context: dg.AssetExecutionContext, **resources: Any) -> None:
+        state, name = context.resources.state, context.asset_key.path[-1]
+        if BACKFILL not in context.run.tags and buckets_in(context.run.tags) is None:
+            here = {key.path[-1] for key in context.job_def.asset_layer.selected_asset_keys}
+            for before in _all_before(name):
+                if before not in here and (report := bring_up_to_date(state, before)):
+                    attach(context, report, own=False)
+        try:
+            body(context, **resources)
+        except IndexStateError as error:
+            if error.code != "missing_input":
+                raise
+            raise IndexStateError(f"{error} ({_so_far(context)})", error.code) from error
+
+    return run
+
+
+def _all_before(name: str) -> Iterator[str]:
+    """Yield the assets before an asset, each after those before it, without the listing: nothing is listed anew."""
+    found: dict[str, None] = {}
+
+    def visit(each: str) -> None:
+        for before in BEFORE[each]:
+            if before not in found:
+                visit(before)
+                found[before] = None
+
+    visit(name)
+    return (before for before in found if before != "raw_documents")
+
+
+def _so_far(context: dg.AssetExecutionContext) -> str:
+    swap = swap_of(context.resources.state, "search_index")
+    served = f"generation {swap.live}" if swap.live else "nothing yet"
+    return f"{swap.present:,} documents are in the index by the present settings; readers are served {served}"
 
 
 def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:

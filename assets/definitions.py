@@ -25,8 +25,10 @@ from assets.stages import (
     structural_chunks,
 )
 from pipelines.settings.base import Settings
+from pipelines.stages import code_versions
 from resources.dagster_resource import StateResource
 from resources.settings_file import locate
+from resources.state.generation import installed
 
 _ASSETS = (
     raw_documents,
@@ -58,8 +60,9 @@ def build_defs(
     settings = settings or locate().settings
     partitions = bucket_partitions(count := buckets or settings.buckets)
     policy = backfill_policy(settings.buckets_per_run, count)
+    versions = code_versions(settings, installed(settings))
     return dg.Definitions(
-        assets=[declared(partitions, policy) for declared in _ASSETS],
+        assets=[declared(partitions, policy, versions) for declared in _ASSETS],
         asset_checks=CHECKS,
         jobs=[index_job, embed_job, access_job],
         schedules=[

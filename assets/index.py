@@ -2,11 +2,12 @@
 others."""
 
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 
 from assets.declare import asset, buckets_of, patient
-from assets.metadata import attach, changes, table
+from assets.metadata import attach, changes, index_version, log_whole, table
 from resources.generations.publish import publish
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
@@ -17,7 +18,14 @@ NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_w
 """The time since the last index: a warning after 26 hours (one missed night), a failure after 48 (two)."""
 
 
-@asset("postgres", group="index", reads=["raw_documents", "chunk_terms"], after=["sentence_embeddings"], whole=True)
+@asset(
+    "postgres",
+    group="index",
+    reads=["raw_documents", "chunk_terms"],
+    after=["sentence_embeddings"],
+    whole=True,
+    completes=True,
+)
 @patient
 def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Count in how many chunks each term occurs, by who may find them, and the mean length of a chunk, over all chunks.
@@ -26,8 +34,7 @@ def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[S
     generation = freeze_terms(state)
     names = ("chunks", "terms", "average_terms")
     frozen = {name.replace("_", " "): generation.statistics[name] for name in names}
-    context.set_data_version(context.asset_key, dg.DataVersion(generation.schema))
-    context.add_output_metadata({"generation": generation.generation, **frozen})
+    log_whole(context, generation.schema, {"generation": generation.generation, **frozen})
 
 
 @asset("postgres", group="index", reads=INPUTS, after=["term_statistics"])
@@ -36,17 +43,26 @@ def indexed_documents(context: dg.AssetExecutionContext, state: dg.ResourceParam
     transaction. The others are not touched."""
     generation = state.ensure_generation()
     report = write_index(state, buckets_of(context))
-    stored = {"dagster/table_name": f"{generation.schema}.chunks", "dagster/storage_kind": "postgres"}
+    stored: dict[str, Any] = {"dagster/table_name": f"{generation.schema}.chunks", "dagster/storage_kind": "postgres"}
     attach(context, report, generation=generation.generation, **stored)
 
 
-@asset("postgres", group="index", after=["indexed_documents", "sentence_links"], whole=True, freshness=NIGHTLY)
+@asset(
+    "postgres",
+    group="index",
+    after=["indexed_documents", "sentence_links"],
+    whole=True,
+    completes=True,
+    freshness=NIGHTLY,
+)
 def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Build the HNSW indexes after the load, audit the generation, ask the golden questions of the live and the new
     one, and set the pointer to the live one. A generation is not published if its audit finds a problem, if it answers
     the golden questions worse, or if it lacks most of the documents that are served."""
     built = publish(state)
-    context.add_output_metadata(
+    log_whole(
+        context,
+        index_version(state),
         {
             "generation": built.generation,
             "published": built.published,
@@ -56,7 +72,7 @@ def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[Stat
             **({"notes" if built.published else "why not published": "; ".join(built.notes)} if built.notes else {}),
             **{f"{name} rows": count for name, count in built.counts.items()},
             "seconds": round(built.seconds, 3),
-        }
+        },
     )
 
 

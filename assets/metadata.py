@@ -13,41 +13,89 @@ import dagster as dg
 
 from pipelines.defused_text import defused
 from pipelines.escaped_text import one_line
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import bucket_of, combined
 from pipelines.plots import Curves, Panel, figure
+from pipelines.records import Failure
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
 from resources.engine import StageReport
+from resources.generations.due import swap_of
 from resources.postgres.catalog import IndexCommit
 from resources.state.state import State
 
-# ---------------------------------------------------------------- data versions
+# ---------------------------------------------------------------- materialisations
 #
-# Dagster finds stale assets by the data version of each bucket and the versions that it was made from.
+# Dagster finds stale assets by the data version of each bucket, the versions that it was made from, and the code
+# version. It would log the code version that it has loaded. The settings may have changed since, so each
+# materialisation is logged here, with the version of the state that did the work.
 
 
 _LOGGED_HERE = "__source_asset_observation__"
 """The metadata key that stops Dagster from logging materialisations of an output by itself. It would give all
 partitions of a step the same data version."""
+BEFORE: dict[str, list[str]] = {}
+"""Names of the assets that each asset comes after, by its name; filled where assets are declared."""
+CODE_VERSION = "1"
+"""The code version of an asset that no setting shapes."""
+GENERATION, EMBEDDER, SETTINGS = "pincite/generation", "pincite/embedder", "pincite/settings_hash"
+"""Tags of a run: the generation that it works on, that generation's embedder, and a hash of all that shapes one."""
 
 
-def log_made(context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]]) -> None:
-    """Log a materialisation for every bucket of the step, with its own data version and its `metadata` by number. An
-    asset without buckets is logged once, as UNPARTITIONED."""
-    versions = data_versions(context.resources.state, stage)
-    if context.assets_def.partitions_def is None:
-        context.set_data_version(context.asset_key, dg.DataVersion(versions[UNPARTITIONED]))
-        context.add_output_metadata(dict(metadata(UNPARTITIONED)))
+def log_made(
+    context: dg.AssetExecutionContext, stage: str, metadata: Callable[[int], Mapping[str, Any]], own: bool = True
+) -> None:
+    """Log a materialisation of a stage for every bucket of the step, with its own data version and its `metadata` by
+    number. An asset without buckets is logged once, as UNPARTITIONED. If the stage is not the step's `own` asset, all
+    its buckets are logged."""
+    state: State = context.resources.state
+    versions = data_versions(state, stage)
+    if own and context.assets_def.partitions_def is not None:
+        versions = {int(key): versions[int(key)] for key in context.partition_keys}
+    _log(context, stage, versions, metadata)
+    if own:
+        _leave_to_us(context)
+
+
+def log_whole(context: dg.AssetExecutionContext, version: str, metadata: Mapping[str, Any]) -> None:
+    """Log the materialisation of the step's asset, which is no stage and has no buckets, with its data version."""
+    _log(context, context.asset_key.path[-1], {UNPARTITIONED: version}, lambda _: metadata)
+    _leave_to_us(context)
+
+
+def _leave_to_us(context: dg.AssetExecutionContext) -> None:
+    output = context.assets_def.get_output_name_for_asset_key(context.asset_key)
+    context.add_output_metadata({_LOGGED_HERE: True}, output)
+
+
+def _log(
+    context: dg.AssetExecutionContext,
+    name: str,
+    versions: Mapping[int, str],
+    metadata: Callable[[int], Mapping[str, Any]],
+) -> None:
+    state: State = context.resources.state
+    key = dg.AssetKey([*context.asset_key.path[:-1], name])
+    made_from = {"dagster/code_version": state.code_versions.get(name, CODE_VERSION), **_made_from(context, key)}
+    for bucket, version in versions.items():
+        tags = {**made_from, "dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
+        partition = None if bucket == UNPARTITIONED else f"{bucket:02d}"
+        context.log_event(dg.AssetMaterialization(key, metadata=metadata(bucket), partition=partition, tags=tags))
+    _tag(context, state)
+
+
+def _tag(context: dg.AssetExecutionContext, state: State) -> None:
+    """Tag the run with its generation, once it is known."""
+    generation = state.generation
+    if generation is None:
         return
-    made_from = _made_from(context)
-    for key in context.partition_keys:
-        version = {"dagster/data_version": versions[int(key)], "dagster/data_version_is_user_provided": "true"}
-        context.log_event(
-            dg.AssetMaterialization(
-                context.asset_key, metadata=metadata(int(key)), partition=key, tags={**made_from, **version}
-            )
-        )
-    context.add_output_metadata({_LOGGED_HERE: True})
+    tags = {
+        GENERATION: str(generation.generation),
+        EMBEDDER: generation.embedder["name"],
+        SETTINGS: state.code_versions["search_index"],
+    }
+    if state.run.tags != tags:
+        context.instance.add_run_tags(context.run_id, tags)
+        state.run.tags = tags
 
 
 def data_versions(state: State, stage: str) -> dict[int, str]:
@@ -61,22 +109,85 @@ def data_versions(state: State, stage: str) -> dict[int, str]:
     return {bucket: combined(version)[:16] for bucket, version in versions.items()}
 
 
+def index_version(state: State) -> str:
+    """Return a hash of the rows that readers are served: the live generation and the commits of its rows."""
+    live = state.catalog.live()
+    if live is None:
+        return combined([])[:16]
+    rows = state.catalog.index_commits("indexed_documents", live.schema)
+    return combined([live.schema, *(rows[bucket].output for bucket in sorted(rows))])[:16]
+
+
 def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
     """Return the commits of a stage's rows in Postgres by bucket."""
     return state.catalog.index_commits(stage, state.ensure_generation().schema)
 
 
-def _made_from(context: dg.AssetExecutionContext) -> dict[str, str]:
+def _made_from(context: dg.AssetExecutionContext, key: dg.AssetKey) -> dict[str, str]:
     """Return the tags that tell Dagster from which versions a materialisation was made, in the form that it writes."""
-    key = context.asset_key
-    tags = {"dagster/code_version": str(context.assets_def.code_versions_by_key[key])}
-    for before in context.assets_def.asset_deps[key]:
+    tags = {}
+    for name in BEFORE[key.path[-1]]:
+        before = dg.AssetKey([*key.path[:-1], name])
         for record in context.instance.fetch_materializations(before, limit=1).records:
             assert record.asset_materialization is not None
-            name, found = before.to_user_string(), record.asset_materialization.tags or {}
-            tags[f"dagster/input_data_version/{name}"] = found.get("dagster/data_version", "")
-            tags[f"dagster/input_event_pointer/{name}"] = str(record.storage_id)
+            shown, found = before.to_user_string(), record.asset_materialization.tags or {}
+            tags[f"dagster/input_data_version/{shown}"] = found.get("dagster/data_version", "")
+            tags[f"dagster/input_event_pointer/{shown}"] = str(record.storage_id)
     return tags
+
+
+# ---------------------------------------------------------------- checks that every asset carries
+#
+# They are evaluated in the asset's own step, also where a later one fails, and cost no step of their own. They warn,
+# and block nothing.
+
+
+FAILED, PRESENT = "documents_failed", "made_by_present_settings"
+
+
+def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
+    """Return the checks of an asset: on each stage of documents that none fails, and on each asset that settings shape
+    that all of it is made with the present ones."""
+    name, specs = key.path[-1], []
+    if name in STAGES and STAGES[name].parted:
+        specs.append(dg.AssetCheckSpec(FAILED, asset=key, description="No document fails at this stage."))
+    if name in _SHAPED:
+        said = "Everything is made with the present settings and models."
+        specs.append(dg.AssetCheckSpec(PRESENT, asset=key, description=said))
+    return specs
+
+
+_SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_documents"})
+
+
+def check_results(context: dg.AssetExecutionContext) -> list[dg.AssetCheckResult]:
+    """Return the results of those checks of the step's asset that the run selects."""
+    state, name = context.resources.state, context.asset_key.path[-1]
+    made = {FAILED: _failed_result, PRESENT: _present_result}
+    return [made[key.name](state, name) for key in sorted(context.selected_asset_check_keys) if key.name in made]
+
+
+def _failed_result(state: State, name: str) -> dg.AssetCheckResult:
+    failed = failures_of(state, name)
+    shown = failures_table(failed, state.settings.buckets)
+    return _warning(FAILED, not failed, {"failures": len(failed), "failed documents": shown})
+
+
+def _present_result(state: State, name: str) -> dg.AssetCheckResult:
+    swap = swap_of(state, name)
+    said = {
+        "documents by the present settings": swap.present,
+        "generation of the present settings": swap.generation or "none yet",
+        "documents that readers are served": swap.served,
+        "generation that readers are served": swap.live or "none yet",
+    }
+    return _warning(PRESENT, swap.complete, said)
+
+
+def _warning(name: str, passed: bool, metadata: Mapping[str, Any]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name=name, passed=passed, severity=dg.AssetCheckSeverity.WARN, metadata=dict(metadata)
+    )
 
 
 # ---------------------------------------------------------------- metadata that people read in the UI
@@ -103,27 +214,43 @@ def _columns(record: type) -> dg.TableSchema:
     return dg.TableSchema([dg.TableColumn(field.name, str(field.type)) for field in schema_of(record)])
 
 
-def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) -> None:
-    """Log the report of a stage: to every partition the counts of the whole step, its own counts and its data
-    version."""
-    whole = {
+_OWN = {
+    "computed": "documents computed",
+    "kept": "documents kept",
+    "gone": "documents gone",
+    "documents": "documents",
+    "written": "rows written",
+    "rows": "dagster/partition_row_count",
+}
+"""Names in the UI of the counts that a report has by part."""
+
+
+def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = True, **more: Any) -> None:
+    """Log the report of a stage: to every partition its own counts and data version, the counts of the whole step under
+    `run: `, and the failures that still hold, whichever run met them. A stage that is not the step's `own` asset is
+    logged for all its buckets."""
+    state: State = context.resources.state
+    failed = failures_of(state, report.stage)
+    counted = {
         "documents computed": report.computed,
         "documents kept": report.kept,
         "documents gone": report.gone,
         "rows written": report.written,
-        "dagster/row_count": total_rows(context.resources.state, report),
         "seconds": round(report.seconds, 3),
-        "failures": len(report.failures),
-        **({"failed documents": failures_table(report)} if report.failures else {}),
         **report.notes,
+    }
+    standing = {
+        "dagster/row_count": total_rows(state, report),
+        "failures": len(failed),
+        **({"failed documents": failures_table(failed, state.settings.buckets)} if failed else {}),
         **more,
     }
-    state = context.resources.state
-    log_made(
-        context,
-        report.stage,
-        lambda bucket: whole if bucket == UNPARTITIONED else {**whole, **_own(state, report, bucket)},
-    )
+    in_step = {**{f"run: {name}": value for name, value in counted.items()}, **standing}
+
+    def metadata(bucket: int) -> Mapping[str, Any]:
+        return {**counted, **standing} if bucket == UNPARTITIONED else {**in_step, **_own(state, report, bucket)}
+
+    log_made(context, report.stage, metadata, own)
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
         context.log.warning(one_line(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
@@ -132,17 +259,28 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, **more: Any) 
 def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
     own = Counter[str]()
     for part in state.settings.shards_of([bucket]) if report.stage in STAGES else [bucket]:
-        own.update({f"bucket: {name}": count for name, count in report.shards.get(part, {}).items()})
-    if "bucket: rows" in own:
-        own["dagster/partition_row_count"] = own.pop("bucket: rows")
+        own.update({_OWN[name]: count for name, count in report.shards.get(part, {}).items()})
     return dict(own)
 
 
 def total_rows(state: State, report: StageReport) -> int:
-    """Return the rows of the whole table, including buckets that the step did not run."""
-    if report.stage not in STAGES:
-        return sum(row.rows for row in _in_postgres(state, report.stage).values()) or report.total
-    return state.engine.table(next(iter(STAGES[report.stage].tables))).rows or report.total
+    """Return the rows of the whole table that readers are served from, or will be after this run: those of the present
+    settings if all buckets have been made with them, else those of the live generation."""
+    live, name = state.catalog.live(), report.stage
+    if name not in STAGES:
+        rows = _in_postgres(state, name)
+        if live and len(rows) < state.settings.buckets:
+            rows = state.catalog.index_commits(name, live.schema)
+        return sum(row.rows for row in rows.values()) or report.total
+    table = next(iter(STAGES[name].tables))
+    if live and name in live.keys and state.engine.unmade(table):
+        return state.table(table, live.keys[name]).rows
+    return state.engine.table(table).rows or report.total
+
+
+def failures_of(state: State, stage: str) -> list[Failure]:
+    """Return the failures of a stage that still hold, by source and uri."""
+    return [item for item in state.engine.failures() if item.stage == stage]
 
 
 def changes(report: StageReport) -> dict[str, Any]:
@@ -156,9 +294,20 @@ def changes(report: StageReport) -> dict[str, Any]:
     }
 
 
-def failures_table(report: StageReport) -> Table:
-    shown = report.failures[:_SHOWN_FAILURES]
-    return table([{"source": it.source, "document": it.uri, "code": it.code, "message": it.message} for it in shown])
+def failures_table(failed: Sequence[Failure], buckets: int) -> Table:
+    """Return the first of these failures as a table, with the bucket that each document belongs to."""
+    return table(
+        [
+            {
+                "source": item.source,
+                "document": item.uri,
+                "bucket": f"{bucket_of(item.doc_id, buckets):02d}",
+                "code": item.code,
+                "message": item.message,
+            }
+            for item in failed[:_SHOWN_FAILURES]
+        ]
+    )
 
 
 def histogram(values: Sequence[int], width: int) -> dg.MarkdownMetadataValue:

@@ -7,7 +7,7 @@ resources/stages, never in an asset.
 import dagster as dg
 
 from assets.declare import asset, buckets_of, patient
-from assets.metadata import attach, histogram, table
+from assets.metadata import attach, histogram, log_whole, table
 from resources.generations.upkeep import restrict, restricted_whatever
 from resources.reports.status import document_warnings, overlap_rows, sentence_counts
 from resources.stages.make import link_sentences, list_documents, make
@@ -83,7 +83,7 @@ def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[Sta
     attach(context, report, tokens=histogram(state.table("packed_chunks").column("tokens"), 32))
 
 
-@asset("postgres", "python", group="chunks", reads=["parsed_documents", "packed_chunks"], whole=True)
+@asset("postgres", "python", group="chunks", reads=["parsed_documents", "packed_chunks"], whole=True, completes=True)
 @patient
 def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Compute the facts of the whole corpus, and freeze them in the generation before its chunks are made: the
@@ -91,8 +91,9 @@ def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam
     overlap. When the corpus has grown or shrunk past `publish.drift`, they are computed again, in a new generation."""
     generation = state.ensure_generation()
     frozen = generation.statistics
-    context.set_data_version(context.asset_key, dg.DataVersion(generation.schema))
-    context.add_output_metadata(
+    log_whole(
+        context,
+        generation.schema,
         {
             "generation": generation.generation,
             "embedder": generation.embedder["name"],
@@ -101,7 +102,7 @@ def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam
                 [{"language": name, "documents": n} for name, n in frozen["languages"].items()]
             ),
             "calibration": table(overlap_rows(frozen)),
-        }
+        },
     )
 
 
@@ -171,7 +172,7 @@ def sentence_embeddings(context: dg.AssetExecutionContext, state: dg.ResourcePar
     attach(context, report, embedder=generation.embedder["name"], dimension=generation.dimension)
 
 
-@asset("parquet", "python", group="embeddings", whole=True)
+@asset("parquet", "python", group="embeddings", whole=True, completes=True)
 def sentence_links(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Link related sentences of different chunks (RELATED_TO) by sparse nearest neighbours. The links are exact and
     directed: at most two from a sentence, above a minimum cosine."""

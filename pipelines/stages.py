@@ -206,18 +206,35 @@ def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) ->
     return keys
 
 
+_SHOWN = 12
+"""Characters of a key that tell versions apart for people."""
+
+
 def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
     """Return the key of one stage; see `stage_keys`."""
     return stage_keys(settings, frozen)[name]
 
 
-def generation_key(settings: Settings, installed: Frozen) -> str:
+def generation_key(settings: Settings, installed: Frozen, shards: int | None = None) -> str:
     """Return the key that distinguishes generations before their statistics are frozen: all settings that
-    shape one, the stages' versions, and the identities of the models (of every preset for auto)."""
-    keys = list(stage_keys(settings, installed).values())
+    shape one, the stages' versions, and the identities of the models (of every preset for auto). `shards` replaces the
+    settings' number of shards if it is given."""
+    keys = list(stage_keys(settings, installed, shards).values())
     # Different buckets may have the same number of shards, and buckets partition the rows in Postgres.
-    parted = [settings.buckets] if settings.shards_per_bucket > 1 else []
+    parted = [settings.buckets] if shards is None and settings.shards_per_bucket > 1 else []
     return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION, *parted)
+
+
+IN_POSTGRES = ("corpus_statistics", "term_statistics", "indexed_documents", "search_index")
+"""Names of the assets that are no stages and belong to one generation."""
+
+
+def code_versions(settings: Settings, installed: Frozen) -> dict[str, str]:
+    """Return by asset a version that changes with everything that shapes its rows: settings, installed models, prompts
+    and the version of its stage and of those before. No database is needed, so neither what a generation froze from
+    its corpus nor the number of shards is in it."""
+    keys = {name: f"{STAGES[name].version}-{key[:_SHOWN]}" for name, key in stage_keys(settings, installed, 1).items()}
+    return {**keys, **dict.fromkeys(IN_POSTGRES, generation_key(settings, installed, 1)[:_SHOWN])}
 
 
 def chunking_key(settings: Settings, installed: Frozen, shards: int) -> str:

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 
 SESSION = "pincite run "
 """Prefix of the name of a run's database session; the run's id follows."""
-PROCESS = "pincite/process"
-"""Name of the tag that holds a run's database, machine, process id and the process's start."""
+PROCESS = ".dagster/pincite_process"
+"""Name of the tag that holds a run's database, machine, process id and the process's start. Dagster's UI hides it."""
+_FORMER = "pincite/process"
+"""The tag's name in runs that an earlier version began."""
 
 WITHOUT_STAGE = frozenset(
     {
@@ -269,7 +271,7 @@ def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
     """Return the database and the process that a run was present in; None if it never was. Anyone who launches a run
     can write any tag: one that pincite did not write is ignored."""
     try:
-        identity, host, pid, began = json.loads(run.tags[PROCESS])
+        identity, host, pid, began = json.loads(run.tags.get(PROCESS) or run.tags[_FORMER])
     except (KeyError, ValueError, TypeError, RecursionError):
         return None
     written = isinstance(identity, str) and isinstance(host, str) and type(pid) is int and isinstance(began, str)
@@ -278,7 +280,7 @@ def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
 
 def _is_of_pincite(run: DagsterRun) -> bool:
     """Say whether pincite made the run: an instance may have runs of other code locations."""
-    if PROCESS in run.tags or run.job_name == "index":
+    if {PROCESS, _FORMER} & run.tags.keys() or run.job_name == "index":
         return True
     return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
 

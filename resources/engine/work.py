@@ -269,7 +269,7 @@ class StageReport:
         """Count a shard that is up to date."""
         self.kept += row.documents
         self.total += row.rows
-        self.shards[row.bucket] = {"computed": 0, "kept": row.documents, "rows": row.rows}
+        self.shards[row.bucket] = {"computed": 0, "kept": row.documents, "gone": 0, "rows": row.rows}
 
     def did(self, work: Work, rows: int, failures: Sequence[Failure]) -> None:
         """Count a shard that was committed with `rows` rows."""
@@ -277,7 +277,9 @@ class StageReport:
         self.kept += work.kept
         self.gone += len(work.gone)
         self.total += rows
-        self.shards[work.part.number] = {"computed": len(work.compute), "kept": work.kept, "rows": rows}
+        self.shards[work.part.number] = {
+            "computed": len(work.compute), "kept": work.kept, "gone": len(work.gone), "rows": rows
+        }  # fmt: skip
         if work.kept:
             self.parts[work.part.number] = work.doc_ids
         self.failures.extend(failures)

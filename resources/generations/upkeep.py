@@ -25,7 +25,7 @@ from resources.postgres.catalog import IndexCommit, commit_row, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
 from resources.stages.indexed_documents import SHARDS, IndexBuild
-from resources.stages.make import link_sentences, make, with_repair, write_index
+from resources.stages.make import freeze_terms, link_sentences, make, with_repair, write_index
 from resources.state import generation as generations
 from resources.state.access import groups_now, hidden_documents, shard_count
 from resources.state.listing import adopt_listing, listing_output
@@ -44,6 +44,29 @@ def update_other_generations(state: State) -> StageReport:
     """Bring all generations but the one of the settings up to date, as far as each can be. If one fails, raise its
     error after the others are done."""
     return with_repair(state, lambda: _update_other_generations(state), before="parsed_elements")
+
+
+def bring_up_to_date(state: State, asset: str) -> StageReport | None:
+    """Bring the stage or the rows in Postgres that an asset makes up to date in all buckets, without listing anything.
+    Return its report, None for an asset that freezes something in the generation."""
+    every = range(state.settings.buckets)
+    if asset == "corpus_statistics":
+        state.ensure_generation()
+    elif asset == "term_statistics":
+        freeze_terms(state)
+    elif asset == "sentence_links":
+        state.ensure_generation()
+        return link_sentences(state)
+    elif asset == "indexed_documents":
+        return write_index(state, every)
+    elif asset == "parsed_elements":
+        with restricted_whatever(state):
+            report = make(state, asset, every)
+        restrict(state)
+        return report
+    else:
+        return make(state, asset, every)
+    return None
 
 
 def nothing_to_keep(state: State) -> bool:

@@ -141,6 +141,8 @@ class Run:
     """Files that other processes of this run found damaged."""
     spent: list[Spent] = field(default_factory=list)
     """Usage of language models by other processes of this run."""
+    tags: dict[str, str] = field(default_factory=dict)
+    """Tags that the run's record in Dagster was given for its generation."""
     buckets: frozenset[int] | None = None
     """The buckets that this run works on while other runs work on others; None if it is the only run. A run of some
     buckets only reads what belongs to the whole corpus."""

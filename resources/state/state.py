@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipelines.fingerprint import shards_wanted
 from pipelines.settings.base import Settings, shaped_as
-from pipelines.stages import Frozen
+from pipelines.stages import Frozen, code_versions
 from resources.engine import Engine, Table
 from resources.memory import give_back
 from resources.parsers.installed import installed
@@ -77,6 +77,7 @@ class State:
         self._settings: Settings | None = None
         self._engine: Engine | None = None
         self._listing: SourceListing | None = None
+        self._code_versions: dict[str, str] = {}
         self.warmup = Warmup(self.parts)
 
     @property
@@ -180,6 +181,18 @@ class State:
             if known and known.generation != made.generation:
                 self.run.rebuilt.update(range(self.settings.shard_count))
         return self._generation
+
+    @property
+    def generation(self) -> GenerationRow | None:
+        """The generation of the settings, if this state has asked for it already."""
+        return self._generation
+
+    @property
+    def code_versions(self) -> dict[str, str]:
+        """The version of each asset's settings, models and stages, with the models installed here."""
+        if not self._code_versions:
+            self._code_versions = code_versions(self.settings, generations.installed(self.settings))
+        return self._code_versions
 
     def replace_generation(self, generation: GenerationRow) -> None:
         """Replace the generation by one with newer statistics."""

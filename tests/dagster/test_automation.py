@@ -27,7 +27,7 @@ from assets.index import NIGHTLY
 from assets.metadata import histogram, score_chart, score_rows, table
 from pipelines.errors import ModelError
 from resources.dagster_instance import home as homes
-from resources.dagster_instance.home import close_dead_runs, dagster_home, present
+from resources.dagster_instance.home import PROCESS, close_dead_runs, dagster_home, present
 from resources.postgres.database import Database
 from tests.dagster.test_definitions import BUCKETED, WHOLE, nodes
 from tests.support.embedding_server import EmbeddingServer
@@ -412,16 +412,16 @@ def test_a_run_that_is_present_is_closed_by_nobody_until_its_session_and_process
             assert close_dead_runs(instance, database) == []
             run = instance.get_run_by_id(run_id)
             assert run is not None
-            identity, host, pid, began = json.loads(run.tags["pincite/process"])
+            identity, host, pid, began = json.loads(run.tags[PROCESS])
             elsewhere = json.dumps([identity, "another-machine", pid, began])
-            instance.add_run_tags(run_id, {"pincite/process": elsewhere})
+            instance.add_run_tags(run_id, {PROCESS: elsewhere})
             assert close_dead_runs(instance, database) == [], "its session tells, from another machine too"
-        instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, began])})
+        instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, began])})
         assert close_dead_runs(instance, database) == [], "its process tells, where the server was restarted"
         other = json.dumps(["another database", host, pid, "0"])
-        instance.add_run_tags(run_id, {"pincite/process": other})
+        instance.add_run_tags(run_id, {PROCESS: other})
         assert close_dead_runs(instance, database) == [], "it is a run of another index"
-        instance.add_run_tags(run_id, {"pincite/process": json.dumps([identity, host, pid, "0"])})
+        instance.add_run_tags(run_id, {PROCESS: json.dumps([identity, host, pid, "0"])})
         assert close_dead_runs(instance, database) == [run_id], "another process has its number"
 
 
@@ -463,7 +463,7 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
             (run,) = instance.get_runs()
             assert (run.status, run.remote_job_origin is None) == (dg.DagsterRunStatus.STARTED, False)
             assert close_dead_runs(instance, database) == []
-            _, _, pid, _ = json.loads(run.tags["pincite/process"])
+            _, _, pid, _ = json.loads(run.tags[PROCESS])
             os.killpg(launched.pid, signal.SIGKILL)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
