@@ -10,6 +10,7 @@ watches. Dagster's RetryPolicy would also retry what no waiting mends, such as w
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from functools import wraps
 from typing import Any
 
@@ -90,6 +91,9 @@ MANUAL = {
     "quality": "docs/guide/evaluation.md",
 }
 """The page of the manual for each group of assets, named in their descriptions."""
+NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
+"""The time since the last listing and the last index: a warning after 26 hours (one missed night), a failure after 48
+(two)."""
 OWNERS = ("team:pincite",)
 """The owner of all assets, which tells them from others in a Dagster with several code locations."""
 
@@ -227,8 +231,7 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     now = context.resources.state.settings.buckets
     if loaded != now:
         raise SettingsError(
-            f"the settings have {now} buckets, but Dagster loaded {loaded}: start `pincite ui`, or the code "
-            "location, again"
+            f"the settings have {now} buckets, but Dagster loaded {loaded}: reload the code location, and launch again"
         )
     return [int(key) for key in context.partition_keys]
 

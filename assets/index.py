@@ -1,21 +1,17 @@
 """The assets of the index in Postgres: a generation's term statistics, rows and publishing, and upkeep of the
 others."""
 
-from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
-from assets.declare import asset, buckets_of, patient
+from assets.declare import NIGHTLY, asset, buckets_of, patient
 from assets.metadata import attach, changes, index_version, log_whole, table
 from resources.generations.publish import publish
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
 from resources.stages.shard_rows import INPUTS
 from resources.state.state import State
-
-NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
-"""The time since the last index: a warning after 26 hours (one missed night), a failure after 48 (two)."""
 
 
 @asset(

@@ -15,7 +15,7 @@ from pipelines.defused_text import defused
 from pipelines.escaped_text import one_line
 from pipelines.fingerprint import bucket_of, combined
 from pipelines.plots import Curves, Panel, figure
-from pipelines.records import Failure
+from pipelines.records import Failure, column_description
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
 from resources.engine import StageReport
@@ -200,18 +200,28 @@ _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 
 
 def described(stage: Stage) -> dict[str, Any]:
-    """Return the names and columns of a stage's tables as metadata. Dagster counts the rows of the first."""
-    first, *others = stage.tables
+    """Return the names and columns of a stage's tables as metadata. Dagster counts the rows of the main one."""
+    main = main_table(stage)
     return {
-        "dagster/table_name": first,
+        "dagster/table_name": main,
         "dagster/storage_kind": "parquet",
-        "dagster/column_schema": _columns(stage.tables[first]),
-        **{f"columns of {name}": dg.MetadataValue.table_schema(_columns(stage.tables[name])) for name in others},
+        "dagster/column_schema": _columns(stage.tables[main]),
+        **{
+            f"columns of {name}": dg.MetadataValue.table_schema(_columns(record))
+            for name, record in stage.tables.items()
+            if name != main
+        },
     }
 
 
+def main_table(stage: Stage) -> str:
+    """Return the name of the table that an asset shows: the one of its own name."""
+    return stage.name if stage.name in stage.tables else next(iter(stage.tables))
+
+
 def _columns(record: type) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(field.name, str(field.type)) for field in schema_of(record)])
+    fields = [(field.name, str(field.type)) for field in schema_of(record)]
+    return dg.TableSchema([dg.TableColumn(name, kind, column_description(record, name)) for name, kind in fields])
 
 
 _OWN = {
@@ -247,8 +257,14 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
     }
     in_step = {**{f"run: {name}": value for name, value in counted.items()}, **standing}
 
+    rows = _rows_by_bucket(state, report.stage)
+
     def metadata(bucket: int) -> Mapping[str, Any]:
-        return {**counted, **standing} if bucket == UNPARTITIONED else {**in_step, **_own(state, report, bucket)}
+        return (
+            {**counted, **standing}
+            if bucket == UNPARTITIONED
+            else {**in_step, **_own(state, report, bucket), **rows.get(bucket, {})}
+        )
 
     log_made(context, report.stage, metadata, own)
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
@@ -263,6 +279,16 @@ def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
     return dict(own)
 
 
+def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
+    """Return the rows by bucket of a stage's main table, if the report counts another table's."""
+    if stage not in STAGES or (main := main_table(STAGES[stage])) == next(iter(STAGES[stage].tables)):
+        return {}
+    rows = Counter[int]()
+    for part in state.engine.parts([main]):
+        rows[part.bucket] += part.rows(main)
+    return {bucket: {"dagster/partition_row_count": count} for bucket, count in rows.items()}
+
+
 def total_rows(state: State, report: StageReport) -> int:
     """Return the rows of the whole table that readers are served from, or will be after this run: those of the present
     settings if all buckets have been made with them, else those of the live generation."""
@@ -272,7 +298,7 @@ def total_rows(state: State, report: StageReport) -> int:
         if live and len(rows) < state.settings.buckets:
             rows = state.catalog.index_commits(name, live.schema)
         return sum(row.rows for row in rows.values()) or report.total
-    table = next(iter(STAGES[name].tables))
+    table = main_table(STAGES[name])
     if live and name in live.keys and state.engine.unmade(table):
         return state.table(table, live.keys[name]).rows
     return state.engine.table(table).rows or report.total

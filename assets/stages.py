@@ -6,7 +6,7 @@ resources/stages, never in an asset.
 
 import dagster as dg
 
-from assets.declare import asset, buckets_of, patient
+from assets.declare import NIGHTLY, asset, buckets_of, patient
 from assets.metadata import attach, histogram, log_whole, table
 from resources.generations.upkeep import restrict, restricted_whatever
 from resources.reports.status import document_warnings, overlap_rows, sentence_counts
@@ -28,7 +28,7 @@ class ListingConfig(dg.Config):
     allow_deletions: bool = False
 
 
-@asset("parquet", group="documents", at_once=True)
+@asset("parquet", group="documents", at_once=True, freshness=NIGHTLY)
 def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, state: dg.ResourceParam[State]) -> None:
     """List every file of the sources with its content hash, media type and side-car metadata."""
     asked = request_of(context.run.tags)

@@ -89,7 +89,8 @@ ERRORS: Mapping[str, Told] = {
     "deletion_guard": (
         "Nothing is left of a source, or more than a fifth of its documents and more than ten are gone. What only has "
         "another name or folder is not.",
-        "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`",
+        "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`, or in Dagster "
+        "`allow_deletions: true` in the config of raw_documents",
     ),
     "disk": (
         "The state folder, or the folder of temporary files, cannot be written: its disk is full or read-only.",

@@ -143,11 +143,15 @@ class _Services:
     running: list[subprocess.Popen[Any]] = field(default_factory=list)
 
     def start_code_server(self, at: Path) -> None:
-        """Start the code server, and return when it listens. It runs what is launched, and ends after its last run."""
+        """Start the code server, and return when it listens. It runs what is launched, and ends after its last run.
+
+        It keeps the code in a process of its own, and begins another one when somebody reloads the location: so changed
+        settings are seen without a new start."""
         named = ["-m", "pincite.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
         self._start(
-            "dagster", "api", "grpc", "--lazy-load-user-code", "--socket", str(at), "--log-level", "warning", *named
-        )
+            "dagster", "code-server", "start", "--socket", str(at), "--log-level", "warning", *named,
+            environment={"TMPDIR": str(at.parent)},  # the process's own socket, too, where no other user may enter
+        )  # fmt: skip
         while not _listens(at):
             self._look()
 

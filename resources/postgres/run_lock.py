@@ -132,6 +132,8 @@ def _busy(connection: psycopg.Connection[Any], name: str) -> tuple[str, bool]:
     numbers = [re.search(r"process (\d+)$", holder[0]) for holder in holders]
     told = ", ".join(f"{holder[0]}; backend {holder[1]}" for holder in holders[:_NAMED])
     more = f", and {len(holders) - _NAMED} more" if len(holders) > _NAMED else ""
+    newest = connection.execute(query("session", "newest_run"), {"name": name}).fetchone()
+    more += f"; run {newest[0]}" if newest and newest[0] else ""
     busy = f"another {name} run is in progress" + (f" ({told}{more})" if told else "")
     return busy, all(number is not None and is_gone(int(number[1])) for number in numbers)
 

@@ -76,7 +76,8 @@ def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: C
         if source not in there or many_gone(count, known[source]):
             raise SourceError(
                 f"source {source!r}: {count} of {known[source]} documents are gone from {said(source)}; "
-                "nothing was changed. If they were meant to go, run again with --allow-deletions",
+                "nothing was changed. If they were meant to go, run again with --allow-deletions, or in Dagster with "
+                "`allow_deletions: true` in the config of raw_documents",
                 "deletion_guard",
             )
 

@@ -99,6 +99,10 @@ SELECT %(name)s, bucket, %(token)s, %(run_id)s FROM unnest(%(buckets)s::integer[
 ON CONFLICT (name, bucket) DO UPDATE SET token = EXCLUDED.token, run_id = EXCLUDED.run_id, began = now()
 WHERE run.token < EXCLUDED.token;
 
+-- name: newest_run
+-- The run that took the lock of a name last: its holder, or the newest of several.
+SELECT run_id FROM pincite.runs WHERE name = %(name)s ORDER BY token DESC LIMIT 1;
+
 -- name: run_tokens
 -- Of these buckets, of all where none are named.
 SELECT bucket, token FROM pincite.runs

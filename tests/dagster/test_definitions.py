@@ -134,12 +134,14 @@ def test_a_backfill_lists_the_sources_once_and_parts_the_other_buckets_as_the_se
 
 def test_an_asset_of_a_stage_shows_the_columns_of_its_tables() -> None:
     for name, stage in STAGES.items():
-        metadata, (first, *others) = nodes()[name].specs_by_key[dg.AssetKey(name)].metadata, stage.tables
-        assert (metadata["dagster/table_name"], metadata["dagster/storage_kind"]) == (first, "parquet")
-        shown = {first: metadata["dagster/column_schema"]}
-        shown |= {other: metadata[f"columns of {other}"].value for other in others}
+        metadata, main = nodes()[name].specs_by_key[dg.AssetKey(name)].metadata, name
+        main = name if name in stage.tables else next(iter(stage.tables))
+        assert (metadata["dagster/table_name"], metadata["dagster/storage_kind"]) == (main, "parquet")
+        shown = {main: metadata["dagster/column_schema"]}
+        shown |= {other: metadata[f"columns of {other}"].value for other in stage.tables.keys() - {main}}
         for table, record in stage.tables.items():
             assert [column.name for column in shown[table].columns] == schema_of(record).names, table
+            assert all(column.description for column in shown[table].columns), table
     (chunk_id, *_) = [it for it in nodes()["chunks"].specs_by_key[dg.AssetKey("chunks")].metadata[
         "dagster/column_schema"].columns if it.name == "chunk_id"]  # fmt: skip
     assert chunk_id.type == "string"

@@ -114,6 +114,6 @@ def test_buckets_of_other_settings_are_refused_with_the_remedy(project: Project)
             )
         )
         (failure,) = [event for event in result.get_step_failure_events() if event.step_key == "raw_documents"]
-        assert "have 4 buckets, but Dagster loaded 64: start `pincite ui`" in str(failure.event_specific_data)
+        assert "have 4 buckets, but Dagster loaded 64: reload the code location" in str(failure.event_specific_data)
     finally:
         state.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from tests.support.projects import Project, make_project
 from tests.support.serving import command, processes, serving
 from tests.support.waiting import HANG_SECONDS
 
-PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code server": "api grpc"}
+PARTS = {"webserver": "pincite.ui.webserver", "daemon": "dagster._daemon", "code server": "code-server start"}
 
 
 def refused(project: Project, *arguments: str) -> tuple[int, str]:
@@ -44,6 +46,30 @@ def test_webserver_and_daemon_start_and_end_together(tmp_path: Path, ending: sig
         assert processes(project.state) == {}
     with socket.create_server(("127.0.0.1", int(served.url.rpartition(":")[2]))):
         pass
+
+
+def test_changed_settings_are_seen_when_the_location_is_reloaded(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    key = '{path: ["parsed_elements"]}'
+    with serving(project) as served:
+
+        def ask(query: str) -> Any:
+            asked = urllib.request.Request(
+                f"{served.url}/graphql",
+                json.dumps({"query": query}).encode(),
+                {"Authorization": f"Bearer {served.token}", "Content-Type": "application/json", "Origin": served.url},
+            )
+            with urllib.request.urlopen(asked) as answer:
+                return json.load(answer)["data"]
+
+        def partitions() -> list[str]:
+            said = ask(f"{{ assetNodeOrError(assetKey: {key}) {{ ... on AssetNode {{ partitionKeys }} }} }}")
+            return list(said["assetNodeOrError"]["partitionKeys"])
+
+        assert len(partitions()) == 4
+        project.configure(buckets=8)
+        ask('mutation { reloadRepositoryLocation(repositoryLocationName: "pincite") { __typename } }')
+        assert len(partitions()) == 8
 
 
 def test_a_dagster_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
