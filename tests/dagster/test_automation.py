@@ -375,7 +375,7 @@ def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
 def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database) -> None:
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
-        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags)
         assert close_dead_runs(instance, database, own=run.run_id) == []
         assert close_dead_runs(instance, database) == [run.run_id]
         assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
@@ -434,7 +434,7 @@ def test_a_launched_run_that_never_was_present_is_closed_when_it_is_silent(
     launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
         assert close_dead_runs(instance, database) == [], "its process may just have been started"
         assert close_dead_runs(instance, database, silent=timedelta()) == [run_id]
         assert status_of(instance, run_id) == dg.DagsterRunStatus.FAILURE
