@@ -42,17 +42,19 @@ class Automation:
     ) -> None:
         self._settings, self._partitions, self._find = settings, partitions, find
         self._names = names = settings.dagster
+        # Dagster makes no assets with partitions in a run that names none, such as `dagster job launch` starts.
+        whole = range_tags(partitions)
         self._index = dg.define_asset_job(
             names.name("index"),
             selection=dg.AssetSelection.assets(*assets),
-            tags=job_tags(names, "index"),
+            tags={**whole, **job_tags(names, "index")},
             executor_def=dg.in_process_executor,
             description="Everything from the listing to the published index, for all buckets.",
         )
         self._embed = dg.define_asset_job(
             names.name("embed"),
             selection=dg.AssetSelection.assets(*(key_of(name, names) for name in _EMBEDDED)),
-            tags={**GPU, **job_tags(names, "embed")},
+            tags={**GPU, **whole, **job_tags(names, "embed")},
             executor_def=dg.in_process_executor,
             description="Vectors alone, by workers with a GPU: of Celery's queue `gpu`, or by pods that ask for one.",
         )

@@ -250,8 +250,9 @@ def buckets_in(tags: Mapping[str, str]) -> range | None:
     The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
     if not tags.keys() & {_FIRST, _LAST, _ONE}:
         return None
-    first = tags.get(_FIRST, tags.get(_ONE, ""))
-    last = tags.get(_LAST, first)
+    # Dagster does the same: a partition comes before the range that the tags of a job name.
+    first = tags.get(_ONE, tags.get(_FIRST, ""))
+    last = tags.get(_ONE, tags.get(_LAST, first))
     if not all(_NUMBER.fullmatch(key) for key in (first, last)):
         return range(0)
     return range(int(first), int(last) + 1)

@@ -26,6 +26,7 @@ from assets.definitions import build_defs
 from assets.index import NIGHTLY
 from assets.metadata import histogram, score_chart, score_rows, table
 from pipelines.errors import ModelError
+from pipelines.settings.base import DagsterSettings
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import PROCESS, close_dead_runs, dagster_home, present
 from resources.postgres.database import Database
@@ -386,9 +387,10 @@ def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: 
     @dg.op
     def work() -> None: ...
 
-    @dg.job
-    def nightly_report() -> None:
+    def work_alone() -> None:
         work()
+
+    nightly_report = dg.job(name="nightly_report")(work_alone)
 
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         run = instance.create_run_for_job(nightly_report, status=dg.DagsterRunStatus.STARTED)
@@ -397,8 +399,27 @@ def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: 
             status=dg.DagsterRunStatus.STARTED,
             tags=homes.process_tag(database),
         )
-        assert close_dead_runs(instance, database, silent=timedelta()) == []
-        assert {status_of(instance, each.run_id) for each in (run, own)} == {dg.DagsterRunStatus.STARTED}
+        index = dg.job(name="index")(work_alone)
+        by_steps = build_defs(buckets=4).resolve_job_def("__ASSET_JOB")
+        chunks = {dg.AssetKey("chunks")}
+        others = [
+            instance.create_run_for_job(index, status=dg.DagsterRunStatus.STARTED),
+            instance.create_run_for_job(
+                by_steps,
+                status=dg.DagsterRunStatus.STARTED,
+                asset_selection=frozenset(chunks),
+                tags={homes.STEPS: "true"},
+            ),
+            instance.create_run_for_job(
+                by_steps,
+                status=dg.DagsterRunStatus.STARTED,
+                asset_selection=frozenset({*chunks, dg.AssetKey("search_index")}),
+            ),
+        ]
+        docs = DagsterSettings(key_prefix=("docs",))
+        assert close_dead_runs(instance, database, silent=timedelta(), names=docs) == []
+        assert {status_of(instance, each.run_id) for each in (run, own, *others)} == {dg.DagsterRunStatus.STARTED}
+        assert close_dead_runs(instance, database, silent=timedelta()) == [others[-1].run_id]
 
 
 @pytest.mark.defends("7i")

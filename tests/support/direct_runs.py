@@ -95,7 +95,6 @@ class _Context:
     assets_def: dg.AssetsDefinition
     partition_keys: Sequence[str]
     resources: _Resources
-    has_partition_key: bool = True
     instance: _Records = field(default_factory=_Records)
     log: _Log = field(default_factory=_Log)
     run: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tags={}))
