@@ -223,7 +223,7 @@ def require_whole(run: DagsterRun, settings: Settings) -> None:
     raise UsageError(
         f"the job {job} makes what belongs to the whole corpus, and this run of it is for {ranges(buckets) or 'none'} "
         f"of the {settings.buckets} partitions; run it for all of them: `dagster job launch -j {job}` without a "
-        "partition, or in the UI Materialize all, All. Some partitions can be materialised without the job"
+        "partition. To make some partitions, materialise or backfill the assets, not the job"
     )
 
 
