@@ -16,8 +16,9 @@ from typing import Any
 
 import dagster as dg
 
-from assets.metadata import BEFORE, CODE_VERSION, attach, check_results, check_specs, described
+from assets.metadata import BEFORE, CODE_VERSION, attach, check_results, check_specs, described, state_of
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
+from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.dagster_instance.run_errors import coded
 from resources.generations.due import swap_of
@@ -76,9 +77,11 @@ warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 # Assets of one job have different policies: sources are listed in one run, whatever `buckets_per_run` says.
 warnings.filterwarnings("ignore", message=".*varying BackfillPolicies")
 
-AssetFactory = Callable[[dg.PartitionsDefinition, dg.BackfillPolicy, Mapping[str, str]], dg.AssetsDefinition]
-"""A function that makes an asset over the partitions. The policy says how many of them a backfill gives each run, the
-mapping the code version of each asset."""
+AssetFactory = Callable[
+    [dg.PartitionsDefinition, dg.BackfillPolicy, Mapping[str, str], DagsterSettings], dg.AssetsDefinition
+]
+"""A function that makes an asset over the partitions, with the names that the settings give. The policy says how many
+partitions a backfill gives each run, the mapping the code version of each asset."""
 
 MANUAL = {
     "documents": "docs/guide/sources.md",
@@ -125,13 +128,16 @@ def asset(
         BEFORE[name] = list(dict.fromkeys([*makers, *after]))
 
         def build(
-            partitions: dg.PartitionsDefinition, policy: dg.BackfillPolicy, versions: Mapping[str, str]
+            partitions: dg.PartitionsDefinition,
+            policy: dg.BackfillPolicy,
+            versions: Mapping[str, str],
+            names: DagsterSettings,
         ) -> dg.AssetsDefinition:
             spec = dg.AssetSpec(
-                key := dg.AssetKey(name),
+                key := key_of(name, names),
                 description=f"{inspect.cleandoc(body.__doc__ or '')}\n\nMore: `{MANUAL[group]}`",
-                group_name=group,
-                deps=BEFORE[name],
+                group_name=names.group or names.name(group),
+                deps=[key_of(before, names) for before in BEFORE[name]],
                 kinds=set(kinds),
                 owners=OWNERS,
                 code_version=versions.get(name, CODE_VERSION),
@@ -141,13 +147,14 @@ def asset(
             )
             # A step of several results, so that checks can be selected without the asset.
             return dg.multi_asset(
-                name=name,
-                specs=[spec],
+                name=key.to_python_identifier(),
+                specs=[spec.with_io_manager_key(names.name(IO_MANAGER))],
                 check_specs=check_specs(key),
                 can_subset=True,
                 backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
                 pool=pool,
-            )(_checked(coded()(_completed(body) if completes else body)))
+                required_resource_keys={names.name(STATE)},
+            )(_given_state(_checked(coded()(_completed(body) if completes else body)), names))
 
         return build
 
@@ -175,7 +182,7 @@ def _completed(body: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> None:
-        state, name = context.resources.state, context.asset_key.path[-1]
+        state, name = state_of(context), context.asset_key.path[-1]
         if BACKFILL not in context.run.tags and buckets_in(context.run.tags) is None:
             here = {key.path[-1] for key in context.job_def.asset_layer.selected_asset_keys}
             for before in _all_before(name):
@@ -206,9 +213,47 @@ def _all_before(name: str) -> Iterator[str]:
 
 
 def _so_far(context: dg.AssetExecutionContext) -> str:
-    swap = swap_of(context.resources.state, "search_index")
+    swap = swap_of(state_of(context), "search_index")
     served = f"generation {swap.live}" if swap.live else "nothing yet"
     return f"{swap.present:,} documents are in the index by the present settings; readers are served {served}"
+
+
+def named(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetChecksDefinition:
+    """Return the same check of the asset that has its name under these settings."""
+    (spec,) = check.check_specs
+    body = check.op.compute_fn.decorated_fn  # type: ignore[union-attr]
+    return dg.asset_check(
+        asset=key_of(spec.asset_key.to_user_string(), names),
+        name=spec.name,
+        description=spec.description,
+        blocking=spec.blocking,
+        metadata=spec.metadata,
+        required_resource_keys={names.name(STATE)},
+    )(_given_state(body, names))
+
+
+def key_of(asset: str, names: DagsterSettings) -> dg.AssetKey:
+    return dg.AssetKey.from_user_string(names.key(asset))
+
+
+STATE, IO_MANAGER = "state", "io_manager"
+"""Resources by the names that they have without a prefix."""
+
+
+def _given_state(body: Callable[..., Any], names: DagsterSettings) -> Callable[..., Any]:
+    """Return a body whose parameter `state` is the resource that these settings name, not one named `state`."""
+    signature, resource = inspect.signature(body), names.name(STATE)
+    given = {name: each for name, each in signature.parameters.items() if name not in ("context", STATE)}
+
+    def run(context: Any, **values: Any) -> Any:
+        own = {"context": context} if "context" in signature.parameters else {}
+        return body(**own, **values, **{STATE: getattr(context.resources, resource)})
+
+    wraps(body)(run)
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = signature.replace(parameters=[context, *given.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: each for name, each in body.__annotations__.items() if name not in ("context", STATE)}
+    return run
 
 
 def bucket_partitions(count: int) -> dg.StaticPartitionsDefinition:
@@ -228,7 +273,7 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
     them."""
     assert context.assets_def.partitions_def is not None
     loaded = len(context.assets_def.partitions_def.get_partition_keys())
-    now = context.resources.state.settings.buckets
+    now = state_of(context).settings.buckets
     if loaded != now:
         raise SettingsError(
             f"the settings have {now} buckets, but Dagster loaded {loaded}: reload the code location, and launch again"

@@ -5,8 +5,8 @@ from typing import Any
 
 import dagster as dg
 
-from assets.automation import access_job, changed_sources, dead_runs, embed_job, hourly_access, index_job, nightly
-from assets.declare import NothingPasses, backfill_policy, bucket_partitions
+from assets.automation import Automation
+from assets.declare import IO_MANAGER, STATE, NothingPasses, backfill_policy, bucket_partitions, named
 from assets.index import indexed_documents, kept_generations, search_index, term_statistics
 from assets.quality import CHECKS, retrieval_quality
 from assets.stages import (
@@ -26,7 +26,7 @@ from assets.stages import (
 )
 from pipelines.settings.base import Settings
 from pipelines.stages import code_versions
-from resources.dagster_resource import StateResource
+from resources.dagster_resource import FindProject, StateResource, state_resource
 from resources.settings_file import locate
 from resources.state.generation import installed
 
@@ -53,25 +53,31 @@ _ASSETS = (
 
 
 def build_defs(
-    overrides: Mapping[str, Any] | None = None, buckets: int | None = None, settings: Settings | None = None
+    overrides: Mapping[str, Any] | None = None,
+    buckets: int | None = None,
+    settings: Settings | None = None,
+    find: FindProject | None = None,
 ) -> dg.Definitions:
-    """Return new definitions. `overrides` replaces resources by name (`state`). `settings` default to those that
-    PINCITE_CONFIG or the current folder names, and `buckets` to the settings'."""
-    settings = settings or locate().settings
+    """Return new definitions. `overrides` replaces resources by the names that they have without a prefix (`state`).
+    `settings` default to those that PINCITE_CONFIG or the current folder names, and `buckets` to the settings'.
+
+    `find` returns the project, for definitions that are merged with others: they name no executor, and every job has
+    its own."""
+    settings = settings or (find or locate)().settings
     partitions = bucket_partitions(count := buckets or settings.buckets)
-    policy = backfill_policy(settings.buckets_per_run, count)
+    policy, names = backfill_policy(settings.buckets_per_run, count), settings.dagster
     versions = code_versions(settings, installed(settings))
+    assets = [declared(partitions, policy, versions, names) for declared in _ASSETS]
+    automation = Automation(settings, partitions, [asset.key for asset in assets], find or locate)
+    resources = {STATE: state_resource(find) if find else StateResource(), IO_MANAGER: NothingPasses()}
     return dg.Definitions(
-        assets=[declared(partitions, policy, versions) for declared in _ASSETS],
-        asset_checks=CHECKS,
-        jobs=[index_job, embed_job, access_job],
-        schedules=[
-            nightly(partitions, settings.schedule.cron, settings.schedule.timezone),
-            hourly_access(settings.access.cron, settings.schedule.timezone),
-        ],
-        sensors=[changed_sources(partitions), *([] if settings.database == "embedded" else [dead_runs()])],
-        executor=dg.in_process_executor,
-        resources={"state": StateResource(), "io_manager": NothingPasses(), **(overrides or {})},
+        assets=assets,
+        asset_checks=[named(check, names) for check in CHECKS],
+        jobs=automation.jobs(),
+        schedules=automation.schedules(),
+        sensors=automation.sensors(),
+        executor=None if find else dg.in_process_executor,
+        resources={names.name(name): each for name, each in {**resources, **(overrides or {})}.items()},
     )
 
 

@@ -23,6 +23,12 @@ from resources.generations.due import swap_of
 from resources.postgres.catalog import IndexCommit
 from resources.state.state import State
 
+
+def state_of(context: dg.AssetExecutionContext) -> State:
+    """Return the state that a step works on, whatever name its resource has."""
+    return next(resource for resource in context.resources if isinstance(resource, State))
+
+
 # ---------------------------------------------------------------- materialisations
 #
 # Dagster finds stale assets by the data version of each bucket, the versions that it was made from, and the code
@@ -47,7 +53,7 @@ def log_made(
     """Log a materialisation of a stage for every bucket of the step, with its own data version and its `metadata` by
     number. An asset without buckets is logged once, as UNPARTITIONED. If the stage is not the step's `own` asset, all
     its buckets are logged."""
-    state: State = context.resources.state
+    state = state_of(context)
     versions = data_versions(state, stage)
     if own and context.assets_def.partitions_def is not None:
         versions = {int(key): versions[int(key)] for key in context.partition_keys}
@@ -73,7 +79,7 @@ def _log(
     versions: Mapping[int, str],
     metadata: Callable[[int], Mapping[str, Any]],
 ) -> None:
-    state: State = context.resources.state
+    state = state_of(context)
     key = dg.AssetKey([*context.asset_key.path[:-1], name])
     made_from = {"dagster/code_version": state.code_versions.get(name, CODE_VERSION), **_made_from(context, key)}
     for bucket, version in versions.items():
@@ -162,7 +168,7 @@ _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_docum
 
 def check_results(context: dg.AssetExecutionContext) -> list[dg.AssetCheckResult]:
     """Return the results of those checks of the step's asset that the run selects."""
-    state, name = context.resources.state, context.asset_key.path[-1]
+    state, name = state_of(context), context.asset_key.path[-1]
     made = {FAILED: _failed_result, PRESENT: _present_result}
     return [made[key.name](state, name) for key in sorted(context.selected_asset_check_keys) if key.name in made]
 
@@ -239,7 +245,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
     """Log the report of a stage: to every partition its own counts and data version, the counts of the whole step under
     `run: `, and the failures that still hold, whichever run met them. A stage that is not the step's `own` asset is
     logged for all its buckets."""
-    state: State = context.resources.state
+    state = state_of(context)
     failed = failures_of(state, report.stage)
     counted = {
         "documents computed": report.computed,

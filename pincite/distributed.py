@@ -236,6 +236,8 @@ Tell = Callable[[str], None]
 
 _LOCK_SECONDS = 15.0
 """Seconds to wait for the lock: longer than another machine takes from listing its sources to asking for a backfill."""
+_INDEX = "pincite/key_prefix"
+"""Name of the tag of a backfill that holds the key prefix of its index, if it has one."""
 _AGAIN = 5
 """Most backfills that may continue one that Dagster closed early."""
 _SURE = frozenset({"deletion_guard", "overlap", "source_moved"})
@@ -364,7 +366,14 @@ def _started(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
     from resources.dagster_instance.backfills import start
 
     state.run.at("asking Dagster for the runs")
-    return start(instance, build_defs(settings=state.settings), asked.tags(state.project.settings), "pincite index")
+    tags = {**asked.tags(state.project.settings), **_index_tag(state)}
+    return start(instance, build_defs(settings=state.settings), tags, "pincite index")
+
+
+def _index_tag(state: State) -> dict[str, str]:
+    """Return the tag that tells the backfills of several indexes in one instance from each other."""
+    prefix = "/".join(state.settings.dagster.key_prefix)
+    return {_INDEX: prefix} if prefix else {}
 
 
 def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> _Begun | None:
@@ -373,7 +382,8 @@ def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: 
     Raises IndexStateError (`busy`) if it does something else."""
     from resources.dagster_instance.backfills import under_way
 
-    found = next(iter(under_way(instance, REQUEST)), None)
+    wanted = _index_tag(state).get(_INDEX)
+    found = next((each for each in under_way(instance, REQUEST) if each.tags.get(_INDEX) == wanted), None)
     if found is None:
         return None
     since = f"backfill {found.id}, since {_shown(found.began)}"

@@ -190,18 +190,19 @@ def dagster_job(
     records in the state folder. The function raises the error of an asset, and KeyboardInterrupt for an interrupt."""
     import dagster as dg
 
-    from assets.declare import bucket_partitions
+    from assets.declare import bucket_partitions, key_of
     from assets.definitions import build_defs
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
     buckets = state.settings.buckets
     keys = bucket_partitions(buckets).get_partition_keys()[due.start : due.stop]
-    job = build_defs({"state": state}, settings=state.settings).resolve_job_def("index")
+    names = state.settings.dagster
+    job = build_defs({"state": state}, settings=state.settings).resolve_job_def(names.name("index"))
     config: dict[str, Any] = {
         "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         "ops": {
-            "raw_documents": {
+            key_of("raw_documents", names).to_python_identifier(): {
                 "config": {"sources": list(state.listing.now().sources), "allow_deletions": allow_deletions}
             }
         },
@@ -219,13 +220,13 @@ def dagster_job(
                 run_config=config,
                 tags=tags,
                 run_id=state.run.id,
-                asset_selection=[dg.AssetKey(name) for name in only] or None,
+                asset_selection=[key_of(name, names) for name in only] or None,
             )
         except dg.DagsterExecutionInterruptedError:
             raise KeyboardInterrupt from None
 
     with run_history(instance_home(state.project.state)) as instance:
-        close_dead_runs(instance, state.database)
+        close_dead_runs(instance, state.database, names=names)
         yield execute
 
 

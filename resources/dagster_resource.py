@@ -1,23 +1,27 @@
 """Thin Dagster shells over the plain resources. Keep all logic out of this module."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
 import dagster as dg
 
-from resources.dagster_instance.home import close_dead_runs, present
+from resources.dagster_instance.home import OWN_JOBS, close_dead_runs, present
 from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
-from resources.settings_file import locate
-from resources.state.launched import buckets_alone, is_for, request_of, require_same, telling
+from resources.settings_file import Project, locate
+from resources.state.launched import buckets_alone, is_for, request_of, require_same, require_whole, telling
 from resources.state.run import Run
 from resources.state.state import State
 
 LONGEST_WAIT = 6 * 3600.0
 """Seconds that a run waits for another on the same state, since a full index run may take hours."""
+
+
+FindProject = Callable[[], Project]
+"""A function that reads the settings of an index, at the moment when it is called."""
 
 
 class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -26,20 +30,40 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        with coded(), _opened(context) as state:
+        with coded(), _opened(context, locate(), by_steps=False) as state:
             yield state
 
 
+def state_resource(find: FindProject) -> dg.ResourceDefinition:
+    """Return the state of a project that its definitions name, opened for a run. It has no configuration either.
+
+    The definitions are merged with others, whose executor may make each step in a process of its own: each of them
+    opens the state, and waits for the others."""
+
+    @dg.resource(description="The state of one index, opened for a run or, in another project's job, for a step.")
+    def state(context: dg.InitResourceContext) -> Iterator[State]:
+        project = find()
+        own = {project.settings.dagster.name(job) for job in OWN_JOBS}
+        by_steps = context.run is None or context.run.job_name not in own
+        with coded(), _opened(context, project, by_steps) as opened:
+            yield opened
+
+    return state
+
+
 @contextmanager
-def _opened(context: dg.InitResourceContext) -> Iterator[State]:
-    project, tags = locate(), context.run.tags if context.run else {}
+def _opened(context: dg.InitResourceContext, project: Project, by_steps: bool) -> Iterator[State]:
+    tags = context.run.tags if context.run else {}
     require_same(tags, project.settings)
-    buckets = buckets_alone(context.run, project.settings) if context.run else None
+    if context.run:
+        require_whole(context.run, project.settings)
+    # Steps of one run that shared the lock would write the same buckets.
+    buckets = buckets_alone(context.run, project.settings) if context.run and not by_steps else None
     run = Run(context.run_id or "", retry_failed=request_of(tags).retry_failed, buckets=buckets)
     state = State(project, run)
     told = telling(state, tags) if context.run else nullcontext()
     try:
-        with private(project.state), _present(context, state), told, _lock(context, state):
+        with private(project.state), _present(context, state, by_steps), told, _lock(context, state):
             state.relaid()  # a run that was waited for may have chosen another number of shards
             if run.alone and state.database.fenced:
                 _begin_alone(context, state)
@@ -50,13 +74,13 @@ def _opened(context: dg.InitResourceContext) -> Iterator[State]:
 
 def _begin_alone(context: dg.InitResourceContext, state: State) -> None:
     if context.instance:
-        close_dead_runs(context.instance, state.database, state.run.id)
+        close_dead_runs(context.instance, state.database, state.run.id, names=state.settings.dagster)
     with restricted_whatever(state):
         secure(state.catalog)
 
 
 def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
-    if context.run and is_for(context.run, "kept_generations") and nothing_to_keep(state):
+    if context.run and is_for(context.run, "kept_generations", state.settings.dagster) and nothing_to_keep(state):
         return nullcontext()  # a backfill asks for it beside the first runs of buckets, which would all wait for it
     database, run, waits = state.database, state.run, partial(_waits, context, state)
     if run.buckets is None:
@@ -64,10 +88,10 @@ def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManag
     return database.shared("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id)
 
 
-def _present(context: dg.InitResourceContext, state: State) -> AbstractContextManager[None]:
+def _present(context: dg.InitResourceContext, state: State, by_steps: bool) -> AbstractContextManager[None]:
     if context.instance is None or not context.run_id:
         return nullcontext()
-    return present(context.instance, context.run_id, state.database)
+    return present(context.instance, context.run_id, state.database, by_steps)
 
 
 def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,13 @@ class Project:
         return (self.folder / Path(path).expanduser()).resolve()
 
 
-def locate(config: str | None = None, state: str | None = None) -> Project:
+def locate(config: str | None = None, state: str | None = None, variables: Mapping[str, str] | None = None) -> Project:
     """Read settings from `config`, else PINCITE_CONFIG, else ./pincite.yaml, else defaults.
 
-    The state folder is `state`, else PINCITE_STATE, else the setting, relative to the file. Raise SettingsError naming
-    the file and the key."""
-    named = config or os.environ.get(CONFIG_VARIABLE)
+    The state folder is `state`, else PINCITE_STATE, else the setting, relative to the file. `variables` are by default
+    those of the environment. Raise SettingsError naming the file and the key."""
+    variables = os.environ if variables is None else variables
+    named = config or variables.get(CONFIG_VARIABLE)
     file = Path(named).expanduser().resolve() if named else Path(DEFAULT_FILE).resolve()
     if named and not file.is_file():
         raise SettingsError(f"no settings file {file}; give one that exists with --config or {CONFIG_VARIABLE}")
@@ -43,7 +45,7 @@ def locate(config: str | None = None, state: str | None = None) -> Project:
     settings = settings_from(_read(file), str(file)) if found else Settings()
     folder = file.parent if found else Path.cwd()
     settings = anchored(settings, folder)
-    override = state or os.environ.get(STATE_VARIABLE)
+    override = state or variables.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
     return Project(settings, file if found else None, folder, place)
 

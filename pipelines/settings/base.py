@@ -188,6 +188,69 @@ class ScheduleSettings(Section):
     timezone: str = Field("UTC", description="Time zone of the schedule, such as Europe/Kyiv.")
 
 
+class DagsterSettings(Section):
+    """The names of an index in Dagster. They shape nothing that is made, so a change of them makes nothing again."""
+
+    key_prefix: tuple[str, ...] = Field(
+        (),
+        description="Parts before the key of every asset, `docs` or `[search, docs]`, so that several indexes are in "
+        "one Dagster; by default none.",
+    )
+    group: str | None = Field(
+        None, description="One group for all assets; by default a group for each part of the flow, such as `chunks`."
+    )
+    names: str | None = Field(
+        None,
+        description="What names of jobs, schedules, sensors, resources and groups begin with, before a `_`; by default "
+        "the key prefix, joined by `_`.",
+    )
+
+    @field_validator("key_prefix", mode="before")
+    @classmethod
+    def _parts(cls, value: Any) -> Any:
+        return value.split("/") if isinstance(value, str) else value
+
+    @field_validator("key_prefix")
+    @classmethod
+    def _words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for part in value:
+            _require_name(part)
+        return value
+
+    @field_validator("group")
+    @classmethod
+    def _path(cls, value: str | None) -> str | None:
+        for part in () if value is None else value.split("/"):
+            _require_name(part)
+        return value
+
+    @field_validator("names")
+    @classmethod
+    def _word(cls, value: str | None) -> str | None:
+        if value is not None:
+            _require_name(value)
+        return value
+
+    def key(self, asset: str) -> str:
+        """Return the key of an asset, written as Dagster shows it."""
+        return "/".join((*self.key_prefix, asset))
+
+    def name(self, name: str) -> str:
+        """Return the name of a job, schedule, sensor, resource or group."""
+        return "_".join((*((self.names,) if self.names else self.key_prefix), name))
+
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,60}")
+
+
+def _require_name(part: str) -> None:
+    if not _NAME.fullmatch(part):
+        raise ValueError(
+            "each part of a name in Dagster has letters, digits and _ alone, at least one and at most 60; found "
+            f"{part[:20]!r}"
+        )
+
+
 class Settings(Section):
     """The whole of pincite.yaml."""
 
@@ -225,6 +288,7 @@ class Settings(Section):
     publish: PublishSettings = PublishSettings()
     vector_index: VectorIndexSettings = VectorIndexSettings()
     schedule: ScheduleSettings = ScheduleSettings()
+    dagster: DagsterSettings = DagsterSettings()
     access: AccessSettings = AccessSettings()
     serve: ServeSettings = ServeSettings()
 

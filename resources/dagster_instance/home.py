@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
+from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query, statements
@@ -41,6 +42,12 @@ PROCESS = ".dagster/pincite_process"
 _FORMER = "pincite/process"
 """The tag's name in runs that an earlier version began."""
 
+JOB = "pincite/job"
+"""Name of the tag of the runs of pincite's own jobs; its value is `DagsterSettings.key` of the job."""
+STEPS = "pincite/steps"
+"""Name of the tag of runs by another project's executor, which may give each step a process of its own. No one process
+or session shows that such a run lives, so it is left to Dagster's own run monitoring."""
+
 WITHOUT_STAGE = frozenset(
     {
         *("corpus_statistics", "term_statistics", "indexed_documents", "kept_generations", "search_index"),
@@ -48,6 +55,10 @@ WITHOUT_STAGE = frozenset(
     }
 )
 """Assets that are not stages; with the stages they are all assets of pincite."""
+
+OWN_JOBS = ("index", "embed")
+"""The jobs that open the state, each in one process."""
+DEFAULT_NAMES = DagsterSettings()
 
 _SILENT = timedelta(minutes=10)
 """Longer than a launched process takes until it is `present`."""
@@ -156,12 +167,17 @@ def workers_home(state: Path) -> Path:
     return home
 
 
+def job_tags(names: DagsterSettings, job: str) -> dict[str, str]:
+    """Return the tags of a job, by which its runs are told from those of a job of that name that others have."""
+    return {JOB: names.key(job)}
+
+
 @contextmanager
-def present(instance: DagsterInstance, run_id: str, database: Database) -> Iterator[None]:
+def present(instance: DagsterInstance, run_id: str, database: Database, by_steps: bool = False) -> Iterator[None]:
     """Show others that the process of a run lives, for as long as the context lasts: by a session with the run's name,
-    from any machine, and by the process, from this one."""
+    from any machine, and by the process, from this one. A run `by_steps` may have many processes and names none."""
     with database.connect(f"{SESSION}{run_id}", autocommit=True):
-        instance.add_run_tags(run_id, process_tag(database))
+        instance.add_run_tags(run_id, {STEPS: "true"} if by_steps else process_tag(database))
         yield
 
 
@@ -172,7 +188,11 @@ def process_tag(database: Database) -> dict[str, str]:
 
 
 def close_dead_runs(
-    instance: DagsterInstance, database: Database, own: str = "", silent: timedelta = _SILENT
+    instance: DagsterInstance,
+    database: Database,
+    own: str = "",
+    silent: timedelta = _SILENT,
+    names: DagsterSettings = DEFAULT_NAMES,
 ) -> list[str]:
     """Mark runs that were killed as failed, so that they hold no place in the queue, and return their ids.
 
@@ -184,7 +204,7 @@ def close_dead_runs(
 
     begun = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
-    others = [each for each in records if each.dagster_run.run_id != own and _is_of_pincite(each.dagster_run)]
+    others = [each for each in records if each.dagster_run.run_id != own and _is_of(each.dagster_run, names)]
     if not others:
         return []
     runs = [each.dagster_run for each in others if _is_gone(each, database, silent)]
@@ -202,7 +222,7 @@ def fail_dead_runs(
     from resources.postgres.database import Database
 
     with Database(project.settings.database, project.state) as database:
-        return dead_runs(instance, database, since, now)
+        return dead_runs(instance, database, since, now, names=project.settings.dagster)
 
 
 def dead_runs(
@@ -212,6 +232,7 @@ def dead_runs(
     now: float,
     gone_for: float = GONE_FOR,
     silent: timedelta = _SILENT,
+    names: DagsterSettings = DEFAULT_NAMES,
 ) -> tuple[list[str], dict[str, float]]:
     """Mark launched runs as failed that are dead, so that Dagster starts them again: those that were present in this
     database and whose session is gone for `gone_for` seconds, and those that were present nowhere for the time `silent`
@@ -226,7 +247,7 @@ def dead_runs(
 
     begun = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
     records = instance.get_run_records(dg.RunsFilter(statuses=list(begun)))
-    runs = [record for record in records if _is_of_pincite(record.dagster_run)]
+    runs = [record for record in records if _is_of(record.dagster_run, names)]
     launched = [record for record in runs if record.dagster_run.remote_job_origin is not None]
     processes = {record.dagster_run.run_id: _process(record.dagster_run) for record in launched}
     here = [
@@ -278,11 +299,14 @@ def _process(run: DagsterRun) -> tuple[str, list[Any]] | None:
     return (identity, [host, pid, began]) if written else None
 
 
-def _is_of_pincite(run: DagsterRun) -> bool:
-    """Say whether pincite made the run: an instance may have runs of other code locations."""
-    if {PROCESS, _FORMER} & run.tags.keys() or run.job_name == "index":
+def _is_of(run: DagsterRun, names: DagsterSettings) -> bool:
+    """Say whether the index with these names made the run, in one process: an instance may have runs of others."""
+    if STEPS in run.tags:
+        return False
+    if {PROCESS, _FORMER} & run.tags.keys() or run.tags.get(JOB) in {names.key(job) for job in OWN_JOBS}:
         return True
-    return any(key.to_user_string() in {*STAGES, *WITHOUT_STAGE} for key in run.asset_selection or ())
+    selected = {key.to_user_string() for key in run.asset_selection or ()}
+    return bool(selected) and selected <= {names.key(asset) for asset in (*STAGES, *WITHOUT_STAGE)}
 
 
 def _is_gone(record: RunRecord, database: Database, silent: timedelta) -> bool:

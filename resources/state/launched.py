@@ -27,10 +27,7 @@ from resources.state.run import Missing, PublishResult, Run
 if TYPE_CHECKING:
     from dagster import DagsterRun
 
-    from pipelines.settings.base import Settings
-
-if TYPE_CHECKING:
-    from pipelines.settings.base import Settings
+    from pipelines.settings.base import DagsterSettings, Settings
     from resources.state.state import State
 
 
@@ -208,9 +205,26 @@ BY_BUCKET = frozenset({*STAGES, "indexed_documents"} - WHOLE_CORPUS)
 """Assets whose buckets can be made by several runs at once."""
 
 
-def is_for(run: DagsterRun, asset: str) -> bool:
+def is_for(run: DagsterRun, asset: str, names: DagsterSettings) -> bool:
     """Say whether a run makes this asset and no other."""
-    return {key.to_user_string() for key in run.asset_selection or ()} == {asset}
+    return {key.to_user_string() for key in run.asset_selection or ()} == {names.key(asset)}
+
+
+def require_whole(run: DagsterRun, settings: Settings) -> None:
+    """Raise UsageError for a run of the whole job for some of the buckets.
+
+    It would make what belongs to the whole corpus from a part, or again for each part: `dagster job backfill` launches
+    a run of the job for each bucket."""
+    job, buckets = settings.dagster.name("index"), buckets_in(run.tags)
+    if run.job_name != job or run.asset_selection or buckets is None:
+        return
+    if set(buckets) >= set(range(settings.buckets)):
+        return
+    raise UsageError(
+        f"the job {job} makes what belongs to the whole corpus, and this run of it is for {ranges(buckets) or 'none'} "
+        f"of the {settings.buckets} partitions; run it for all of them: `dagster job launch -j {job}` without a "
+        "partition. To make some partitions, materialise or backfill the assets, not the job"
+    )
 
 
 def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
@@ -220,7 +234,7 @@ def buckets_alone(run: DagsterRun, settings: Settings) -> frozenset[int] | None:
     Raise UsageError if its tags name buckets that the index does not have."""
     if settings.buckets_per_run is None or not run.asset_selection:
         return None
-    if {key.to_user_string() for key in run.asset_selection} - BY_BUCKET:
+    if {key.to_user_string() for key in run.asset_selection} - {settings.dagster.key(name) for name in BY_BUCKET}:
         return None
     buckets = buckets_in(run.tags)
     if buckets is None:
@@ -236,8 +250,9 @@ def buckets_in(tags: Mapping[str, str]) -> range | None:
     The range is empty if the tags are not numbers of buckets: anyone who launches a run can write its tags."""
     if not tags.keys() & {_FIRST, _LAST, _ONE}:
         return None
-    first = tags.get(_FIRST, tags.get(_ONE, ""))
-    last = tags.get(_LAST, first)
+    # Dagster does the same: a partition comes before the range that the tags of a job name.
+    first = tags.get(_ONE, tags.get(_FIRST, ""))
+    last = tags.get(_ONE, tags.get(_LAST, first))
     if not all(_NUMBER.fullmatch(key) for key in (first, last)):
         return range(0)
     return range(int(first), int(last) + 1)

@@ -25,6 +25,7 @@ from assets.declare import NIGHTLY, PATIENCE
 from assets.definitions import build_defs
 from assets.metadata import histogram, score_chart, score_rows, table
 from pipelines.errors import ModelError
+from pipelines.settings.base import DagsterSettings
 from resources.dagster_instance import home as homes
 from resources.dagster_instance.home import PROCESS, close_dead_runs, dagster_home, present
 from resources.postgres.database import Database
@@ -375,7 +376,7 @@ def status_of(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRunStatus:
 def test_runs_of_a_killed_command_are_closed(tmp_path: Path, database: Database) -> None:
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
-        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED)
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags)
         assert close_dead_runs(instance, database, own=run.run_id) == []
         assert close_dead_runs(instance, database) == [run.run_id]
         assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
@@ -386,9 +387,10 @@ def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: 
     @dg.op
     def work() -> None: ...
 
-    @dg.job
-    def nightly_report() -> None:
+    def work_alone() -> None:
         work()
+
+    nightly_report = dg.job(name="nightly_report")(work_alone)
 
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         run = instance.create_run_for_job(nightly_report, status=dg.DagsterRunStatus.STARTED)
@@ -397,8 +399,27 @@ def test_runs_of_others_in_the_same_instance_are_left(tmp_path: Path, database: 
             status=dg.DagsterRunStatus.STARTED,
             tags=homes.process_tag(database),
         )
-        assert close_dead_runs(instance, database, silent=timedelta()) == []
-        assert {status_of(instance, each.run_id) for each in (run, own)} == {dg.DagsterRunStatus.STARTED}
+        index = dg.job(name="index")(work_alone)
+        by_steps = build_defs(buckets=4).resolve_job_def("__ASSET_JOB")
+        chunks = {dg.AssetKey("chunks")}
+        others = [
+            instance.create_run_for_job(index, status=dg.DagsterRunStatus.STARTED),
+            instance.create_run_for_job(
+                by_steps,
+                status=dg.DagsterRunStatus.STARTED,
+                asset_selection=frozenset(chunks),
+                tags={homes.STEPS: "true"},
+            ),
+            instance.create_run_for_job(
+                by_steps,
+                status=dg.DagsterRunStatus.STARTED,
+                asset_selection=frozenset({*chunks, dg.AssetKey("search_index")}),
+            ),
+        ]
+        docs = DagsterSettings(key_prefix=("docs",))
+        assert close_dead_runs(instance, database, silent=timedelta(), names=docs) == []
+        assert {status_of(instance, each.run_id) for each in (run, own, *others)} == {dg.DagsterRunStatus.STARTED}
+        assert close_dead_runs(instance, database, silent=timedelta()) == [others[-1].run_id]
 
 
 @pytest.mark.defends("7i")
@@ -434,7 +455,7 @@ def test_a_launched_run_that_never_was_present_is_closed_when_it_is_silent(
     launcher = RemoteJobOrigin(RemoteRepositoryOrigin(place, "__repository__"), "index")
     with dg.DagsterInstance.from_config(str(dagster_home(tmp_path))) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
         assert close_dead_runs(instance, database) == [], "its process may just have been started"
         assert close_dead_runs(instance, database, silent=timedelta()) == [run_id]
         assert status_of(instance, run_id) == dg.DagsterRunStatus.FAILURE

@@ -22,6 +22,7 @@ from pincite import distributed
 from pincite.distributed import STILL_SECONDS, Watch, _error, require_daemon
 from pincite.ui.services import _has_daemon
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, SourceError, Waiting
+from pipelines.settings.base import Settings
 from resources.dagster_instance.backfills import (
     Backfill,
     BackfillRun,
@@ -318,7 +319,8 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     monkeypatch.setattr(distributed, "Watch", status)
     monkeypatch.setattr("resources.dagster_instance.backfills.runs_of", lambda *_: done)
     monkeypatch.setattr(distributed, "_started", started)
-    state: Any = SimpleNamespace(database=SimpleNamespace(exclusive=lambda *_: nullcontext()))
+    database = SimpleNamespace(exclusive=lambda *_: nullcontext())
+    state: Any = SimpleNamespace(database=database, settings=Settings())
     first = distributed._Begun("b0", Served())
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)

@@ -13,13 +13,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.declare import bucket_partitions
+from assets.declare import bucket_partitions, key_of
 from assets.definitions import build_defs
+from pipelines.errors import SettingsError
 from pipelines.schemas import schema_of
-from pipelines.settings.base import ScheduleSettings, Settings
-from pipelines.stages import STAGE_OF_TABLE, STAGES
+from pipelines.settings.base import DagsterSettings, ScheduleSettings, Settings, settings_from
+from pipelines.stages import STAGE_OF_TABLE, STAGES, generation_key
 from resources.dagster_instance.home import WITHOUT_STAGE
-from resources.state.launched import BY_BUCKET
+from resources.state.generation import installed
+from resources.state.launched import BY_BUCKET, shape_of
 from tests.support.places import ROOT
 from tests.support.projects import make_project
 from tests.support.waiting import HANG_SECONDS
@@ -180,6 +182,65 @@ def test_nothing_is_built_on_what_a_check_found_wrong() -> None:
     specs = {spec.name: spec for each in build_defs(buckets=4).asset_checks or [] for spec in each.check_specs}
     assert {name for name, spec in specs.items() if not spec.blocking} == {"sources_listed"}
     assert len(specs) > 1
+
+
+@pytest.mark.parametrize(
+    ("names", "key", "name", "group"),
+    [
+        (DagsterSettings(), "chunks", "index", "chunks"),
+        (DagsterSettings(key_prefix=("docs",)), "docs/chunks", "docs_index", "docs_chunks"),
+        (DagsterSettings(key_prefix=("a", "b"), group="search/docs"), "a/b/chunks", "a_b_index", "search/docs"),
+        (DagsterSettings(names="docs"), "chunks", "docs_index", "docs_chunks"),
+    ],
+)
+def test_all_names_of_an_index_follow_its_settings(names: DagsterSettings, key: str, name: str, group: str) -> None:
+    made = build_defs({"more": 1}, 2, Settings(dagster=names, database="postgresql://elsewhere/db"))
+    graph = made.resolve_asset_graph()
+    own = {names.key(each) for each in (*BUCKETED, *WHOLE)}
+    assert {each.to_user_string() for each in graph.get_all_asset_keys()} == own, "no other is depended on"
+    checked = {each.asset_key.to_user_string() for each in graph.asset_check_keys}
+    assert checked <= own and names.key("raw_documents") in checked
+    groups = {each.to_user_string(): graph.get(each).group_name for each in graph.get_all_asset_keys()}
+    assert groups == {
+        names.key(each): names.group or names.name(plain) for each, plain in {**BUCKETED, **WHOLE}.items()
+    }
+    assert groups[key] == group
+    for kind, wanted in (
+        (made.jobs, ("index", "embed", "sync_access")),
+        (made.schedules, ("nightly", "hourly_access")),
+        (made.sensors, ("changed_sources", "dead_runs")),
+    ):
+        assert {each.name for each in kind or ()} == {names.name(each) for each in wanted}
+    assert set(made.resources or {}) == {names.name(each) for each in ("state", "io_manager", "more")}
+    job = made.resolve_job_def(name)
+    assert job.asset_layer.selected_asset_keys == graph.get_all_asset_keys()
+    assert key_of("raw_documents", names).to_python_identifier() in {node.name for node in job.nodes}
+
+
+def test_a_check_of_an_index_with_a_prefix_is_the_same_check() -> None:
+    plain, docs = (
+        {
+            spec.name: spec
+            for each in build_defs(buckets=2, settings=Settings(dagster=names)).asset_checks or []
+            for spec in each.check_specs
+        }
+        for names in (DagsterSettings(), DagsterSettings(key_prefix=("docs",)))
+    )
+    assert {
+        name: spec._replace(asset_key=dg.AssetKey(["docs", *spec.asset_key.path])) for name, spec in plain.items()
+    } == docs
+
+
+@pytest.mark.parametrize("wrong", ["a b", "", "a-b", "a//b", "ю", ["a/b"], "a" * 61])
+def test_a_name_that_dagster_refuses_is_refused_by_its_setting(wrong: object) -> None:
+    with pytest.raises(SettingsError, match=r"'dagster\.key_prefix': each part of a name in Dagster has letters"):
+        settings_from({"dagster": {"key_prefix": wrong}})
+
+
+def test_names_in_dagster_make_nothing_again() -> None:
+    plain, named = Settings(), Settings(dagster=DagsterSettings(key_prefix=("docs",), group="a", names="b"))
+    assert shape_of(plain) == shape_of(named)
+    assert generation_key(plain, installed(plain)) == generation_key(named, installed(named))
 
 
 def test_every_graph_is_fresh() -> None:

@@ -262,7 +262,7 @@ def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_
     with Database(url, tmp_path) as database, dg.DagsterInstance.from_config(home) as instance:
         job = build_defs(buckets=4).resolve_job_def("index")
         status = dg.DagsterRunStatus.STARTED
-        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher).run_id
+        run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
         assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
         assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
         forged = [

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import dagster as dg
@@ -46,7 +46,7 @@ def direct_job(
         definitions = build_defs({"state": state}, settings=state.settings)
         config = ListingConfig(sources=list(state.listing.now().sources), allow_deletions=allow_deletions)
         for key in definitions.resolve_asset_graph().toposorted_asset_keys:
-            name = key.to_user_string()
+            name = key.path[-1]
             if name in only or not only:
                 _materialise(definitions.resolve_assets_def(key), key, state, due, config)
                 _check(state, name)
@@ -57,9 +57,9 @@ def direct_job(
 def _materialise(asset: dg.AssetsDefinition, key: dg.AssetKey, state: State, due: range, config: ListingConfig) -> None:
     body: Callable[..., None] = asset.op.compute_fn.decorated_fn  # type: ignore[union-attr]
     partitions = asset.partitions_def.get_partition_keys() if asset.partitions_def else []
-    context = _Context(key, asset, partitions[due.start : due.stop], SimpleNamespace(state=state))
-    more = {"config": config} if key.path == ["raw_documents"] else {}
-    body(context, state=state, **more)
+    context = _Context(key, asset, partitions[due.start : due.stop], _Resources(state))
+    more = {"config": config} if key.path[-1] == "raw_documents" else {}
+    body(context, **more)
 
 
 def _check(state: State, asset: str) -> None:
@@ -83,6 +83,10 @@ class _Records:
         return SimpleNamespace(records=[])
 
 
+class _Resources(NamedTuple):
+    state: State
+
+
 @dataclass
 class _Context:
     """The parts of Dagster's context that the assets use."""
@@ -90,7 +94,7 @@ class _Context:
     asset_key: dg.AssetKey
     assets_def: dg.AssetsDefinition
     partition_keys: Sequence[str]
-    resources: SimpleNamespace
+    resources: _Resources
     instance: _Records = field(default_factory=_Records)
     log: _Log = field(default_factory=_Log)
     run: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tags={}))
