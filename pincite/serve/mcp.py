@@ -40,7 +40,7 @@ from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
 from pipelines.defused_text import clear
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from pipelines.settings.query import HITS
+from pipelines.settings.query import FILTER_HELP, HITS
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
@@ -57,7 +57,6 @@ INSTRUCTIONS = (
 )
 SCHEME = "pincite"
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u((?!d[89a-f])[0-9a-f]{4})|\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
-_FILTERS = "KEY=VALUE, such as source=handbook or from=2025-01-01 or to=2025-12-31."
 
 
 class _Given(BaseModel):
@@ -67,7 +66,7 @@ class _Given(BaseModel):
 class SearchFor(_Given):
     query: str = Field(min_length=1, max_length=10_000, description="A question, or words of it.")
     k: int = Field(HITS, ge=1, le=MOST_HITS, description="Results to give.")
-    filter: tuple[str, ...] = Field((), max_length=50, description=_FILTERS)
+    filter: tuple[str, ...] = Field((), max_length=50, description=FILTER_HELP)
 
 
 class Fetch(_Given):
@@ -82,7 +81,7 @@ class PageImageOf(_Given):
 
 class AskFor(_Given):
     question: str = Field(min_length=1, max_length=10_000, description="A question that the documents may answer.")
-    filter: tuple[str, ...] = Field((), max_length=50, description=_FILTERS)
+    filter: tuple[str, ...] = Field((), max_length=50, description=FILTER_HELP)
 
 
 class Found(BaseModel):

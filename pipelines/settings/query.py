@@ -35,6 +35,12 @@ FILTERS = ("source", "uri", "title", "version", "language", "block_type", "secti
 """Keys of filters that mean the same in every index."""
 LABEL = "kv."
 """Beginning of the key of a filter by a label that stands in a document with a value, as in a form."""
+FILTER_HELP = (
+    "KEY=VALUE; repeat it for more. KEY is source, uri, title, version, language, block_type, section, date, "
+    f"{LABEL}LABEL for a label in a form, or a key of query.metadata_keys. Values of one key are alternatives. Dates, "
+    "and metadata that are numbers or dates, are also compared by >=, <=, > and <, such as 'date>=2024-05' or "
+    "'price<10'. from=DATE and to=DATE bound the date, both included."
+)
 _READ_AS: Mapping[str, str] = {
     "title": "title", "version": "version", "language": "language", "lang": "language", "date": "date",
     "effective": "date", "effective_date": "date", "groups": "", "principals": "", "metadata": "",
