@@ -94,7 +94,11 @@ class Found(BaseModel):
 
 
 class Results(BaseModel):
+    """Passages. `without_value` says for each key that a filter compares how many documents it leaves out since they
+    have no value to compare, and of how many."""
+
     results: list[Found]
+    without_value: dict[str, dict[str, int]] = {}
 
 
 class Fetched(Found):
@@ -110,13 +114,14 @@ class Cited(BaseModel):
 
 class Answered(BaseModel):
     """An answer, `declined` if the documents do not answer; `nearest` are then the passages that came closest. `model`
-    is the language model that wrote the answer, null if it consists of quotes."""
+    is the language model that wrote the answer, null if it consists of quotes. `without_value` is as in `search`."""
 
     answer: str
     model: str | None
     declined: bool
     citations: list[Cited]
     nearest: list[Found]
+    without_value: dict[str, dict[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,9 @@ class Tools:
 
     def search(self, given: SearchFor, asker: Asker) -> Results:
         found = self._service.search(given.query, asker, given.k, filters=meant(given.filter))
-        return Results(results=[self._found(hit) for hit in found["hits"]])
+        return Results(
+            results=[self._found(hit) for hit in found["hits"]], without_value=found.get("without_value", {})
+        )
 
     def fetch(self, given: Fetch, asker: Asker) -> Fetched:
         """Return a passage, or a part of a document. Raise IndexStateError `unknown_document` if the asker may see
@@ -213,8 +220,9 @@ class Tools:
         nearest = [self._found(hit) for hit in answer["hits"][:3]] if answer["declined"] else []
         said = "" if answer["declined"] else answer["answer"]
         return Answered(
-            answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest
-        )
+            answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest,
+            without_value=answer.get("without_value", {}),
+        )  # fmt: skip
 
     # ------------------------------------------------------------ documents as resources
 

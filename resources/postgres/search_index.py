@@ -66,6 +66,8 @@ _COLUMNS = {
     "block_type": "block_types",
     "section": "sections",
 }
+MOST_LOOKED_AT = 20_000
+"""Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
 _COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
 _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
@@ -342,6 +344,19 @@ class PostgresSearchIndex:
     def _all_match(self, filters: Filters) -> bool:
         narrowed = filters.equal or filters.dated_from or filters.dated_to or filters.compared
         return not narrowed and not self._restricted
+
+    def without_value(self, filters: Filters) -> dict[str, tuple[int, int]]:
+        """Return, for `date` and each metadata key that a bound names, how many documents have no value to compare, and
+        of how many: the documents that the asker may see and that pass the conditions on other values of documents,
+        MOST_LOOKED_AT at most."""
+        found: dict[str, tuple[int, int]] = {}
+        asked = self._parameters(filters, most=MOST_LOOKED_AT)
+        if filters.dated_from or filters.dated_to:
+            (found["date"],) = self._rows(self._named("undated", filters), asked)
+        for bound in filters.compared:
+            (counted,) = self._rows(self._named("without_value", filters), {**asked, **_bound(bound)})
+            found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
+        return found
 
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
         """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""

@@ -57,6 +57,19 @@ WHERE {filter}
 -- name: count_matching
 SELECT count(*) FROM (SELECT FROM {matching} LIMIT %(most)s) AS found;
 
+-- name: without_value
+-- Of the documents that pass the other conditions on documents, how many have no value for a bound, and how many were
+-- looked at.
+SELECT count(*) FILTER (WHERE (
+    (%(bound_numbers)s::numrange IS NOT NULL AND {is_number}) OR (%(bound_first)s::text IS NOT NULL AND {is_day})
+) IS NOT TRUE), count(*)
+FROM (SELECT d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s) AS d;
+
+-- name: undated
+-- The same for dates.
+SELECT count(*) FILTER (WHERE d.effective_date IS NULL AND ({has_day}) IS NOT TRUE), count(*)
+FROM (SELECT d.effective_date, d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s) AS d;
+
 -- name: has_restricted
 SELECT EXISTS (SELECT FROM {schema}.documents WHERE groups <> ARRAY[]::text[]);
 

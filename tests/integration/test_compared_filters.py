@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.errors import UsageError
 from pipelines.ports import Comparison, Filters
+from resources.postgres import search_index as module
 from resources.postgres.catalog import GenerationRow
 from resources.postgres.database import Database
 from resources.postgres.search_index import PostgresSearchIndex
@@ -109,6 +110,34 @@ def test_bounds_hold_by_value_and_not_by_spelling(
 def test_bounds_open_nothing_that_groups_hide(index: PostgresSearchIndex) -> None:
     assert "secret" not in found(index, filters_from(["price>=10"], ("it",)))
     assert "secret" in found(index, filters_from(["price>=10"], ("hr",)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "groups", "expected"),
+    [
+        ([], (), {}),
+        (["source=s"], (), {}),
+        (["price>=10"], (), {"price": (2 + len(HOSTILE), 7 + len(HOSTILE))}),
+        (["price>=10"], ("hr",), {"price": (3 + len(HOSTILE), 9 + len(HOSTILE))}),
+        (["price>=2024", "price<30000"], (), {"price": (2 + len(HOSTILE), 7 + len(HOSTILE))}),
+        (["price>=2024"], (), {"price": (1 + len(HOSTILE), 7 + len(HOSTILE))}),
+        (["from=2024"], (), {"date": (3 + len(HOSTILE), 7 + len(HOSTILE))}),
+        (["date<2000", "due>2024-01", "source=other"], (), {"date": (1, 1), "due": (0, 1)}),
+        (["due>2024-01", "source=nowhere"], (), {"due": (0, 0)}),
+        (["due>2024-01", "block_type=formula", "source=other"], (), {"due": (0, 1)}),
+    ],
+)
+def test_documents_without_a_value_are_counted_among_those_that_the_asker_sees(
+    index: PostgresSearchIndex, arguments: list[str], groups: tuple[str, ...], expected: dict[str, tuple[int, int]]
+) -> None:
+    assert index.without_value(filters_from(arguments, groups)) == expected
+
+
+def test_no_more_documents_are_looked_at_than_the_limit(
+    index: PostgresSearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_LOOKED_AT", 3)
+    assert index.without_value(filters_from(["price>=10"], ()))["price"][1] == 3
 
 
 @pytest.mark.case(26)
