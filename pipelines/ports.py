@@ -97,12 +97,13 @@ class Prompt:
 class Reply:
     """A model's reply, unchanged. `finish` is the endpoint's reason (`stop`, `length`, `content_filter`); `logprobs`
     are (token, natural logarithm of its probability) of the first token's alternatives; `key` is the fingerprint of
-    model, parameters and prompt under which the reply is cached."""
+    model, parameters and prompt under which the reply is cached. `model` is the one that wrote it, if it was cached."""
 
     text: str
     finish: str = "stop"
     logprobs: tuple[tuple[str, float], ...] = ()
     key: str = ""
+    model: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
