@@ -144,7 +144,8 @@ class Index:
         groups: Sequence[str] = (),
         generation: int | None = None,
     ) -> dict[str, Any]:
-        """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes."""
+        """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes.
+        `filters` are texts as `--filter` takes them, such as `date>=2024-05`."""
         return self._searcher.query(text, SearchOptions.of(k, strategy, rerank, filters, groups, generation))
 
     def ask(

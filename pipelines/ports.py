@@ -97,12 +97,13 @@ class Prompt:
 class Reply:
     """A model's reply, unchanged. `finish` is the endpoint's reason (`stop`, `length`, `content_filter`); `logprobs`
     are (token, natural logarithm of its probability) of the first token's alternatives; `key` is the fingerprint of
-    model, parameters and prompt under which the reply is cached."""
+    model, parameters and prompt under which the reply is cached. `model` is the one that wrote it, if it was cached."""
 
     text: str
     finish: str = "stop"
     logprobs: tuple[tuple[str, float], ...] = ()
     key: str = ""
+    model: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +147,25 @@ class SentenceSplitter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Comparison:
+    """A bound of a metadata value: `numbers` is the range for a value that is a number, as Postgres writes it, and
+    `days` the first and last day for one that is a date. Either is None if the bound does not mean it."""
+
+    key: str
+    numbers: str | None
+    days: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """Restrictions of one query. `equal` maps an allow-listed key (source, uri, title, version, language, block_type,
-    section, `kv.KEY` or a metadata key) to accepted values; `groups` are the user's groups."""
+    section, `kv.KEY` or a metadata key) to accepted values; `groups` are the user's groups. Both dates are included."""
 
     equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dated_from: str | None = None
     dated_to: str | None = None
     groups: tuple[str, ...] = ()
+    compared: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

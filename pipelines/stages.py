@@ -71,8 +71,9 @@ def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     """Return the values that shape the replies to a role's prompts, or nothing if no model is asked."""
     if role not in settings.bought:
         return {}
-    model = settings.llm.role(role)
-    return {"model": model.model, "temperature": model.temperature, "prompts": dict(frozen.prompts.get(role, {}))}
+    # Results stay under the key of the model that they were begun with, though another one may write the new ones.
+    model, temperature = settings.llm.role(role).first
+    return {"model": model, "temperature": temperature, "prompts": dict(frozen.prompts.get(role, {}))}
 
 
 def _enriched(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
@@ -184,6 +185,8 @@ def _stages() -> tuple[Stage, ...]:
 
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _stages()}
 """The stages by name, each after the stages that make its inputs."""
+STAGE_OF_ROLE = {"figure": "figure_descriptions", "summary": "document_summaries", "context": "chunk_contexts"}
+"""The stage that each role of a language model writes the texts of."""
 WHOLE_CORPUS = frozenset({"raw_documents", "sentence_links"})
 """Stages that run once for all documents: sources are listed once, and a sentence may be near any other."""
 KEEPING = "parsed_elements"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pincite.console import emit, guarded, tell
-from pipelines.settings.query import HITS, RerankerName, StrategyName
+from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
 from resources.private_files import unshared
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def searching(command: Command) -> Command:
     for option in (
         generation_option("Ask"),
         group_option,
-        click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help="Restrict hits; may be repeated."),
+        click.option("--filter", "filters", multiple=True, metavar="KEY=VALUE", help=f"Restrict hits: {FILTER_HELP}"),
         rerank_option,
         strategy_option,
         click.option("-k", default=HITS, show_default=True, type=int, help="Hits to give."),

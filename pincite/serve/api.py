@@ -25,7 +25,7 @@ from pincite.serve.service import Service
 from pincite.serve.turns import caller_of
 from pipelines.defused_text import clear
 from pipelines.errors import DocumentError, PinciteError, UsageError
-from pipelines.settings.query import HITS, StrategyName
+from pipelines.settings.query import FILTER_HELP, HITS, StrategyName
 from pipelines.settings.section import explained
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Search(BaseModel):
     k: int = Field(HITS, ge=1, le=MOST_HITS, description="Hits to give.")
     strategy: StrategyName | None = Field(None, description="How candidates are found; the settings' where left out.")
     rerank: str | None = Field(None, max_length=200, description="Rerankers by commas; the settings' where left out.")
-    filter: tuple[str, ...] = Field((), max_length=50, description="KEY=VALUE, as of `pincite query --filter`.")
+    filter: tuple[str, ...] = Field((), max_length=50, description=FILTER_HELP)
 
 
 class Ask(Search):

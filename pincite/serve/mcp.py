@@ -40,7 +40,7 @@ from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
 from pipelines.defused_text import clear
 from pipelines.errors import IndexStateError, PinciteError, UsageError
-from pipelines.settings.query import HITS
+from pipelines.settings.query import FILTER_HELP, HITS
 
 LOG = logging.getLogger("pincite.serve")
 T = TypeVar("T")
@@ -57,7 +57,6 @@ INSTRUCTIONS = (
 )
 SCHEME = "pincite"
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u((?!d[89a-f])[0-9a-f]{4})|\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
-_FILTERS = "KEY=VALUE, such as source=handbook or from=2025-01-01 or to=2025-12-31."
 
 
 class _Given(BaseModel):
@@ -67,7 +66,7 @@ class _Given(BaseModel):
 class SearchFor(_Given):
     query: str = Field(min_length=1, max_length=10_000, description="A question, or words of it.")
     k: int = Field(HITS, ge=1, le=MOST_HITS, description="Results to give.")
-    filter: tuple[str, ...] = Field((), max_length=50, description=_FILTERS)
+    filter: tuple[str, ...] = Field((), max_length=50, description=FILTER_HELP)
 
 
 class Fetch(_Given):
@@ -82,7 +81,7 @@ class PageImageOf(_Given):
 
 class AskFor(_Given):
     question: str = Field(min_length=1, max_length=10_000, description="A question that the documents may answer.")
-    filter: tuple[str, ...] = Field((), max_length=50, description=_FILTERS)
+    filter: tuple[str, ...] = Field((), max_length=50, description=FILTER_HELP)
 
 
 class Found(BaseModel):
@@ -95,7 +94,11 @@ class Found(BaseModel):
 
 
 class Results(BaseModel):
+    """Passages. `without_value` says for each key that a filter compares how many documents it leaves out since they
+    have no value to compare, and of how many."""
+
     results: list[Found]
+    without_value: dict[str, dict[str, int]] = {}
 
 
 class Fetched(Found):
@@ -111,13 +114,14 @@ class Cited(BaseModel):
 
 class Answered(BaseModel):
     """An answer, `declined` if the documents do not answer; `nearest` are then the passages that came closest. `model`
-    is the language model that wrote the answer, null if it consists of quotes."""
+    is the language model that wrote the answer, null if it consists of quotes. `without_value` is as in `search`."""
 
     answer: str
     model: str | None
     declined: bool
     citations: list[Cited]
     nearest: list[Found]
+    without_value: dict[str, dict[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,9 @@ class Tools:
 
     def search(self, given: SearchFor, asker: Asker) -> Results:
         found = self._service.search(given.query, asker, given.k, filters=meant(given.filter))
-        return Results(results=[self._found(hit) for hit in found["hits"]])
+        return Results(
+            results=[self._found(hit) for hit in found["hits"]], without_value=found.get("without_value", {})
+        )
 
     def fetch(self, given: Fetch, asker: Asker) -> Fetched:
         """Return a passage, or a part of a document. Raise IndexStateError `unknown_document` if the asker may see
@@ -214,8 +220,9 @@ class Tools:
         nearest = [self._found(hit) for hit in answer["hits"][:3]] if answer["declined"] else []
         said = "" if answer["declined"] else answer["answer"]
         return Answered(
-            answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest
-        )
+            answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest,
+            without_value=answer.get("without_value", {}),
+        )  # fmt: skip
 
     # ------------------------------------------------------------ documents as resources
 

@@ -307,7 +307,7 @@ def _row(
     if isinstance(said, str):
         return row("", UNSEEN, by="", note=said)
     if isinstance(said, Reply):
-        return row(cleaned(said.text, characters), LLM, reply=said.key)
+        return row(cleaned(said.text, characters), LLM, by=said.model or model, reply=said.key)
     if said.code == "unusable":
         return row("", FALLBACK, reply=said.key, note=said.message)
     known = last.get(image_hash_of(figure))

@@ -1,8 +1,9 @@
-"""Dates as people write them, to ISO; what could mean two days is not guessed."""
+"""Dates as people write them, to ISO; what could mean two days is not guessed. Periods, whose days are all meant."""
 
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import date
 
 _MONTHS = {
@@ -26,6 +27,7 @@ _MONTHS = {
     )
     for name in names
 }
+_PERIOD = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _ISO = re.compile(r"(?:D:)?(\d{4})[-/.]?(\d{2})[-/.]?(\d{2})(?:$|[T ].*|\d{2,6}\D?.*)")
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?:[T ].*)?")
 _MONTH_ONLY = re.compile(r"(\d{4})[-/.](\d{1,2})")
@@ -66,3 +68,17 @@ def iso_date(text: str) -> str | None:
         return date(*parts).isoformat()
     except ValueError:
         return None
+
+
+def period(text: str) -> tuple[date, date] | None:
+    """Return the first and the last day of a day, month or year in ISO form; None for any other text."""
+    found = _PERIOD.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day = found.groups()
+    try:
+        first = date(int(year), int(month or 1), int(day or 1))
+    except ValueError:
+        return None
+    end = int(month or 12)
+    return first, first.replace(month=end, day=int(day or monthrange(first.year, end)[1]))

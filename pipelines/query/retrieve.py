@@ -159,7 +159,8 @@ LONGEST_QUESTION = 10_000
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is as in
-    QueryState, `alike` as in BestCandidates. `vector` is the question's, if the strategy asked for it."""
+    QueryState, `alike` as in BestCandidates. `vector` is the question's, if the strategy asked for it. `without_value`
+    is as in the JSON of `query`."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
@@ -167,6 +168,7 @@ class Retrieved:
     strategy: str = ""
     alike: tuple[float, ...] = ()
     vector: Sequence[float] | None = None
+    without_value: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 Find = Callable[[int], BestCandidates]

@@ -14,7 +14,14 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipelines.errors import SettingsError
 from pipelines.fingerprint import MOST_SHARDS as MOST
-from pipelines.settings.models import EmbedderSettings, EnrichmentSettings, LlmSettings, recorded_variable
+from pipelines.settings.models import (
+    ENRICHING,
+    EmbedderSettings,
+    EnrichmentSettings,
+    LlmSettings,
+    former_models,
+    recorded_variable,
+)
 from pipelines.settings.query import QuerySettings
 from pipelines.settings.section import Section, explained
 from pipelines.settings.serve import ServeSettings
@@ -383,9 +390,12 @@ def _models(values: Mapping[str, Any]) -> Any:
     llm = values.get("llm")
     if not llm:
         return None
-    roles = [(llm["roles"].get(name) or {}) for name in ("figure", "summary", "context")]
-    asked = [(role.get("model") or llm["model"], role.get("temperature")) for role in roles]
-    return asked, llm["temperature"], llm["roles"].get("figure") is None
+    asked = []
+    for role in (llm["roles"].get(name) or {} for name in ENRICHING):
+        model, own = role.get("model") or llm["model"], role.get("temperature")
+        temperature = llm["temperature"] if own is None else None if own == "none" else own
+        asked.append([(model, temperature), *former_models(llm.get("former") or {}, model, temperature)][-1])
+    return asked, llm["roles"].get("figure") is None
 
 
 def _numbers(values: Any, place: str = "") -> Iterator[tuple[str, int | float]]:

@@ -6,10 +6,10 @@ import ipaddress
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, field_validator, model_validator
 
 from pipelines.errors import SettingsError
 from pipelines.settings.section import Section
@@ -168,15 +168,30 @@ class RolesSettings(Section):
     suggest: RoleSettings = Field(RoleSettings(), description="Candidate golden questions of `pincite eval --suggest`.")
 
 
+class FormerSettings(Section):
+    """The model in whose place another one is asked."""
+
+    model: str = Field(description="Name of the former model.")
+    temperature: Annotated[float, Field(ge=0, le=2)] | Literal["none"] | None = Field(
+        None, description="Its temperature, where that was another; `none` if none was sent."
+    )
+
+
 class PriceSettings(Section):
     prompt: float = Field(ge=0, description="Price of a million prompt tokens.")
     completion: float = Field(ge=0, description="Price of a million completion tokens.")
 
 
+ENRICHING = ("figure", "summary", "context")
+"""Roles that write the texts of an index; their replies are kept in its files."""
+Asked = tuple[str, float | None]
+"""A model by its name, and its temperature."""
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A model for one task, with all its settings. `temperature` may be None, which sends none. `api_key_env` is empty
-    if there is no key."""
+    if there is no key. `former` are the models before it, the last one first, each with its temperature."""
 
     name: str
     base_url: str
@@ -185,6 +200,31 @@ class Role:
     temperature: float | None
     completion_limit: CompletionLimit
     price: PriceSettings | None
+    former: tuple[Asked, ...] = ()
+
+    @property
+    def first(self) -> Asked:
+        """Return the model and temperature that the index was begun with, by which its results are known."""
+        return self.former[-1] if self.former else (self.model, self.temperature)
+
+
+def former_models(former: Mapping[str, Any], model: str, temperature: float | None) -> tuple[Asked, ...]:
+    """Return the models before this one, the last one first. `former` is as dumped from `llm.former`.
+
+    Raise ValueError if a model comes before itself."""
+    found: list[Asked] = []
+    while before := former.get(model):
+        if len(found) == len(former):
+            raise ValueError(f"{model!r} comes before itself; name the model that was asked first")
+        given = before.get("temperature")
+        temperature = temperature if given is None else None if given == "none" else given
+        model = before["model"]
+        found.append((model, temperature))
+    return tuple(found)
+
+
+def _dumped(former: Mapping[str, FormerSettings]) -> dict[str, Any]:
+    return {name: before.model_dump() for name, before in former.items()}
 
 
 class LlmSettings(Section):
@@ -211,6 +251,11 @@ class LlmSettings(Section):
         {}, description="By model: `{prompt: 0.15, completion: 0.60}`, for a million tokens each."
     )
     max_cost: float | None = Field(None, ge=0, description="Most that one run of `index` may spend.")
+    former: Mapping[str, FormerSettings] = Field(
+        {},
+        description="By model: `{model: NAME}` of the one before it, whose texts are kept; only new and changed "
+        "prompts go to the new one.",
+    )
     roles: RolesSettings = RolesSettings()
 
     @model_validator(mode="after")
@@ -226,6 +271,13 @@ class LlmSettings(Section):
                 except SettingsError as error:
                     raise ValueError(str(error)) from None
         return self
+
+    @field_validator("former")
+    @classmethod
+    def _begun(cls, former: Mapping[str, FormerSettings]) -> Mapping[str, FormerSettings]:
+        for model in former:
+            former_models(_dumped(former), model, None)
+        return former
 
     def asks(self, name: str) -> bool:
         """Return whether anything names a model for a task. A half-named one counts: it is an error of `role`."""
@@ -246,14 +298,18 @@ class LlmSettings(Section):
                 "in pincite.yaml"
             )
         elsewhere = own.base_url is not None and own.base_url != self.base_url
+        temperature = (
+            None if own.temperature == "none" else self.temperature if own.temperature is None else own.temperature
+        )
         return Role(
             name,
             base_url,
             model,
             key_variable(base_url, own.api_key_env or (None if elsewhere else self.api_key_env)),
-            None if own.temperature == "none" else self.temperature if own.temperature is None else own.temperature,
+            temperature,
             own.completion_limit or self.completion_limit,
             self.prices.get(model),
+            former_models(_dumped(self.former), model, temperature) if name in ENRICHING else (),
         )
 
 

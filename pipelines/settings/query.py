@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import re._constants as op
 import re._parser as parser
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -27,6 +27,39 @@ from pipelines.settings.models import (
     require_private,
 )
 from pipelines.settings.section import Section
+
+# ---------------------------------------------------------------- filters
+
+
+FILTERS = ("source", "uri", "title", "version", "language", "block_type", "section", "date", "from", "to")
+"""Keys of filters that mean the same in every index."""
+LABEL = "kv."
+"""Beginning of the key of a filter by a label that stands in a document with a value, as in a form."""
+FILTER_HELP = (
+    "KEY=VALUE; repeat it for more. KEY is source, uri, title, version, language, block_type, section, date, "
+    f"{LABEL}LABEL for a label in a form, or a key of query.metadata_keys. Values of one key are alternatives. Dates, "
+    "and metadata that are numbers or dates, are also compared by >=, <=, > and <, such as 'date>=2024-05' or "
+    "'price<10'. from=DATE and to=DATE bound the date, both included."
+)
+_READ_AS: Mapping[str, str] = {
+    "title": "title", "version": "version", "language": "language", "lang": "language", "date": "date",
+    "effective": "date", "effective_date": "date", "groups": "", "principals": "", "metadata": "",
+}  # fmt: skip
+"""Filters by the keys of front matter, in any case, that are read as a document's own facts and never as metadata."""
+
+
+def unnameable(key: str) -> str:
+    """Return why no filter can name a metadata key, and what to do; "" if one can."""
+    if key.startswith(LABEL):
+        return f"filters that begin with {LABEL} look at labels within documents, and need no setting: remove it"
+    if key in FILTERS or key.lower() in _READ_AS:
+        instead = key if key in FILTERS else _READ_AS[key.lower()]
+        means = f"the filter {instead} means a document's own, and needs no setting" if instead else "it is no metadata"
+        return f"{means}: remove it, or give the metadata key another name"
+    if not key or set("<>=\0").intersection(key) or any("\ud800" <= sign <= "\udfff" for sign in key):
+        return "a filter cannot name it: give the metadata key a name without < > ="
+    return ""
+
 
 # ---------------------------------------------------------------- cost of patterns
 
@@ -188,7 +221,7 @@ class QuerySettings(Section):
         "weighted-score", description="How the rankings of several routes become one; multi-query always by rank."
     )
     rewrites: int = Field(3, ge=1, le=10, description="Other wordings of the question that multi-query asks for.")
-    metadata_keys: tuple[str, ...] = Field((), description="Metadata keys that --filter may name.")
+    metadata_keys: tuple[str, ...] = Field((), description="Metadata keys that filters may name.")
     half_life_days: float = Field(365.0, gt=0, description="Age at which the recency factor halves.")
     important_sections: tuple[str, ...] = Field(
         (), description="More patterns (regular expressions) of section names that weigh high."
@@ -210,6 +243,14 @@ class QuerySettings(Section):
         description="Without a language model: share of the question's content words, by weight, that a passage must "
         "hold, or `ask` declines; more of them where hybrid search finds no sentence that stands out.",
     )
+
+    @field_validator("metadata_keys")
+    @classmethod
+    def _nameable(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for key in keys:
+            if why := unnameable(key):
+                raise ValueError(f"{key!r}: {why}")
+        return keys
 
     @field_validator("important_sections", "unimportant_sections")
     @classmethod

@@ -193,9 +193,10 @@ class BatchModel(BoughtModel):
         """Return the keys of all prompts, and write requests for the replies to buy to the spool."""
         keys: list[str] = []
         seen: set[str] = set()
-        while chunk := [(self.key_of(prompt), prompt) for prompt in islice(prompts, AT_ONCE)]:
-            keys += [key for key, _ in chunk]
-            fresh = {key: prompt for key, prompt in chunk if key not in seen}
+        while chunk := list(islice(prompts, AT_ONCE)):
+            named = self.keys_of(chunk, unusable)
+            keys += named
+            fresh = {key: prompt for key, prompt in zip(named, chunk, strict=True) if key not in seen}
             seen |= fresh.keys()
             known = self.known(fresh.keys())
             for key, prompt in fresh.items():

@@ -6,13 +6,11 @@ from functools import cache
 
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings
+from pipelines.settings.models import ENRICHING
 from resources.llm.batches import BatchModel
 from resources.llm.limits import RateLimits, Sleep
 from resources.llm.model import BoughtModel
 from resources.llm.replies import ReplyCosts, ReplyStore
-
-BATCHED = frozenset({"summary", "context", "figure"})
-"""Roles that can wait for a batch; for the others, a person waits."""
 
 
 @cache
@@ -46,7 +44,8 @@ def language_model(
                 f"{chosen.model!r}; add it in pincite.yaml (0 for a model that costs nothing)"
             )
         budget = store.budget(run_id, llm.max_cost)
-    kind = BatchModel if llm.batch and role in BATCHED else BoughtModel
+    # For the other roles, a person waits.
+    kind = BatchModel if llm.batch and role in ENRICHING else BoughtModel
     account = ReplyCosts(stage or role, chosen.model, run_id, generation, llm.currency)
     limits = shared_limits(chosen.base_url, llm.requests_per_minute, llm.tokens_per_minute)
     return kind(chosen, llm, store, account, limits, budget, retry_rejected, sleep)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
-from pipelines.settings.models import LlmSettings, Role
+from pipelines.settings.models import ENRICHING, LlmSettings, Role
 from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint
 from resources.llm.limits import Budget, RateLimits, Retries, Sleep, Stopped
+from resources.llm.replies import reply_keys
 from resources.threads import Workers
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ AT_ONCE = 64
 """Prompts that are looked up together."""
 OTHER_TEMPERATURE = 0.3
 """Temperature of a later attempt if the first had zero: the same request would get the same reply."""
-IN_FILES = frozenset({"summary", "context", "figure"})
-"""Roles whose replies an index carries in its files."""
 PROBE = Prompt("", "Say yes.", 1)
 """Prompt that is sent after several failed calls in a row, to see whether the endpoint answers at all."""
 _LONGEST_FAREWELL_SECONDS = 10.0
@@ -121,10 +120,14 @@ class BoughtModel:
     def key_of(self, prompt: Prompt) -> str:
         return prompt_key(self.role.model, self.role.temperature, prompt)
 
+    def keys_of(self, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[str]:
+        """Return the keys of the replies to these prompts, some of which a former model may have given."""
+        return reply_keys(self.role, prompts, self.known, unusable)
+
     def known(self, keys: Collection[str]) -> dict[str, KeptReply]:
-        """Return the kept replies to these prompts. Only the roles of IN_FILES are searched for in the files of an
+        """Return the kept replies to these prompts. Only those of ENRICHING are searched for in the files of an
         index."""
-        return self.store.get(keys, seek=self.role.name in IN_FILES) if keys else {}
+        return self.store.get(keys, seek=self.role.name in ENRICHING) if keys else {}
 
     def settled(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
         """Return the known reply if it suffices, else how often the prompt was asked already in this round."""
@@ -171,7 +174,7 @@ class BoughtModel:
         waits for it."""
         for key in [key for key, future in flying.items() if future.done()]:
             del flying[key]
-        keys = [self.key_of(prompt) for prompt in prompts]
+        keys = self.keys_of(prompts, unusable)
         known = self.known(set(keys) - flying.keys())
         for key, prompt in zip(keys, prompts, strict=True):
             found = flying[key] if key in flying else self.settled(key, known.get(key), unusable)

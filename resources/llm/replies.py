@@ -7,15 +7,17 @@ replies carry them too (Parquet), so a database that was lost is filled from tho
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DamagedFile, DatabaseError
-from pipelines.ports import Reply
+from pipelines.llm.prompts import prompt_key
+from pipelines.ports import Prompt, Reply, ReplyCheck
 from pipelines.records import FALLBACK, LLM
+from pipelines.settings.models import Role
 from resources.llm.endpoint import Completion, storable
 from resources.llm.limits import Budget
 from resources.postgres.database import Database
@@ -51,6 +53,23 @@ class KeptReply:
     reply: Reply | None
     rejected: str | None
     attempts: int
+
+
+def reply_keys(
+    role: Role,
+    prompts: Sequence[Prompt],
+    known: Callable[[Collection[str]], Mapping[str, KeptReply]],
+    unusable: ReplyCheck,
+) -> list[str]:
+    """Return the key of the reply to each prompt: of the last former model whose reply is kept and can be used, else of
+    the role's own model."""
+    keys = [prompt_key(role.model, role.temperature, prompt) for prompt in prompts]
+    for model, temperature in reversed(role.former):
+        before = [prompt_key(model, temperature, prompt) for prompt in prompts]
+        kept = known(set(before))
+        usable = {key for key, each in kept.items() if each.reply is not None and unusable(each.reply) is None}
+        keys = [key if key in usable else own for key, own in zip(before, keys, strict=True)]
+    return keys
 
 
 class ReplyStore:
@@ -132,11 +151,13 @@ class ReplyStore:
             rows = connection.execute(query("llm", "replies"), {"keys": list(keys)}).fetchall()
         return {
             key: KeptReply(
-                None if text is None else Reply(text, finish, tuple((token, value) for token, value in logprobs), key),
+                None
+                if text is None
+                else Reply(text, finish, tuple((token, value) for token, value in logprobs), key, model),
                 rejected,
                 attempts,
             )
-            for key, text, finish, logprobs, rejected, attempts in rows
+            for key, text, finish, logprobs, model, rejected, attempts in rows
         }
 
     def _execute(self, name: str, values: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, UsageError
 from pipelines.ports import (
     Candidate,
+    Comparison,
     DocumentTerms,
     Filters,
     FoundSentence,
@@ -33,6 +34,7 @@ from pipelines.ports import (
     ReachedSentence,
 )
 from pipelines.records import Box
+from pipelines.settings.query import FILTERS, LABEL
 from resources.postgres.catalog import is_half, schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
 from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings
@@ -64,7 +66,8 @@ _COLUMNS = {
     "block_type": "block_types",
     "section": "sections",
 }
-_KEY_VALUE = "kv."
+MOST_LOOKED_AT = 20_000
+"""Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
 _COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
 _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
@@ -100,33 +103,59 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
             parameters[_COLUMNS[key]] = accepted
         elif key in metadata_keys:
             document_keys[key] = accepted
-        elif key.startswith(_KEY_VALUE) and storable([key]) and len(key) > len(_KEY_VALUE):
-            chunk_keys[key.removeprefix(_KEY_VALUE)] = accepted
+        elif key.startswith(LABEL) and storable([key]) and len(key) > len(LABEL):
+            chunk_keys[key.removeprefix(LABEL)] = accepted
         else:
-            allowed = ", ".join([*_COLUMNS, f"{_KEY_VALUE}KEY", *metadata_keys])
-            raise UsageError(f"cannot filter by {key!r}; allowed: {allowed} (more by setting query.metadata_keys)")
+            raise _not_allowed(key, metadata_keys)
+    if unknown := [bound.key for bound in filters.compared if bound.key not in metadata_keys]:
+        raise _not_allowed(unknown[0], metadata_keys)
     return {
         **parameters,
         "document_keys": Jsonb(document_keys) if document_keys else None,
         "chunk_keys": Jsonb(chunk_keys) if chunk_keys else None,
         "dated_from": _day(filters.dated_from, "the first date"),
         "dated_to": _day(filters.dated_to, "the last date"),
+        "date_key": "date",
+        **{name: value for at, bound in enumerate(filters.compared) for name, value in _bound(bound, at).items()},
     }
+
+
+def _bound(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
+    """Return the parameters of the fragment `within`, as the one of this number has them."""
+    first, last = bound.days or (None, None)
+    values = {"key": bound.key, "numbers": bound.numbers, "first": first, "last": last}
+    return {f"bound{number}_{name}": value for name, value in values.items()}
+
+
+def _not_allowed(key: str, metadata_keys: Sequence[str]) -> UsageError:
+    allowed = ", ".join([*FILTERS, f"{LABEL}KEY", *metadata_keys])
+    return UsageError(f"cannot filter by {key!r}; allowed: {allowed} (more by setting query.metadata_keys)")
 
 
 # ---------------------------------------------------------------- statements
 
-FRAGMENTS = ("sentence_columns", "sentence_matching", "matching", "filter")
+VALUES = ("is_number", "is_day", "as_day")
+"""Fragments about one metadata value, which the fragment `within` contains."""
+FRAGMENTS = (
+    *("sentence_columns", "sentence_matching", "matching", "filter", "bounds", "document_filter", "has_day", "own_day"),
+    *VALUES,
+)
 """Fragments of statements by name, each of which may contain those after it."""
 DISTANCES = ("distance", "sentence_distance")
 """Fragments that differ for vectors of half precision."""
 
 
 @cache
-def _statement(name: str, half: int | None, **values: str) -> Composed:
-    """Return a statement of search_chunks.sql or search_sentences.sql with its fragments filled in. `half` is the
-    dimension of vectors that are compared in half precision."""
+def _statement(name: str, half: int | None, bounds: int = 0, **values: str) -> Composed:
+    """Return a statement of search_chunks.sql or search_sentences.sql with its fragments filled in, for a filter with
+    this number of `bounds`. `half` is the dimension of vectors that are compared in half precision."""
     known = {**statements("search_chunks"), **statements("search_sentences")}
+    within = known["within"]
+    for fragment in VALUES:
+        within = within.replace(f"{{{fragment}}}", known[fragment])
+    numbered = [within.replace("%(bound_", f"%(bound{number}_") for number in range(bounds)]
+    known["bounds"] = " AND ".join(numbered) or "true"
+    known["has_day"], known["own_day"] = (known[each].replace("%(bound_", "%(date_") for each in ("is_day", "as_day"))
     text = known[name]
     for fragment in FRAGMENTS:
         text = text.replace(f"{{{fragment}}}", known[fragment])
@@ -297,9 +326,9 @@ class PostgresSearchIndex:
         self._checked_last = None  # another connection may not know pgvector's types yet
         self._ranked = None  # the places of posting rows are valid in their own transaction only
 
-    def _named(self, name: str) -> Composed:
+    def _named(self, name: str, filters: Filters | None = None) -> Composed:
         half = self.generation.dimension if self.generation.half else None
-        return _statement(name, half, schema=self._schema)
+        return _statement(name, half, len(filters.compared) if filters else 0, schema=self._schema)
 
     def ask_for(self, groups: Sequence[str]) -> None:
         """Set the groups for which the rest of the transaction reads. The database itself looks up the principals
@@ -313,14 +342,27 @@ class PostgresSearchIndex:
         return {**filter_parameters(filters, self._metadata_keys), **more}
 
     def _all_match(self, filters: Filters) -> bool:
-        narrowed = filters.equal or filters.dated_from or filters.dated_to
+        narrowed = filters.equal or filters.dated_from or filters.dated_to or filters.compared
         return not narrowed and not self._restricted
+
+    def without_value(self, filters: Filters) -> dict[str, tuple[int, int]]:
+        """Return, for `date` and each metadata key that a bound names, how many documents have no value to compare, and
+        of how many: the documents that the asker may see and that pass the conditions on other values of documents,
+        MOST_LOOKED_AT at most."""
+        found: dict[str, tuple[int, int]] = {}
+        asked = self._parameters(filters, most=MOST_LOOKED_AT)
+        if filters.dated_from or filters.dated_to:
+            (found["date"],) = self._rows(self._named("undated", filters), asked)
+        for bound in filters.compared:
+            (counted,) = self._rows(self._named("without_value", filters), {**asked, **_bound(bound)})
+            found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
+        return found
 
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
         """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""
         if (asked := (counting, most, repr((filters, more)))) not in self._counted:
             parameters = self._parameters(filters, most=most + 1, **more)
-            self._counted[asked] = self._rows(self._named(counting), parameters)[0][0]
+            self._counted[asked] = self._rows(self._named(counting, filters), parameters)[0][0]
         return self._counted[asked] <= most
 
     def _checked(self, vector: Sequence[float]) -> Vector:
@@ -365,7 +407,7 @@ class PostgresSearchIndex:
     ) -> list[FoundSentence]:
         """Return `sentences` by comparing every one that matches."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
-        return _found(self._rows(self._named("nearest_sentences_exactly"), parameters))
+        return _found(self._rows(self._named("nearest_sentences_exactly", filters), parameters))
 
     def walked_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
@@ -374,7 +416,7 @@ class PostgresSearchIndex:
         # Few sentences, if any, are of little confidence, so `least` alone needs no wider walk.
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide, least_confidence=least)
-        return _found(self._rows(self._named("nearest_sentences"), parameters))
+        return _found(self._rows(self._named("nearest_sentences", filters), parameters))
 
     def few_sentences(self, k: int, filters: Filters, least: float = 0.0) -> bool:
         """Say whether so few sentences match that `sentences` compares them all."""
@@ -389,7 +431,7 @@ class PostgresSearchIndex:
         parameters = self._parameters(
             filters, vector=self._checked(vector), chunk_ids=storable(chunk_ids), least_confidence=least
         )
-        return _found(self._rows(self._named("sentences_of_chunks"), parameters))
+        return _found(self._rows(self._named("sentences_of_chunks", filters), parameters))
 
     def expanded(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
@@ -397,7 +439,7 @@ class PostgresSearchIndex:
         parameters = self._parameters(
             filters, vector=self._checked(vector), anchors=storable(sentence_ids), steps=steps, least_confidence=least
         )
-        rows = self._rows(self._named("expanded_sentences"), parameters)
+        rows = self._rows(self._named("expanded_sentences", filters), parameters)
         return [ReachedSentence(FoundSentence(*row[:-4]), *row[-4:]) for row in rows]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
@@ -444,13 +486,13 @@ class PostgresSearchIndex:
     def compared(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         """Return `dense` by comparing every chunk that matches."""
         parameters = self._parameters(filters, vector=self._checked(vector), k=k)
-        return _candidates(self._rows(self._named("nearest_exactly"), parameters))
+        return _candidates(self._rows(self._named("nearest_exactly", filters), parameters))
 
     def walked(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         """Return `dense` by a walk through the vector index alone, which may end before it has found k."""
         wide = k if self._all_match(filters) else WALK_WIDTH * k
         parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
-        return _candidates(self._rows(self._named("nearest"), parameters))
+        return _candidates(self._rows(self._named("nearest", filters), parameters))
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
         return self._measured("similarities", chunk_ids, vector, filters)
@@ -482,11 +524,11 @@ class PostgresSearchIndex:
             _, ranking = self._ranking(asked, filters)
             while True:
                 best = ranking.best(depth)
-                found = dict(self._rows(self._named(named), self._parameters(filters, numbers=list(best))))
+                found = dict(self._rows(self._named(named, filters), self._parameters(filters, numbers=list(best))))
                 if len(found) >= k or len(best) < depth:
                     return _named_best(best, found, k)
                 if not everything and self._few_match(filters, k):
-                    matching = dict(self._rows(self._named("matching_numbers"), self._parameters(filters)))
+                    matching = dict(self._rows(self._named("matching_numbers", filters), self._parameters(filters)))
                     return _named_best(ranking.of(matching), matching, k)
                 depth *= DEEPER
 

@@ -7,7 +7,7 @@ afterwards. Prompts to the language model are only counted.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.errors import IndexStateError, SettingsError, SourceError
 from pipelines.fingerprint import bucket_of
-from pipelines.llm.prompts import cost, prompt_key, prompt_tokens
+from pipelines.llm.prompts import cost, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import Role
 from pipelines.settings.sources import SourceSettings
-from pipelines.stages import STAGES
+from pipelines.stages import STAGE_OF_ROLE, STAGES, stage_key
 from resources.documents.pool import DocumentPool
 from resources.engine.files import Files
 from resources.engine.memory import MemoryManifest
 from resources.engine.tables import ParquetTables
 from resources.generations.due import find_due, served_now
+from resources.llm.replies import reply_keys
 from resources.postgres.catalog import GenerationRow, IndexCommit, SourceRow, source_moved
 from resources.postgres.statements import query
 from resources.reports import run_result as outcome
@@ -43,7 +44,7 @@ from resources.state.state import State, settle
 if TYPE_CHECKING:
     from pipelines.settings.base import Settings
     from pipelines.settings.models import EmbedderSettings
-    from resources.llm.replies import ReplyStore
+    from resources.llm.replies import KeptReply, ReplyStore
     from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import Catalog
     from resources.settings_file import Project
@@ -206,7 +207,7 @@ class CountingModel:
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         for prompt in prompts:
-            key = prompt_key(self.role.model, self.role.temperature, prompt)
+            (key,) = reply_keys(self.role, [prompt], self.store.get if self.store else _nothing, unusable)
             found = self._kept(key, unusable)
             if found is not None:
                 self.spent.cached += 1
@@ -244,6 +245,10 @@ class CountingModel:
         self.spent.prompt_tokens += asked
         self.spent.completion_tokens += prompt.most_tokens
         self.spent.cost += cost(self.role.price, asked, prompt.most_tokens)
+
+
+def _nothing(keys: Collection[str]) -> dict[str, KeptReply]:
+    return {}
 
 
 def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage: str, **_: Any) -> CountingModel:
@@ -373,6 +378,24 @@ def _counted(state: State) -> list[Counted]:
     return [model.spent for model in state.run.models if isinstance(model.spent, Counted)]
 
 
+def _kept_texts(state: State) -> Iterator[str]:
+    """Yield a note on the texts of former models, for each stage that another model is asked for now."""
+    target = generations.find_generation(state.catalog, state.settings)
+    for role in state.settings.bought:
+        asked, stage = state.settings.llm.role(role), STAGE_OF_ROLE[role]
+        if not asked.former:
+            continue
+        names = {model for model, _ in asked.former}
+        key = stage_key(stage, state.settings, generations.frozen_of(target)) if target else ""
+        read = state.table(stage, key).pieces(["model"])
+        kept = sum(model in names for piece in read for model in piece["model"].to_pylist())
+        told = f"{stage.replace('_', ' ')} of {' and '.join(sorted(names))}"
+        if kept:
+            yield f"{kept:,} {told} are kept; {asked.model} is asked for new and changed documents only"
+        else:
+            yield f"no {told} are kept with these settings, so {asked.model} is asked for all of them; see llm.former"
+
+
 def _told(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
     counted = _counted(state)
     llm, sums = state.settings.llm, ("calls", "cached", "pending", "prompt_tokens", "completion_tokens", "cost")
@@ -389,5 +412,5 @@ def _told(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> d
         "currency": llm.currency,
         "most": {"calls": llm.attempts * told["calls"], "cost": llm.attempts * told["cost"]},
         "stages": [asdict(item) for item in counted],
-        "notes": [*outcome.left_out(state), *notes, *said],
+        "notes": [*outcome.left_out(state), *notes, *_kept_texts(state), *said],
     }

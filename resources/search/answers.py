@@ -135,6 +135,7 @@ class Answerer:
             **answer_json(text, answer, found.hits[: options.k], bool(given)),
             "generation": index.generation.number,
             "seconds": time.perf_counter() - started,
+            **({"without_value": found.without_value} if found.without_value else {}),
         }
 
     def _answer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pipelines.query.tools import ModelFunctions
 from pipelines.records import Box
 from resources.models.embedders.specs import EmbedderSpec, require_weights
 from resources.postgres.catalog import schema_name
-from resources.postgres.search_index import PostgresSearchIndex, search_index
+from resources.postgres.search_index import MOST_LOOKED_AT, PostgresSearchIndex, search_index
 from resources.postgres.statements import query as statement
 from resources.search.reading import IndexReading, seconds_left
 from resources.search.search_options import SearchOptions, asked_groups
@@ -160,6 +160,16 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
     return (whole or rows)[0]
 
 
+def _left_out(filters: Filters, without: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    """Yield a note for each key by which documents are left out since they have no value to compare."""
+    kinds = {bound.key: [bound.numbers and "number", bound.days and "date"] for bound in filters.compared}
+    for key, (number, of) in without.items():
+        if number:
+            among = f"the first {of:,}" if of >= MOST_LOOKED_AT else f"{of:,}"
+            has = "no date" if key == "date" else f"no {' or '.join(filter(None, kinds[key]))} as {key!r}"
+            yield f"{number:,} of {among} documents have {has}, so the filter leaves them out"
+
+
 class Searcher:
     """A search of the live generation, or of a named one. The embedder is always the generation's own, and stays
     loaded. `exact` skips the vector index. Each statement may take `seconds`."""
@@ -199,7 +209,8 @@ class Searcher:
         index.ask_for(options.filters.groups)
         embedder = index.generation.embedder
         tools = self.tools.of(embedder)
-        return retrieve(
+        without = index.without_value(options.filters)
+        found = retrieve(
             question,
             index,
             reading.resting(tools, embedder["kind"] == "endpoint") if reading else tools,
@@ -208,6 +219,11 @@ class Searcher:
             strategy=options.strategy,
             rerank=options.rerank,
             filters=options.filters,
+        )
+        return replace(
+            found,
+            notes=(*found.notes, *_left_out(options.filters, without)),
+            without_value={key: {"documents": number, "of": of} for key, (number, of) in without.items()},
         )
 
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
@@ -252,7 +268,8 @@ class Searcher:
             return FoundChunk(number, found.passage, content_hash, stale, sentence)
 
     def query(self, text: str, options: SearchOptions) -> dict[str, Any]:
-        """Return the JSON of `query`."""
+        """Return the JSON of `query`. `without_value` is present only if a filter compares values: for each key, how
+        many documents have no value to compare, and of how many that the asker may see."""
         require_question(text, options.k)
         started = time.perf_counter()
         with self.asking(options.generation) as reading:
@@ -265,4 +282,5 @@ class Searcher:
             "rerank": [name for name in rerank if name != "none"],
             "searched": dict(found.searched),
             "notes": list(found.notes),
+            **({"without_value": found.without_value} if found.without_value else {}),
         }

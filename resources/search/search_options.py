@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date, timedelta
+from typing import Literal, cast
 
 from pipelines.errors import UsageError
 from pipelines.groups import group_names
-from pipelines.ports import Filters
-from pipelines.settings.query import HITS
+from pipelines.parsing.dates import period
+from pipelines.ports import Comparison, Filters
+from pipelines.settings.query import FILTERS, HITS, LABEL
+
+Sign = Literal["=", ">=", "<=", ">", "<"]
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?")
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +41,93 @@ class SearchOptions:
         generation: int | None = None,
     ) -> SearchOptions:
         """Return options from the forms that commands and `Index` take: rerankers also as one string with commas,
-        filters as KEY=VALUE, and the asker's groups.
+        filters as texts, and the asker's groups.
 
         Raise UsageError for a wrong form."""
         return cls(k, strategy, rerankers_from(rerank), filters_from(filters, groups), generation)
 
 
 def filters_from(filters: Sequence[str], groups: Sequence[str]) -> Filters:
-    """Return `KEY=VALUE` arguments as filters; several values of one key are alternatives.
+    """Return filters from texts such as `KEY=VALUE` or `KEY>=VALUE`. Values that a key may equal are alternatives; all
+    bounds hold.
 
-    `from=DATE` and `to=DATE` bound the effective date. Raise UsageError for a wrong form."""
+    `date` is a document's date, of which `from=` and `to=` are the bounds. Raise UsageError for a wrong form."""
     equal: dict[str, tuple[str, ...]] = {}
-    dates: dict[str, str | None] = {"from": None, "to": None}
+    compared: list[Comparison] = []
+    first: list[str] = []
+    last: list[str] = []
+    day = ""
     for argument in filters:
-        key, sign, value = argument.partition("=")
-        if not sign or not key:
-            raise UsageError(f"--filter {argument!r}: write KEY=VALUE")
-        if key in dates:
-            dates[key] = value
-        else:
+        key, sign, value = _parts(argument)
+        if key in ("date", "from", "to"):
+            if (key, sign) == ("date", "="):
+                if day not in ("", value):
+                    raise UsageError(f"--filter {argument!r}: date= is given twice; write date>=DATE and date<=DATE")
+                day = value
+            begin, end = _dates(argument, key, sign, value)
+            first += [begin.isoformat()] if begin else []
+            last += [end.isoformat()] if end else []
+        elif sign == "=":
             equal[key] = (*equal.get(key, ()), value)
-    return Filters(equal, dates["from"], dates["to"], asked_groups(groups))
+        else:
+            compared.append(_comparison(argument, key, sign, value))
+    return Filters(equal, max(first, default=None), min(last, default=None), asked_groups(groups), tuple(compared))
+
+
+def _parts(argument: str) -> tuple[str, Sign, str]:
+    """Return key, sign and value. A label may hold any sign but the first `=`, as may every value."""
+    signs = "=" if argument.startswith(LABEL) else "<>="
+    at = next((at for at, character in enumerate(argument) if character in signs), 0)
+    if not at:
+        raise UsageError(f"--filter {argument!r}: write KEY=VALUE")
+    key, sign = argument[:at], argument[at : at + 2]
+    if signs == "=" and key[-1] in "<>":
+        raise UsageError(f"--filter {argument!r}: values of labels are not compared; write {LABEL}LABEL=VALUE")
+    if argument[at] == "=":
+        return key, "=", argument[at + 1 :]
+    sign = sign if sign[1:] == "=" else sign[:1]
+    return key.strip(), cast(Sign, sign), argument[at + len(sign) :].strip()
+
+
+def _dates(argument: str, key: str, sign: Sign, value: str) -> tuple[date | None, date | None]:
+    """Return the first and the last day that a filter of dates lets through; None if it does not bound that side."""
+    if key != "date":
+        if sign != "=":
+            raise UsageError(f"--filter {argument!r}: write {key}=DATE, or date{sign}DATE")
+        sign = ">=" if key == "from" else "<="
+    try:
+        first, last = period(value) or (date.fromisoformat(value),) * 2
+    except ValueError:
+        raise UsageError(f"--filter {argument!r}: write a date such as 2026-01-31, 2026-01 or 2026") from None
+    return _within(argument, sign, first, last)
+
+
+def _within(argument: str, sign: Sign, first: date, last: date) -> tuple[date | None, date | None]:
+    """Return the first and the last day that a comparison with a day, month or year lets through."""
+    try:
+        if sign == "=":
+            return first, last
+        if sign in (">=", ">"):
+            return (first if sign == ">=" else last + _DAY), None
+        return None, (last if sign == "<=" else first - _DAY)
+    except OverflowError:
+        raise UsageError(f"--filter {argument!r}: there are no such dates") from None
+
+
+def _comparison(argument: str, key: str, sign: Sign, value: str) -> Comparison:
+    if sign == "=" or key in FILTERS:
+        raise UsageError(f"--filter {argument!r}: {key} is no number or date; write {key}=VALUE")
+    ranges = {">=": f"[{value},)", ">": f"({value},)", "<=": f"(,{value}]", "<": f"(,{value})"}
+    numbers = ranges[sign] if _NUMBER.fullmatch(value) else None
+    meant = period(value)
+    if meant is None and numbers is None:
+        raise UsageError(
+            f"--filter {argument!r}: {value!r} is no number and no date; write a number such as 12.5, or a date such "
+            "as 2026-01-31, 2026-01 or 2026"
+        )
+    first, last = _within(argument, sign, *meant) if meant else (None, None)
+    days = ((first or date.min).isoformat(), (last or date.max).isoformat()) if meant else None
+    return Comparison(key, numbers, days)
 
 
 def asked_groups(groups: Sequence[str]) -> tuple[str, ...]:

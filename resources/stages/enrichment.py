@@ -288,7 +288,8 @@ def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
 
 def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: str) -> Generated:
     if isinstance(said, Reply):
-        return replace(plain, text=cleaned(said.text, characters), method=LLM, model=model, reply=said.key)
+        by = said.model or model
+        return replace(plain, text=cleaned(said.text, characters), method=LLM, model=by, reply=said.key)
     if said.code == "unusable":
         return replace(plain, method=FALLBACK, model=model, reply=said.key, note=said.message)
     if before is not None and before.model == model and before.reply:

@@ -1,7 +1,7 @@
 -- Replies of language models, what they cost, and batches of prompts under way.
 
 -- name: replies
-SELECT key, text, finish, logprobs, rejected, attempts FROM pincite.llm_replies WHERE key = ANY (%(keys)s::text[]);
+SELECT key, text, finish, logprobs, model, rejected, attempts FROM pincite.llm_replies WHERE key = ANY (%(keys)s::text[]);
 
 -- name: unknown_keys
 SELECT key FROM unnest(%(keys)s::text[]) AS wanted (key)

@@ -1,19 +1,47 @@
 -- Reading one generation: chunks, by vectors and by terms. {filter}, {matching}, {distance} and the like stand for the
 -- fragments of those names.
 
--- name: filter
+-- name: is_number
+-- Each use of this and the next fragments has parameters of its own in place of those named `bound`.
+length(d.metadata ->> %(bound_key)s::text) <= 62 AND d.metadata ->> %(bound_key)s::text ~ '^[+-]?[0-9]+([.][0-9]+)?$'
+
+-- name: is_day
+-- A year, month, day or time in ISO form.
+d.metadata ->> %(bound_key)s::text ~ '^[0-9]{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01])([T ].*)?)?)?$'
+
+-- name: as_day
+-- Its first day. It stays text, since a cast of what others wrote may fail.
+left((d.metadata ->> %(bound_key)s::text) || substr('0000-01-01', length(d.metadata ->> %(bound_key)s::text) + 1), 10)
+    COLLATE "C"
+
+-- name: within
+-- Most values are outside, so what is cheap is asked first.
+CASE
+    WHEN %(bound_numbers)s::numrange IS NOT NULL AND {is_number}
+        THEN (d.metadata ->> %(bound_key)s::text)::numeric <@ %(bound_numbers)s::numrange
+    WHEN %(bound_first)s::text IS NOT NULL
+        THEN {as_day} BETWEEN %(bound_first)s::text AND %(bound_last)s::text AND {is_day}
+END IS TRUE
+
+-- name: document_filter
 (%(sources)s::text[] IS NULL OR d.source = ANY (%(sources)s::text[]))
 AND (%(uris)s::text[] IS NULL OR d.uri = ANY (%(uris)s::text[]))
 AND (%(titles)s::text[] IS NULL OR d.title = ANY (%(titles)s::text[]))
 AND (%(versions)s::text[] IS NULL OR d.version = ANY (%(versions)s::text[]))
 AND (%(languages)s::text[] IS NULL OR d.language = ANY (%(languages)s::text[]))
-AND (%(dated_from)s::date IS NULL OR d.effective_date >= %(dated_from)s::date)
-AND (%(dated_to)s::date IS NULL OR d.effective_date <= %(dated_to)s::date)
-AND (%(block_types)s::text[] IS NULL OR c.block_types && %(block_types)s::text[])
-AND (%(sections)s::text[] IS NULL OR c.section_id = ANY (%(sections)s::text[]) OR c.header_chain && %(sections)s::text[])
 AND (%(document_keys)s::jsonb IS NULL OR NOT EXISTS (
     SELECT FROM jsonb_each(%(document_keys)s::jsonb) AS wanted (key, accepted)
     WHERE NOT coalesce(wanted.accepted ? (d.metadata ->> wanted.key), false)))
+
+-- name: filter
+{document_filter}
+AND (%(dated_from)s::date IS NULL OR d.effective_date >= %(dated_from)s::date
+    OR d.effective_date IS NULL AND {own_day} >= to_char(%(dated_from)s::date, 'YYYY-MM-DD') AND {has_day})
+AND (%(dated_to)s::date IS NULL OR d.effective_date <= %(dated_to)s::date
+    OR d.effective_date IS NULL AND {own_day} <= to_char(%(dated_to)s::date, 'YYYY-MM-DD') AND {has_day})
+AND {bounds}
+AND (%(block_types)s::text[] IS NULL OR c.block_types && %(block_types)s::text[])
+AND (%(sections)s::text[] IS NULL OR c.section_id = ANY (%(sections)s::text[]) OR c.header_chain && %(sections)s::text[])
 AND (%(chunk_keys)s::jsonb IS NULL OR NOT EXISTS (
     SELECT FROM jsonb_each(%(chunk_keys)s::jsonb) AS wanted (key, accepted)
     WHERE NOT coalesce(wanted.accepted ?| string_to_array(
@@ -28,6 +56,19 @@ WHERE {filter}
 
 -- name: count_matching
 SELECT count(*) FROM (SELECT FROM {matching} LIMIT %(most)s) AS found;
+
+-- name: without_value
+-- Of the documents that pass the other conditions on documents, how many have no value for a bound, and how many were
+-- looked at.
+SELECT count(*) FILTER (WHERE (
+    (%(bound_numbers)s::numrange IS NOT NULL AND {is_number}) OR (%(bound_first)s::text IS NOT NULL AND {is_day})
+) IS NOT TRUE), count(*)
+FROM (SELECT d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s) AS d;
+
+-- name: undated
+-- The same for dates.
+SELECT count(*) FILTER (WHERE d.effective_date IS NULL AND ({has_day}) IS NOT TRUE), count(*)
+FROM (SELECT d.effective_date, d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s) AS d;
 
 -- name: has_restricted
 SELECT EXISTS (SELECT FROM {schema}.documents WHERE groups <> ARRAY[]::text[]);

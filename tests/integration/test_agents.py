@@ -32,7 +32,7 @@ from tests.support.asgi import in_thread
 from tests.support.direct_runs import quick_runs
 from tests.support.documents import pdf_of
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, make_project, new_database
+from tests.support.projects import Project, make_project, new_database, run_command
 from tests.support.waiting import HANG_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -73,6 +73,7 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         project = make_project(
             tmp_path_factory.mktemp("agents") / "project", database=database,
             embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"auth": "tokens"},
+            query={"metadata_keys": ["price"]},
         )  # fmt: skip
         project.write("secret.md", f"# Treasury\n\nThe safe word of the treasury is {SAFE_WORD}.\n")
         project.write("secret.md.meta.yaml", "groups: [treasury]\n")
@@ -80,6 +81,7 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
             "smuggled.md", "# Smuggled\n\nThe harbour\u200b master \U000e0041\U000e0042sleeps \u202eat dusk.\n"
         )
         project.write("long.md", "# Long\n\n" + "\n\n".join(f"Paragraph {at} about ropes. " * 20 for at in range(200)))
+        project.write("long.md.meta.yaml", "effective_date: 2024-05-06\nmetadata: {price: 9}\n")
         pdf_of(project.docs / "page.pdf", [[(72, 72, LIGHTHOUSE)]])
         project.index()
         tokens = TokenFile(project.state)
@@ -148,6 +150,41 @@ def test_what_search_finds_fetch_gives(served: Served) -> None:
         assert not answer["declined"] and answer["citations"][0]["quote"] == LIGHTHOUSE
 
     served.agent("guest", call)
+
+
+@pytest.mark.parametrize(("bound", "key", "kind"), [("date<2024-06", "date", "date"), ("price<10", "price", "number")])
+@pytest.mark.parametrize(("who", "groups", "others"), [("guest", (), 8), ("treasurer", ("treasury",), 9)])
+def test_a_bound_leaves_out_the_same_at_every_door_and_says_so(
+    served: Served, bound: str, key: str, kind: str, who: str, groups: tuple[str, ...], others: int
+) -> None:
+    without = {key: {"documents": others, "of": others + 1}}
+    as_name = "" if kind == "date" else f" as {key!r}"
+    note = f"{others} of {others + 1} documents have no {kind}{as_name}, so the filter leaves them out"
+
+    async def call(client: Client) -> None:
+        found = (await called(client, "search", query="ropes", filter=[bound])).structured_content
+        assert found["without_value"] == without and found["results"]
+        asked = (await called(client, "ask", question="What is about ropes?", filter=[bound])).structured_content
+        assert asked["without_value"] == without
+        assert (await called(client, "search", query="ropes")).structured_content["without_value"] == {}
+        assert "no number and no date" in await refused(client, "search", query="ropes", filter=["price<cheap"])
+
+    served.agent(who, call)
+    headers = {"Authorization": f"Bearer {served.tokens[who]}"}
+    asked_as = [argument for group in groups for argument in ("--group", group)]
+    for command, address in (("query", "search"), ("ask", "ask")):
+        by_http = httpx.get(
+            f"{served.url}/api/{address}", params={"q": "ropes", "filter": bound}, headers=headers
+        ).json()
+        arguments = [command, "ropes", "--filter", bound, *asked_as]
+        by_command = served.project.run(*arguments).json
+        for found in (by_http, by_command):
+            assert found["without_value"] == without and note in found["notes"]
+            assert {hit["uri"] for hit in found["hits"]} == {"long.md"}
+        shown = run_command(*arguments, "--config", str(served.project.config)).out
+        assert f"note: {note}" in shown
+    plain = served.project.run("query", "ropes", *asked_as).json
+    assert "without_value" not in plain and plain["notes"] == []
 
 
 def test_a_long_document_comes_in_parts(served: Served) -> None:

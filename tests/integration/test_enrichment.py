@@ -35,6 +35,8 @@ DOCUMENTS = {
     "посібник.md": "# Архів\n\nКлюч від сховища зберігає реєстратор архіву, а запасний лежить у сейфі бібліотеки.\n",
 }
 
+GARDEN = "# The garden\n\nThe garden behind the library grows roses.\n"
+
 Made = tuple[Project, dict[str, Any], dict[str, Any], Counter[str], tuple[Call, ...]]
 
 
@@ -224,6 +226,72 @@ def test_another_model_asks_only_for_its_own_stage(project: Project, server: Llm
     assert result["llm"]["calls"] == len(server.calls) == planned["calls"] > 0
     assert {call.body["model"] for call in server.calls} == {"other"}
     assert all(stage in prompt for prompt in server.prompts)
+
+
+def test_a_renamed_server_is_no_other_model(project: Project, server: LlmServer, endpoint: EmbeddingServer) -> None:
+    with llm_server() as renamed:
+        renamed.reply = _reply
+        project.configure(**enriched(renamed))
+        assert project.run("plan").json["calls"] == 0
+        result = project.index()
+        assert (result["generation"], result["llm"]["calls"]) == (1, 0)
+        assert not server.calls and not renamed.calls and not endpoint.texts
+        project.write("garden.md", GARDEN)
+        assert project.index()["llm"]["calls"] == len(renamed.calls) == 2
+    assert not server.calls
+
+
+@pytest.mark.parametrize("temperature", [0.0, None])
+def test_a_model_may_change_for_new_and_changed_documents_only(
+    project: Project, made: Made, server: LlmServer, endpoint: EmbeddingServer, temperature: float | None
+) -> None:
+    before = {"model": "writer"} if temperature == 0 else {"model": "writer", "temperature": 0.0}
+    project.configure(**enriched(server, model="other", temperature=temperature, former={"other": before}))
+    chunks = made[2]["chunks"]["total"]
+    planned = project.run("plan").json
+    assert planned["calls"] == 0
+    assert f"{len(DOCUMENTS)} document summaries of writer are kept; other is asked" in " ".join(planned["notes"])
+    assert f"{chunks} chunk contexts of writer are kept; other is asked" in " ".join(planned["notes"])
+    result = project.index()
+    assert (result["generation"], result["llm"]["calls"]) == (1, 0)
+    assert not server.calls and not endpoint.texts
+
+    replace_once(project, "handbook.md", "ledger numbered 150 in a cabinet", "ledger numbered 150 in a steel chest")
+    project.write("garden.md", GARDEN)
+    planned = project.run("plan").json
+    result = project.index()
+    # Of the new document both; of the changed chunk the context, and those of the four chunks that show it.
+    assert result["llm"]["calls"] == len(server.calls) == planned["calls"] == 2 + 5
+    assert {call.body["model"] for call in server.calls} == {"other"}
+    assert {stage["model"] for stage in planned["stages"]} == {"other"} and planned["cost"] > 0
+    assert len([text for text in endpoint.texts if "\n" in text]) <= 6
+    assert written_by(project, "Who holds the vault key?") == {"writer"}
+    assert written_by(project, "Which roses does the garden grow?") == {"other"}
+    assert project.run("verify").json["problems"] == []
+
+    server.forget()
+    project.configure(**enriched(server, model="third", former={"third": {"model": "other"}, "other": before}))
+    assert project.run("plan").json["calls"] == 0 and project.index()["llm"]["calls"] == 0
+    project.configure(**enriched(server, model="other", temperature=temperature))
+    assert project.run("plan").json["calls"] == len(DOCUMENTS) + chunks + 2 - 7, (
+        "without the setting, all is asked again"
+    )
+    assert not server.calls
+
+
+def test_a_former_model_of_which_nothing_is_kept_is_said(project: Project, server: LlmServer) -> None:
+    project.configure(**enriched(server, former={"writer": {"model": "wirter"}}))
+    planned = project.run("plan").json
+    assert planned["calls"] == 0, "replies of the model itself are kept"
+    notes = " ".join(planned["notes"])
+    assert "no document summaries of wirter are kept with these settings" in notes and "llm.former" in notes
+
+
+def written_by(project: Project, question: str) -> set[str]:
+    """Return the models that wrote the summary and the context of the best passage."""
+    (chunk_id,) = [hit["chunk_id"] for hit in project.hits(question, "-k", "1", "--strategy", "lexical")]
+    stages = {stage["stage"]: stage for stage in project.run("explain", chunk_id).json["stages"]}
+    return {stages[name]["model"] for name in ("document_summaries", "chunk_contexts")}
 
 
 @pytest.mark.faults

@@ -96,6 +96,45 @@ def test_settings_that_shape_nothing_move_no_key(values: dict[str, object]) -> N
     assert generation_key(Settings(), UNFROZEN) == generation_key(settings_from(values), UNFROZEN)
 
 
+LLM = {"base_url": "http://127.0.0.1:1/v1", "model": "writer", "roles": {"figure": {"temperature": "none"}}}
+BOUGHT = {"enrichment": {"summary": "llm", "context": "llm"}, "llm": LLM}
+
+
+def bought_keys(**llm: Any) -> dict[str, str]:
+    return keys(settings_from({**BOUGHT, "llm": {**LLM, **llm}}))
+
+
+def test_results_of_a_model_are_known_by_its_name_temperature_and_prompts() -> None:
+    shape = STAGES["document_summaries"].shaped_by(settings_from(BOUGHT), FROZEN)
+    assert list(shape.values())[-3:] == ["writer", 0.0, {}]
+    assert list(STAGES["figure_descriptions"].shaped_by(settings_from(BOUGHT), FROZEN).values()) == ["writer", None, {}]
+    assert not moved(
+        bought_keys(), bought_keys(base_url="http://127.0.0.1:2/v1", prices={"writer": {"prompt": 1, "completion": 2}})
+    )
+
+
+@pytest.mark.parametrize(
+    "llm",
+    [
+        {"model": "other", "former": {"other": {"model": "writer"}}},
+        {"model": "third", "former": {"third": {"model": "other"}, "other": {"model": "writer"}}},
+        {"former": {"unasked": {"model": "another"}}},
+    ],
+)
+def test_a_model_with_a_former_one_goes_on_under_its_key(llm: dict[str, Any]) -> None:
+    assert not moved(bought_keys(), bought_keys(**llm))
+    assert moved(bought_keys(), bought_keys(**llm, temperature=0.5))
+
+
+def test_the_temperature_of_a_former_model_is_its_own() -> None:
+    llm: dict[str, Any] = {"model": "other", "temperature": None, "roles": {}}
+    former: dict[str, Any] = {"model": "writer", "temperature": 0.0}
+    assert not moved(bought_keys(roles={}), bought_keys(**llm, former={"other": former}))
+    made = settings_from({**BOUGHT, "llm": {**LLM, **llm, "former": {"other": former | {"temperature": "none"}}}}).llm
+    assert made.role("summary").former == (("writer", None),)
+    assert made.role("answer").former == (), "a person asks the present model"
+
+
 @pytest.mark.parametrize("changes", [{"embedder": "other"}, {"static": "other"}, {"sentence_models": "other"}])
 def test_another_model_is_another_generation(changes: Any) -> None:
     assert generation_key(Settings(), UNFROZEN) != generation_key(Settings(), replace(UNFROZEN, **changes))

@@ -27,6 +27,19 @@ def test_nothing_given_is_the_defaults() -> None:
         ({"chunking": {"target_tokens": 600}}, "target_tokens must not exceed max_tokens"),
         ({"embedder": {"endpoint": "http://localhost:1"}}, "endpoint needs model"),
         ({"embedder": {"preset": "auto", "model": "x"}}, "give either preset or model"),
+        ({"llm": {"former": {"a": {"model": "a"}}}}, "'llm.former': 'a' comes before itself"),
+        ({"llm": {"former": {"a": {"model": "b"}, "b": {"model": "a"}}}}, "comes before itself; name the model"),
+        ({"query": {"metadata_keys": ["owner", "date"]}}, "'date': the filter date means a document's own"),
+        ({"query": {"metadata_keys": ["source"]}}, "'source': the filter source means a document's own"),
+        ({"query": {"metadata_keys": ["from"]}}, "'from': the filter from means a document's own"),
+        ({"query": {"metadata_keys": ["Lang"]}}, "'Lang': the filter language means a document's own"),
+        ({"query": {"metadata_keys": ["effective_date"]}}, "the filter date means a document's own"),
+        ({"query": {"metadata_keys": ["groups"]}}, "'groups': it is no metadata: remove it"),
+        ({"query": {"metadata_keys": ["kv.Age"]}}, "labels within documents, and need no setting: remove it"),
+        ({"query": {"metadata_keys": ["a=b"]}}, "'a=b': a filter cannot name it"),
+        ({"query": {"metadata_keys": ["a>"]}}, "a filter cannot name it"),
+        ({"query": {"metadata_keys": [""]}}, "a filter cannot name it"),
+        ({"query": {"metadata_keys": ["a\0"]}}, "a filter cannot name it"),
         ({"sources": [{"name": "a", "path": "1"}, {"name": "a", "path": "2"}]}, "two sources are named 'a'"),
         (["a"], "expected a mapping"),
     ],
@@ -73,6 +86,24 @@ def test_what_shapes_an_index_is_taken_from_its_record_and_the_rest_from_the_set
     made = shaped_as(now, recorded.model_dump(mode="json"))
     assert (made.buckets, made.chunking.target_tokens, made.parsing.ocr) == (4, 100, "off")
     assert (made.query.candidates, made.parsing.workers) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("now", "asked"),
+    [
+        ({"model": "n"}, ("https://one.example/v1", "m")),
+        ({"model": "n", "former": {"n": {"model": "m"}}}, ("https://two.example/v1", "n")),
+        ({"model": "n", "temperature": 1, "former": {"n": {"model": "m"}}}, ("https://one.example/v1", "m")),
+        ({"model": "m"}, ("https://two.example/v1", "m")),
+    ],
+)
+def test_the_models_of_a_record_are_asked_unless_others_took_over_from_them(
+    now: dict[str, Any], asked: tuple[str, str]
+) -> None:
+    recorded = settings_from({"llm": MODEL}).model_dump(mode="json")
+    del recorded["llm"]["former"]  # as an earlier version recorded it
+    made = shaped_as(settings_from({"llm": {"base_url": "https://two.example/v1", **now}}), recorded)
+    assert (made.llm.base_url, made.llm.model) == asked
 
 
 def test_a_record_of_settings_that_are_gone_is_refused() -> None:
