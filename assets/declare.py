@@ -177,13 +177,14 @@ def _checked(body: Callable[..., None]) -> Callable[..., Iterator[Any]]:
 
 
 def _completed(body: Callable[..., None]) -> Callable[..., None]:
-    """Return the body of an asset that completes what comes before it. In a backfill, and in a run of some partitions,
-    it does not: others make those, and an error says how far they are."""
+    """Return the body of an asset that completes what comes before it. In a backfill, and in a run of some buckets, it
+    does not: others make those, and an error says how far they are."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> None:
         state, name = state_of(context), context.asset_key.path[-1]
-        if BACKFILL not in context.run.tags and buckets_in(context.run.tags) is None:
+        buckets, every = buckets_in(context.run.tags), range(state.settings.buckets)
+        if BACKFILL not in context.run.tags and buckets in (None, every):
             here = {key.path[-1] for key in context.job_def.asset_layer.selected_asset_keys}
             for before in _all_before(name):
                 if before not in here and (report := bring_up_to_date(state, before)):
