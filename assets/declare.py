@@ -251,9 +251,10 @@ def _given_state(body: Callable[..., Any], names: DagsterSettings) -> Callable[.
         return body(**own, **values, **{STATE: getattr(context.resources, resource)})
 
     wraps(body)(run)
+    # Dagster reads the signature alone. It expects a tuple of a return type; a body that yields has none.
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    run.__signature__ = signature.replace(parameters=[context, *given.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: each for name, each in body.__annotations__.items() if name not in ("context", STATE)}
+    shown = inspect.Signature([context, *given.values()])
+    run.__signature__ = shown  # type: ignore[attr-defined]
     return run
 
 

@@ -45,21 +45,30 @@ def direct_job(
     def execute() -> None:
         definitions = build_defs({"state": state}, settings=state.settings)
         config = ListingConfig(sources=list(state.listing.now().sources), allow_deletions=allow_deletions)
-        for key in definitions.resolve_asset_graph().toposorted_asset_keys:
-            name = key.path[-1]
-            if name in only or not only:
-                _materialise(definitions.resolve_assets_def(key), key, state, due, config)
-                _check(state, name)
+        graph = definitions.resolve_asset_graph().toposorted_asset_keys
+        made = [key for key in graph if key.path[-1] in only or not only]
+        for key in made:
+            _materialise(definitions.resolve_assets_def(key), key, state, due, config, made)
+            _check(state, key.path[-1])
 
     yield execute
 
 
-def _materialise(asset: dg.AssetsDefinition, key: dg.AssetKey, state: State, due: range, config: ListingConfig) -> None:
-    body: Callable[..., None] = asset.op.compute_fn.decorated_fn  # type: ignore[union-attr]
+def _materialise(
+    asset: dg.AssetsDefinition,
+    key: dg.AssetKey,
+    state: State,
+    due: range,
+    config: ListingConfig,
+    made: Sequence[dg.AssetKey],
+) -> None:
+    body: Callable[..., Iterator[Any]] = asset.op.compute_fn.decorated_fn  # type: ignore[union-attr]
     partitions = asset.partitions_def.get_partition_keys() if asset.partitions_def else []
-    context = _Context(key, asset, partitions[due.start : due.stop], _Resources(state))
+    job = SimpleNamespace(asset_layer=SimpleNamespace(selected_asset_keys=set(made)))
+    context = _Context(key, asset, partitions[due.start : due.stop], _Resources(state), job, {key})
     more = {"config": config} if key.path[-1] == "raw_documents" else {}
-    body(context, **more)
+    for _ in body(context, **more):
+        """What a step yields tells Dagster alone."""
 
 
 def _check(state: State, asset: str) -> None:
@@ -82,6 +91,8 @@ class _Records:
     def fetch_materializations(self, key: dg.AssetKey, limit: int) -> SimpleNamespace:
         return SimpleNamespace(records=[])
 
+    def add_run_tags(self, run_id: str, tags: dict[str, str]) -> None: ...
+
 
 class _Resources(NamedTuple):
     state: State
@@ -95,11 +106,15 @@ class _Context:
     assets_def: dg.AssetsDefinition
     partition_keys: Sequence[str]
     resources: _Resources
+    job_def: SimpleNamespace
+    selected_asset_keys: set[dg.AssetKey]
+    selected_asset_check_keys: tuple[dg.AssetCheckKey, ...] = ()
+    run_id: str = ""
     instance: _Records = field(default_factory=_Records)
     log: _Log = field(default_factory=_Log)
     run: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(tags={}))
     retry_number: int = 0
 
     def set_data_version(self, key: dg.AssetKey, version: dg.DataVersion) -> None: ...
-    def add_output_metadata(self, metadata: dict[str, Any]) -> None: ...
+    def add_output_metadata(self, metadata: dict[str, Any], output: str | None = None) -> None: ...
     def log_event(self, event: dg.AssetMaterialization) -> None: ...
