@@ -10,11 +10,10 @@ from typing import Any
 
 import dagster as dg
 
-from assets.declare import IO_MANAGER, key_of, range_tags
-from assets.metadata import table
+from assets.metadata import IO_MANAGER, key_of, range_tags, table
 from pipelines.settings.base import Settings
 from resources.dagster_instance.home import fail_dead_runs, job_tags
-from resources.dagster_resource import FindProject
+from resources.settings_file import FindProject
 from resources.state.access import sync_state
 from resources.state.source_watch import change_since, watch
 

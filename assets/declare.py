@@ -16,13 +16,24 @@ from typing import Any
 
 import dagster as dg
 
-from assets.metadata import BEFORE, CODE_VERSION, attach, check_results, check_specs, described, state_of
+from assets.metadata import (
+    BEFORE,
+    CODE_VERSION,
+    IO_MANAGER,
+    STATE,
+    attach,
+    check_results,
+    check_specs,
+    described,
+    key_of,
+    state_of,
+)
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.dagster_instance.run_errors import coded
-from resources.generations.due import swap_of
 from resources.generations.upkeep import bring_up_to_date
+from resources.state.generation import swap_of
 from resources.state.launched import BACKFILL, buckets_in
 
 # ---------------------------------------------------------------- retries
@@ -214,7 +225,8 @@ def _all_before(name: str) -> Iterator[str]:
 
 
 def _so_far(context: dg.AssetExecutionContext) -> str:
-    swap = swap_of(state_of(context), "search_index")
+    state = state_of(context)
+    swap = swap_of(state.catalog, state.settings, state.engine, state.generation, "search_index")
     served = f"generation {swap.live}" if swap.live else "nothing yet"
     return f"{swap.present:,} documents are in the index by the present settings; readers are served {served}"
 
@@ -231,14 +243,6 @@ def named(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetCh
         metadata=spec.metadata,
         required_resource_keys={names.name(STATE)},
     )(_given_state(body, names))
-
-
-def key_of(asset: str, names: DagsterSettings) -> dg.AssetKey:
-    return dg.AssetKey.from_user_string(names.key(asset))
-
-
-STATE, IO_MANAGER = "state", "io_manager"
-"""Resources by the names that they have without a prefix."""
 
 
 def _given_state(body: Callable[..., Any], names: DagsterSettings) -> Callable[..., Any]:
@@ -281,9 +285,3 @@ def buckets_of(context: dg.AssetExecutionContext) -> list[int]:
             f"the settings have {now} buckets, but Dagster loaded {loaded}: reload the code location, and launch again"
         )
     return [int(key) for key in context.partition_keys]
-
-
-def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
-    """Return the tags of one run over all buckets. Its assets may include some that are not partitioned."""
-    keys = partitions.get_partition_keys()
-    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}

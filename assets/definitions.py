@@ -6,8 +6,9 @@ from typing import Any
 import dagster as dg
 
 from assets.automation import Automation
-from assets.declare import IO_MANAGER, STATE, NothingPasses, backfill_policy, bucket_partitions, named
+from assets.declare import NothingPasses, backfill_policy, bucket_partitions, named
 from assets.index import indexed_documents, kept_generations, search_index, term_statistics
+from assets.metadata import IO_MANAGER, STATE
 from assets.quality import CHECKS, retrieval_quality
 from assets.stages import (
     chunk_contexts,
@@ -26,8 +27,8 @@ from assets.stages import (
 )
 from pipelines.settings.base import Settings
 from pipelines.stages import code_versions
-from resources.dagster_resource import FindProject, StateResource, state_resource
-from resources.settings_file import locate
+from resources.dagster_resource import StateResource, state_resource
+from resources.settings_file import FindProject, locate
 from resources.state.generation import installed
 
 _ASSETS = (

@@ -17,11 +17,27 @@ from pipelines.fingerprint import bucket_of, combined
 from pipelines.plots import Curves, Panel, figure
 from pipelines.records import Failure, column_description
 from pipelines.schemas import schema_of
+from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
 from resources.engine import StageReport
-from resources.generations.due import swap_of
 from resources.postgres.catalog import IndexCommit
+from resources.state.generation import swap_of
 from resources.state.state import State
+
+
+def key_of(asset: str, names: DagsterSettings) -> dg.AssetKey:
+    """Return the key that an asset has under these settings."""
+    return dg.AssetKey.from_user_string(names.key(asset))
+
+
+STATE, IO_MANAGER = "state", "io_manager"
+"""Resources by the names that they have without a prefix."""
+
+
+def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
+    """Return the tags of one run over all buckets. Its assets may include some that are not partitioned."""
+    keys = partitions.get_partition_keys()
+    return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
 def state_of(context: dg.AssetExecutionContext) -> State:
@@ -180,7 +196,7 @@ def _failed_result(state: State, name: str) -> dg.AssetCheckResult:
 
 
 def _present_result(state: State, name: str) -> dg.AssetCheckResult:
-    swap = swap_of(state, name)
+    swap = swap_of(state.catalog, state.settings, state.engine, state.generation, name)
     said = {
         "documents by the present settings": swap.present,
         "generation of the present settings": swap.generation or "none yet",

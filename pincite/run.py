@@ -190,8 +190,9 @@ def dagster_job(
     records in the state folder. The function raises the error of an asset, and KeyboardInterrupt for an interrupt."""
     import dagster as dg
 
-    from assets.declare import bucket_partitions, key_of
+    from assets.declare import bucket_partitions
     from assets.definitions import build_defs
+    from assets.metadata import key_of
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)

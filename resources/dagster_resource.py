@@ -1,6 +1,6 @@
 """Thin Dagster shells over the plain resources. Keep all logic out of this module."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 
@@ -11,17 +11,13 @@ from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
-from resources.settings_file import Project, locate
+from resources.settings_file import FindProject, Project, locate
 from resources.state.launched import buckets_alone, is_for, request_of, require_same, require_whole, telling
 from resources.state.run import Run
 from resources.state.state import State
 
 LONGEST_WAIT = 6 * 3600.0
 """Seconds that a run waits for another on the same state, since a full index run may take hours."""
-
-
-FindProject = Callable[[], Project]
-"""A function that reads the settings of an index, at the moment when it is called."""
 
 
 class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]

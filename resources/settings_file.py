@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,10 @@ class Project:
     def resolve(self, path: str) -> Path:
         """Return an absolute path for one in the settings file, which is relative to the file's folder."""
         return (self.folder / Path(path).expanduser()).resolve()
+
+
+FindProject = Callable[[], Project]
+"""A function that reads the settings of an index, at the moment when it is called."""
 
 
 def locate(config: str | None = None, state: str | None = None, variables: Mapping[str, str] | None = None) -> Project:

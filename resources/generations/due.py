@@ -55,35 +55,6 @@ class Due:
     up_to_date: PublishResult | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """How far an asset is by the present settings. `present` documents are made with them, in `generation` (None before
-    it exists); readers are served `served` documents by the generation `live`. It is `complete` if everything is made
-    with the present settings."""
-
-    present: int
-    served: int
-    complete: bool
-    generation: int | None
-    live: int | None
-
-
-def swap_of(state: State, asset: str) -> Swap:
-    """Return how far a stage or an asset in Postgres is. The state must have its generation if the asset needs one."""
-    live, now = state.catalog.live(), state.generation or generations.find_generation(state.catalog, state.settings)
-    numbers = (now.generation if now else None, live.generation if live else None)
-    if asset in STAGES:
-        table = next(iter(STAGES[asset].tables))
-        served = state.table(table, live.keys[asset]).documents if live and asset in live.keys else 0
-        return Swap(state.engine.table(table).documents, served, not state.engine.unmade(table), *numbers)
-    present, others = (
-        state.catalog.index_commits("indexed_documents", row.schema) if row else {} for row in (now, live)
-    )
-    complete = numbers[0] == numbers[1] if asset == "search_index" else len(present) == state.settings.buckets
-    counts = [sum(commit.documents for commit in commits.values()) for commits in (present, others)]
-    return Swap(counts[0], counts[1], complete, *numbers)
-
-
 def find_due(state: State) -> Due:
     """Decide what a run has to do.
 

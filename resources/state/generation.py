@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calib
 from pipelines.ports import TextEmbedder, Vectors
 from pipelines.records import Failure, PackedChunk
 from pipelines.settings.base import Settings
-from pipelines.stages import STAGE_OF_TABLE, Frozen, chunking_key, generation_key, stage_keys
+from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, generation_key, stage_keys
 from resources.documents.protocol import InputRows, Task
 from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
@@ -256,6 +256,33 @@ def _chunks_by_language(engine: Engine) -> dict[str, list[PackedChunk]]:
         if len(sample) < _SAMPLE:
             sample.append(chunk)
     return dict(sorted(grouped.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """How far an asset is by the present settings. `present` documents are made with them, in `generation` (None before
+    it exists); readers are served `served` documents by the generation `live`. It is `complete` if everything is made
+    with the present settings."""
+
+    present: int
+    served: int
+    complete: bool
+    generation: int | None
+    live: int | None
+
+
+def swap_of(catalog: Catalog, settings: Settings, engine: Engine, generation: GenerationRow | None, asset: str) -> Swap:
+    """Return how far a stage or an asset in Postgres is. `generation` is the settings' own, if it is known."""
+    live, now = catalog.live(), generation or find_generation(catalog, settings)
+    numbers = (now.generation if now else None, live.generation if live else None)
+    if asset in STAGES:
+        table = next(iter(STAGES[asset].tables))
+        served = engine.table(table, key=live.keys[asset]).documents if live and asset in live.keys else 0
+        return Swap(engine.table(table).documents, served, not engine.unmade(table), *numbers)
+    present, others = (catalog.index_commits("indexed_documents", row.schema) if row else {} for row in (now, live))
+    complete = numbers[0] == numbers[1] if asset == "search_index" else len(present) == settings.buckets
+    counts = [sum(commit.documents for commit in commits.values()) for commits in (present, others)]
+    return Swap(counts[0], counts[1], complete, *numbers)
 
 
 def floor_for(frozen: Frozen, language: str) -> float:

@@ -13,8 +13,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.declare import bucket_partitions, key_of
+from assets.declare import bucket_partitions
 from assets.definitions import build_defs
+from assets.metadata import key_of
 from pipelines.errors import SettingsError
 from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings, ScheduleSettings, Settings, settings_from

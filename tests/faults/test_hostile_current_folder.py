@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from assets.declare import bucket_partitions, range_tags
+from assets.declare import bucket_partitions
+from assets.metadata import range_tags
 from pincite.ui.services import environment
 from resources.child_process import ROOT, child_command
 from resources.settings_file import locate
