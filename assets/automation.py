@@ -53,7 +53,7 @@ class Automation:
         self._embed = dg.define_asset_job(
             names.name("embed"),
             selection=dg.AssetSelection.assets(*(key_of(name, names) for name in _EMBEDDED)),
-            tags={**GPU, **whole, **job_tags(names, "embed")},
+            tags={**GPU, **job_tags(names, "embed")},
             executor_def=dg.in_process_executor,
             description="Vectors alone, by workers with a GPU: of Celery's queue `gpu`, or by pods that ask for one.",
         )

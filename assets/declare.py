@@ -26,15 +26,19 @@ from assets.metadata import (
     check_specs,
     described,
     key_of,
+    log_checks,
+    log_whole,
     state_of,
 )
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
+from resources.checks.stages import require_sound
 from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import bring_up_to_date
 from resources.state.generation import swap_of
 from resources.state.launched import BACKFILL, buckets_in
+from resources.state.state import State
 
 # ---------------------------------------------------------------- retries
 #
@@ -165,25 +169,24 @@ def asset(
                 backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
                 pool=pool,
                 required_resource_keys={names.name(STATE)},
-            )(_given_state(_checked(coded()(_completed(body) if completes else body)), names))
+            )(_given_state(_checked(patient(_completed(body)) if completes else body, key), names))
 
         return build
 
     return declare
 
 
-def _checked(body: Callable[..., None]) -> Callable[..., Iterator[Any]]:
+def _checked(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., Iterator[Any]]:
     """Return a step that makes the asset, if the run selects it, and evaluates those of its checks that it selects."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> Iterator[Any]:
-        if context.selected_asset_keys:
-            body(context, **resources)
-            yield dg.MaterializeResult(context.asset_key)
-        yield from check_results(context)
+        with coded():
+            if context.selected_asset_keys:
+                body(context, **resources)
+                yield dg.MaterializeResult(key)
+            yield from check_results(context, key)
 
-    # Dagster reads from the signature what a step gives back.
-    run.__signature__ = inspect.signature(body).replace(return_annotation=Iterator)  # type: ignore[attr-defined]
     return run
 
 
@@ -193,13 +196,10 @@ def _completed(body: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> None:
-        state, name = state_of(context), context.asset_key.path[-1]
+        state = state_of(context)
         buckets, every = buckets_in(context.run.tags), range(state.settings.buckets)
         if BACKFILL not in context.run.tags and buckets in (None, every):
-            here = {key.path[-1] for key in context.job_def.asset_layer.selected_asset_keys}
-            for before in _all_before(name):
-                if before not in here and (report := bring_up_to_date(state, before)):
-                    attach(context, report, own=False)
+            _complete(context, state)
         try:
             body(context, **resources)
         except IndexStateError as error:
@@ -208,6 +208,25 @@ def _completed(body: Callable[..., None]) -> Callable[..., None]:
             raise IndexStateError(f"{error} ({_so_far(context)})", error.code) from error
 
     return run
+
+
+def _complete(context: dg.AssetExecutionContext, state: State) -> None:
+    """Make each asset before this one that the run leaves out, once a run, with its checks. Raise IndexStateError
+    (`check_failed`) if a blocking check finds a problem."""
+    key = context.asset_key
+    selected = context.job_def.asset_layer.selected_asset_keys
+    here = {other.path[-1] for other in selected if other.path[:-1] == key.path[:-1]}
+    for name in _all_before(key.path[-1]):
+        if name in here or name in state.run.completed:
+            continue
+        if report := bring_up_to_date(state, name):
+            attach(context, report, own=False)
+        else:
+            generation = state.ensure_generation()
+            log_whole(context, generation.schema, {"generation": generation.generation}, name)
+        log_checks(context, name)
+        require_sound(state, name)
+        state.run.completed.add(name)
 
 
 def _all_before(name: str) -> Iterator[str]:

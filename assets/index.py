@@ -13,6 +13,9 @@ from resources.stages.make import freeze_terms, write_index
 from resources.stages.shard_rows import INPUTS
 from resources.state.state import State
 
+NOT_PUBLISHED = "not published"
+"""The code version of `search_index` while readers are served from a generation of other settings: it stays stale."""
+
 
 @asset(
     "postgres",
@@ -69,6 +72,7 @@ def search_index(context: dg.AssetExecutionContext, state: dg.ResourceParam[Stat
             **{f"{name} rows": count for name, count in built.counts.items()},
             "seconds": round(built.seconds, 3),
         },
+        code="" if built.published else NOT_PUBLISHED,
     )
 
 

@@ -78,10 +78,14 @@ def log_made(
         _leave_to_us(context)
 
 
-def log_whole(context: dg.AssetExecutionContext, version: str, metadata: Mapping[str, Any]) -> None:
-    """Log the materialisation of the step's asset, which is no stage and has no buckets, with its data version."""
-    _log(context, context.asset_key.path[-1], {UNPARTITIONED: version}, lambda _: metadata)
-    _leave_to_us(context)
+def log_whole(
+    context: dg.AssetExecutionContext, version: str, metadata: Mapping[str, Any], name: str = "", code: str = ""
+) -> None:
+    """Log the materialisation of an asset that is no stage and has no buckets, with its data version: of the step's own
+    asset, or of the one named. `code` replaces its code version, where another made what it now shows."""
+    _log(context, name or context.asset_key.path[-1], {UNPARTITIONED: version}, lambda _: metadata, code)
+    if not name:
+        _leave_to_us(context)
 
 
 def _leave_to_us(context: dg.AssetExecutionContext) -> None:
@@ -94,10 +98,11 @@ def _log(
     name: str,
     versions: Mapping[int, str],
     metadata: Callable[[int], Mapping[str, Any]],
+    code: str = "",
 ) -> None:
-    state = state_of(context)
-    key = dg.AssetKey([*context.asset_key.path[:-1], name])
-    made_from = {"dagster/code_version": state.code_versions.get(name, CODE_VERSION), **_made_from(context, key)}
+    state, key = state_of(context), _sibling(context, name)
+    made_from = {"dagster/code_version": code or state.code_versions.get(name, CODE_VERSION)}
+    made_from |= _made_from(context, key)
     for bucket, version in versions.items():
         tags = {**made_from, "dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
         partition = None if bucket == UNPARTITIONED else f"{bucket:02d}"
@@ -182,11 +187,33 @@ def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
 _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_documents"})
 
 
-def check_results(context: dg.AssetExecutionContext) -> list[dg.AssetCheckResult]:
-    """Return the results of those checks of the step's asset that the run selects."""
-    state, name = state_of(context), context.asset_key.path[-1]
-    made = {FAILED: _failed_result, PRESENT: _present_result}
-    return [made[key.name](state, name) for key in sorted(context.selected_asset_check_keys) if key.name in made]
+def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[dg.AssetCheckResult]:
+    """Return the results of those checks of an asset that the run selects. They may be selected without the asset."""
+    state = state_of(context)
+    state.known_generation()
+    names = {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
+    return [made(state, key.path[-1]) for name, made in _RESULTS.items() if name in names]
+
+
+def log_checks(context: dg.AssetExecutionContext, name: str) -> None:
+    """Log the results of the checks of an asset that the step made beside its own."""
+    state, key = state_of(context), _sibling(context, name)
+    for spec in check_specs(key):
+        result = _RESULTS[spec.name](state, name)
+        context.log_event(
+            dg.AssetCheckEvaluation(
+                asset_key=key,
+                check_name=spec.name,
+                passed=result.passed,
+                metadata=result.metadata,
+                severity=result.severity,
+            )
+        )
+
+
+def _sibling(context: dg.AssetExecutionContext, name: str) -> dg.AssetKey:
+    """Return the key of another asset of the same index."""
+    return dg.AssetKey([*context.asset_key.path[:-1], name])
 
 
 def _failed_result(state: State, name: str) -> dg.AssetCheckResult:
@@ -204,6 +231,9 @@ def _present_result(state: State, name: str) -> dg.AssetCheckResult:
         "generation that readers are served": swap.live or "none yet",
     }
     return _warning(PRESENT, swap.complete, said)
+
+
+_RESULTS = {FAILED: _failed_result, PRESENT: _present_result}
 
 
 def _warning(name: str, passed: bool, metadata: Mapping[str, Any]) -> dg.AssetCheckResult:
@@ -277,16 +307,13 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
         **({"failed documents": failures_table(failed, state.settings.buckets)} if failed else {}),
         **more,
     }
-    in_step = {**{f"run: {name}": value for name, value in counted.items()}, **standing}
-
+    in_step = {f"run: {name}": value for name, value in counted.items()}
     rows = _rows_by_bucket(state, report.stage)
 
     def metadata(bucket: int) -> Mapping[str, Any]:
-        return (
-            {**counted, **standing}
-            if bucket == UNPARTITIONED
-            else {**in_step, **_own(state, report, bucket), **rows.get(bucket, {})}
-        )
+        if bucket == UNPARTITIONED:
+            return {**counted, **standing}
+        return {**_own(state, report, bucket), **rows.get(bucket, {}), **standing, **in_step}
 
     log_made(context, report.stage, metadata, own)
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)

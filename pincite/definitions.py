@@ -1,8 +1,9 @@
 """The code location, for Dagster: `dagster dev -m pincite.definitions`."""
 
-from pincite.environment import require_own
+from pincite.environment import require_own, restore_temporary_folder
 
 require_own()
+restore_temporary_folder()
 
 from resources.memory import one_heap
 

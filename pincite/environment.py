@@ -18,6 +18,24 @@ class ForeignPackageError(ImportError):
     """The error that another package has the name of a layer and is found first."""
 
 
+RUN_TMPDIR = "PINCITE_RUN_TMPDIR"
+"""The variable with the user's folder of temporary files, where the code server has another for its sockets; empty for
+none."""
+
+
+def restore_temporary_folder() -> None:
+    """Let runs put temporary files where the user wants them."""
+    former = os.environ.pop(RUN_TMPDIR, None)
+    if former is None:
+        return
+    if former:
+        os.environ["TMPDIR"] = former
+    else:
+        os.environ.pop("TMPDIR", None)
+    if "tempfile" in sys.modules:
+        vars(sys.modules["tempfile"])["tempdir"] = None  # it keeps the folder that it found first
+
+
 def require_own() -> None:
     """Raise ForeignPackageError, of one line, if a layer that would be imported is not the one beside pincite."""
     here = os.path.dirname(sys.modules["pincite"].__path__[0])

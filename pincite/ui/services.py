@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pincite.console import say
+from pincite.environment import RUN_TMPDIR
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import ROOT, module_path, tied_command
@@ -150,7 +151,8 @@ class _Services:
         named = ["-m", "pincite.definitions", "--working-directory", ROOT, "--location-name", "pincite"]
         self._start(
             "dagster", "code-server", "start", "--socket", str(at), "--log-level", "warning", *named,
-            environment={"TMPDIR": str(at.parent)},  # the process's own socket, too, where no other user may enter
+            # The process's own socket, too, is where no other user may enter. Runs have the user's folder.
+            environment={"TMPDIR": str(at.parent), RUN_TMPDIR: os.environ.get("TMPDIR", "")},
         )  # fmt: skip
         while not _listens(at):
             self._look()

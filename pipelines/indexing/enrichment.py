@@ -288,9 +288,9 @@ def figure_descriptions(
     characters: int = CHARACTERS,
     before: Iterable[FigureDescription] = (),
 ) -> list[FigureDescription]:
-    """Return a row for each figure of one document. `said` is by `image_hash_of`; `before` are the document's last
-    rows, whose text stands in until a reply is there."""
-    last = {row.image_hash: row for row in before if row.text and row.model == model}
+    """Return a row for each figure of one document. `said` is by `image_hash_of`; `before` are the document's last rows
+    of this model or of one before it, whose text stands in until a reply is there."""
+    last = {row.image_hash: row for row in before if row.text}
     return [
         _row(figure, index, said[image_hash_of(figure)], model, characters, last)
         for index, figure in enumerate(figures)
@@ -312,5 +312,5 @@ def _row(
         return row("", FALLBACK, reply=said.key, note=said.message)
     known = last.get(image_hash_of(figure))
     if known is not None:
-        return row(known.text, WAITING, reply=known.reply, note=said.message)
+        return row(known.text, WAITING, by=known.model, reply=known.reply, note=said.message)
     return row("", WAITING, by="", note=said.message)

@@ -247,14 +247,14 @@ class DagsterSettings(Section):
         return "_".join((*((self.names,) if self.names else self.key_prefix), name))
 
 
-_NAME = re.compile(r"[A-Za-z0-9_]{1,60}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 
 
 def _require_name(part: str) -> None:
     if not _NAME.fullmatch(part):
         raise ValueError(
-            "each part of a name in Dagster has letters, digits and _ alone, at least one and at most 60; found "
-            f"{part[:20]!r}"
+            "each part of a name in Dagster begins with a letter, and has letters, digits and _ alone, at most 60; "
+            f"found {part[:20]!r}"
         )
 
 

@@ -207,6 +207,11 @@ class Role:
         """Return the model and temperature that the index was begun with, by which its results are known."""
         return self.former[-1] if self.former else (self.model, self.temperature)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the model and of those before it, whose texts stay."""
+        return frozenset({self.model, *(model for model, _ in self.former)})
+
 
 def former_models(former: Mapping[str, Any], model: str, temperature: float | None) -> tuple[Asked, ...]:
     """Return the models before this one, the last one first. `former` is as dumped from `llm.former`.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipelines.errors import SourceError
+from pipelines.errors import IndexStateError, SourceError
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import STAGE_OF_TABLE
@@ -264,9 +264,21 @@ LEAST_COVERAGE = 0.98
 _UNIT = 0.01
 
 
+_TOLD = 5
+"""Problems that an error names."""
+
+
 def check(state: State, name: str) -> Problems:
     """Return the problems that a check of CHECKS finds; they are kept for the end of the run."""
     return state.run.checked(name, with_repair(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
+
+
+def require_sound(state: State, stage: str) -> None:
+    """Raise IndexStateError (`check_failed`) if a check of this stage finds a problem."""
+    for name in (name for name, (of, _) in CHECKS.items() if of == stage):
+        if problems := check(state, name):
+            told = "; ".join(f"{code}: {message}" for code, message in problems[:_TOLD])
+            raise IndexStateError(f"the check {name} failed, nothing was published: {told}", "check_failed")
 
 
 def unlisted(state: State) -> Mapping[str, str]:

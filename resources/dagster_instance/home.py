@@ -48,6 +48,8 @@ STEPS = "pincite/steps"
 """Name of the tag of runs by another project's executor, which may give each step a process of its own. No one process
 or session shows that such a run lives, so it is left to Dagster's own run monitoring."""
 
+DEFINITIONS = "pincite.definitions"
+"""The module of the code location whose every run is in one process."""
 WITHOUT_STAGE = frozenset(
     {
         *("corpus_statistics", "term_statistics", "indexed_documents", "kept_generations", "search_index"),
@@ -305,6 +307,9 @@ def _is_of(run: DagsterRun, names: DagsterSettings) -> bool:
         return False
     if {PROCESS, _FORMER} & run.tags.keys() or run.tags.get(JOB) in {names.key(job) for job in OWN_JOBS}:
         return True
+    origin = run.job_code_origin
+    if origin and getattr(origin.repository_origin.code_pointer, "module", "") != DEFINITIONS:
+        return False  # another project's executor may start it late, and in other processes
     selected = {key.to_user_string() for key in run.asset_selection or ()}
     return bool(selected) and selected <= {names.key(asset) for asset in (*STAGES, *WITHOUT_STAGE)}
 

@@ -353,7 +353,7 @@ class PostgresSearchIndex:
         asked = self._parameters(filters, most=MOST_LOOKED_AT)
         if filters.dated_from or filters.dated_to:
             (found["date"],) = self._rows(self._named("undated", filters), asked)
-        for bound in filters.compared:
+        for bound in {(each.key, each.numbers is None, each.days is None): each for each in filters.compared}.values():
             (counted,) = self._rows(self._named("without_value", filters), {**asked, **_bound(bound)})
             found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
         return found

@@ -162,11 +162,15 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
 
 def _left_out(filters: Filters, without: Mapping[str, tuple[int, int]]) -> Iterator[str]:
     """Yield a note for each key by which documents are left out since they have no value to compare."""
-    kinds = {bound.key: [bound.numbers and "number", bound.days and "date"] for bound in filters.compared}
+    kinds: dict[str, dict[str, None]] = {}
+    for bound in filters.compared:
+        kinds.setdefault(bound.key, {}).update(
+            {kind: None for kind, given in (("number", bound.numbers), ("date", bound.days)) if given}
+        )
     for key, (number, of) in without.items():
         if number:
             among = f"the first {of:,}" if of >= MOST_LOOKED_AT else f"{of:,}"
-            has = "no date" if key == "date" else f"no {' or '.join(filter(None, kinds[key]))} as {key!r}"
+            has = "no date" if key == "date" else f"no {' or '.join(kinds[key])} as {key!r}"
             yield f"{number:,} of {among} documents have {has}, so the filter leaves them out"
 
 

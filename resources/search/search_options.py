@@ -125,7 +125,12 @@ def _comparison(argument: str, key: str, sign: Sign, value: str) -> Comparison:
             f"--filter {argument!r}: {value!r} is no number and no date; write a number such as 12.5, or a date such "
             "as 2026-01-31, 2026-01 or 2026"
         )
-    first, last = _within(argument, sign, *meant) if meant else (None, None)
+    try:
+        first, last = _within(argument, sign, *meant) if meant else (None, None)
+    except UsageError:  # no year is after 9999; a number may be
+        if numbers is None:
+            raise
+        meant = first = last = None
     days = ((first or date.min).isoformat(), (last or date.max).isoformat()) if meant else None
     return Comparison(key, numbers, days)
 

@@ -259,7 +259,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
                     require_answers(state, said, model)
                     before = {stage.identity(row): row for row in plain.work.before(stage.stage, plain.task.doc_id)}
                     bought = [
-                        _row(row, reply, before.get(stage.identity(row)), stage.characters, model.name)
+                        _row(row, reply, before.get(stage.identity(row)), stage.characters, model)
                         for row, reply in zip(plain.rows, said, strict=True)
                     ]
                     outcome = outcome_of(stage.stage, plain.task, bought, said)
@@ -286,14 +286,15 @@ def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
             raise ModelError(failed.message, failed.code)
 
 
-def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: str) -> Generated:
+def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: Any) -> Generated:
     if isinstance(said, Reply):
-        by = said.model or model
+        by = said.model or model.name
         return replace(plain, text=cleaned(said.text, characters), method=LLM, model=by, reply=said.key)
     if said.code == "unusable":
-        return replace(plain, method=FALLBACK, model=model, reply=said.key, note=said.message)
-    if before is not None and before.model == model and before.reply:
-        return replace(plain, text=before.text, method=WAITING, model=model, reply=before.reply, note=said.message)
+        return replace(plain, method=FALLBACK, model=model.name, reply=said.key, note=said.message)
+    if before is not None and before.model in model.role.names and before.reply:
+        by = before.model
+        return replace(plain, text=before.text, method=WAITING, model=by, reply=before.reply, note=said.message)
     return replace(plain, method=WAITING, note=said.message)
 
 
@@ -421,7 +422,8 @@ def _described(state: State) -> Compute:
             for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
                 replies = list(said.values())
                 require_answers(state, replies, model)
-                rows = figure_descriptions(task.figures, said, model.name, before=task.before)
+                before = [row for row in task.before if row.model in model.role.names]
+                rows = figure_descriptions(task.figures, said, model.name, before=before)
                 yield task.raw.doc_id, outcome_of(STAGE, task.raw, rows, replies)
 
         return by_shard(works, described)

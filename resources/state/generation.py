@@ -280,7 +280,9 @@ def swap_of(catalog: Catalog, settings: Settings, engine: Engine, generation: Ge
         served = engine.table(table, key=live.keys[asset]).documents if live and asset in live.keys else 0
         return Swap(engine.table(table).documents, served, not engine.unmade(table), *numbers)
     present, others = (catalog.index_commits("indexed_documents", row.schema) if row else {} for row in (now, live))
-    complete = numbers[0] == numbers[1] if asset == "search_index" else len(present) == settings.buckets
+    complete = (
+        now is not None and numbers[0] == numbers[1] if asset == "search_index" else len(present) == settings.buckets
+    )
     counts = [sum(commit.documents for commit in commits.values()) for commits in (present, others)]
     return Swap(counts[0], counts[1], complete, *numbers)
 

@@ -141,6 +141,8 @@ class Run:
     """Files that other processes of this run found damaged."""
     spent: list[Spent] = field(default_factory=list)
     """Usage of language models by other processes of this run."""
+    completed: set[str] = field(default_factory=set)
+    """Assets that a later one of this run made, since the run left them out."""
     tags: dict[str, str] = field(default_factory=dict)
     """Tags that the run's record in Dagster was given for its generation."""
     buckets: frozenset[int] | None = None

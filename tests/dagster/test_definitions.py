@@ -232,9 +232,11 @@ def test_a_check_of_an_index_with_a_prefix_is_the_same_check() -> None:
     } == docs
 
 
-@pytest.mark.parametrize("wrong", ["a b", "", "a-b", "a//b", "ю", ["a/b"], "a" * 61])
+@pytest.mark.parametrize("wrong", ["a b", "", "2024", "_docs", "a-b", "a//b", "ю", ["a/b"], "a" * 61])
 def test_a_name_that_dagster_refuses_is_refused_by_its_setting(wrong: object) -> None:
-    with pytest.raises(SettingsError, match=r"'dagster\.key_prefix': each part of a name in Dagster has letters"):
+    with pytest.raises(
+        SettingsError, match=r"'dagster\.key_prefix': each part of a name in Dagster begins with a letter"
+    ):
         settings_from({"dagster": {"key_prefix": wrong}})
 
 

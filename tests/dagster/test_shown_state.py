@@ -48,6 +48,9 @@ run_coordinator: {module: dagster._core.run_coordinator, class: DefaultRunCoordi
 """Runs are launched at once, without the queue of a daemon."""
 
 
+EMBEDDED = ("chunk_embeddings", "sentence_embeddings")
+
+
 class Webserver:
     """Dagster's webserver over a project, and the instance that it shows."""
 
@@ -178,8 +181,10 @@ def test_a_swap_is_seen_and_done_from_the_page(project: Project, webserver: Webs
     assert latest["00"]["dagster/row_count"] == latest["01"]["dagster/row_count"], "that of what is served"
     assert project.hits("boiler inspection") == served
 
-    # The rest: materialising what the lineage shows as unsynced does the swap, and nothing is left to do.
+    # The rest: materialising what the lineage shows as unsynced does the swap, each stage once, and nothing is left.
     tags = webserver.launch(*webserver.stale())
+    computed = sum(values["documents computed"] for values in webserver.latest("sentence_embeddings").values())
+    assert computed == len(project.rows("SELECT 1 FROM g0002.documents")), "no later pass hides what was done"
     assert (tags["pincite/generation"], tags["pincite/embedder"]) == ("2", "another")
     assert webserver.stale() == {"retrieval_quality"}, "the golden questions were asked of the generation before"
     for name in ("chunk_embeddings", "sentence_embeddings", "indexed_documents"):
@@ -218,3 +223,33 @@ def test_a_failing_document_is_shown_until_it_is_mended(project: Project, webser
     run(webserver)
     assert {values["failures"] for values in webserver.latest("parsed_elements").values()} == {0}
     assert webserver.check("parsed_elements", FAILED)[0]
+
+
+def test_the_index_alone_makes_all_that_it_lacks_with_its_checks(project: Project, webserver: Webserver) -> None:
+    project.write("torn.pdf", "%PDF-1.7 torn")
+    run(webserver)
+    project.configure(embedder={**project.settings["embedder"], "model": "another"}, chunking={"target_tokens": 60})
+    webserver.reload()
+    assert {"corpus_statistics", "term_statistics", "search_index"} <= webserver.stale()
+    webserver.launch("search_index")
+    assert webserver.stale() <= {"retrieval_quality"}
+    assert not webserver.check("parsed_elements", FAILED)[0], "the document fails in this run too"
+    assert webserver.check("chunks", PRESENT)[0] and webserver.check("search_index", PRESENT)[0]
+
+
+def test_a_check_is_evaluated_without_its_asset(project: Project, webserver: Webserver) -> None:
+    run(webserver)
+    project.configure(embedder={**project.settings["embedder"], "model": "another"})
+    run(webserver, {"dagster/backfill": "all", **SPAN}, "corpus_statistics", "chunk_embeddings")
+    checked = dg.AssetSelection.checks(*(dg.AssetCheckKey(dg.AssetKey(name), PRESENT) for name in EMBEDDED))
+    definitions = build_defs()
+    result = dg.materialize(
+        [each for each in definitions.assets or [] if isinstance(each, dg.AssetsDefinition)],
+        selection=checked,
+        instance=webserver.instance,
+        resources=dict(definitions.resources or {}),
+        run_config=QUIET,
+    )
+    passed = {item.asset_key.to_user_string(): item.passed for item in result.get_asset_check_evaluations()}
+    assert passed == {"chunk_embeddings": True, "sentence_embeddings": False}
+    assert not result.get_asset_materialization_events()

@@ -69,7 +69,7 @@ def computed(project: Project, stage: str) -> int:
     with run_history(dagster_home(project.state)) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey(stage))
         assert event is not None and event.asset_materialization is not None
-        return int(event.asset_materialization.metadata["documents computed"].value)  # type: ignore[arg-type]
+        return int(event.asset_materialization.metadata["run: documents computed"].value)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -86,8 +86,8 @@ def computed(project: Project) -> dict[str, int]:
         for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
             event = entry.asset_materialization
             assert event is not None
-            if "documents computed" in event.metadata:
-                count = event.metadata["documents computed"].value
+            if found := event.metadata.get("run: documents computed") or event.metadata.get("documents computed"):
+                count = found.value
                 assert isinstance(count, int)
                 counts[event.asset_key.to_user_string()] = count
     return counts

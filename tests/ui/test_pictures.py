@@ -129,3 +129,20 @@ def test_an_asset_its_failures_and_its_checks(shown: Page, keep: Keep, name: str
     expect(shown.get_by_text(text).first).to_be_visible()
     shown.wait_for_load_state("networkidle")
     keep(shown, f"dagster-{name}.png")
+
+
+def test_a_swap_of_the_embedder_is_shown_when_the_location_is_reloaded(
+    shown: Page, library: Project, keep: Keep
+) -> None:
+    library.configure(embedder={"preset": "multilingual-small"})
+    reloaded = shown.request.post(
+        "/graphql",
+        data={"query": 'mutation { reloadRepositoryLocation(repositoryLocationName: "pincite") { __typename } }'},
+        headers={"Origin": shown.url.rpartition("/assets")[0] or shown.url},
+    )
+    assert reloaded.ok, reloaded.text()
+    shown.set_viewport_size(ASSET)
+    shown.goto("/assets/search_index?view=overview")
+    expect(shown.get_by_text("Unsynced").first).to_be_visible()
+    shown.wait_for_load_state("networkidle")
+    keep(shown, "dagster-swap.png")

@@ -43,6 +43,8 @@ def test_dates_are_bounds_that_all_hold(arguments: list[str], first: str | None,
     ("argument", "numbers", "days"),
     [
         ("price>=10", "[10,)", None),
+        ("price>9999", "(9999,)", None),
+        ("price<0001", "(,0001)", None),
         ("price < -0.5", "(,-0.5)", None),
         ("year>=2024", "[2024,)", ("2024-01-01", "9999-12-31")),
         ("year>2024", "(2024,)", ("2025-01-01", "9999-12-31")),
