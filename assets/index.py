@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets.declare import NIGHTLY, asset, buckets_of, patient
+from assets.declare import NIGHTLY, asset, buckets_of
 from assets.metadata import attach, changes, index_version, log_whole, table
 from resources.generations.publish import publish
 from resources.generations.upkeep import update_other_generations
@@ -25,7 +25,6 @@ NOT_PUBLISHED = "not published"
     whole=True,
     completes=True,
 )
-@patient
 def term_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Count in how many chunks each term occurs, by who may find them, and the mean length of a chunk, over all chunks.
     BM25 weighs terms by these numbers, which are frozen in the generation. The asset comes after the embeddings, like

@@ -21,7 +21,7 @@ from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
 from resources.engine import StageReport
 from resources.postgres.catalog import IndexCommit
-from resources.state.generation import swap_of
+from resources.state.generation import find_generation, swap_of
 from resources.state.state import State
 
 
@@ -190,7 +190,8 @@ _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_docum
 def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[dg.AssetCheckResult]:
     """Return the results of those checks of an asset that the run selects. They may be selected without the asset."""
     state = state_of(context)
-    state.known_generation()
+    if not context.selected_asset_keys and (known := find_generation(state.catalog, state.settings)):
+        state = state.of_generation(known)  # beside it: a later step may find that the corpus has drifted from this one
     names = {check.name for check in context.selected_asset_check_keys if check.asset_key == key}
     return [made(state, key.path[-1]) for name, made in _RESULTS.items() if name in names]
 

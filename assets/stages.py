@@ -84,7 +84,6 @@ def packed_chunks(context: dg.AssetExecutionContext, state: dg.ResourceParam[Sta
 
 
 @asset("postgres", "python", group="chunks", reads=["parsed_documents", "packed_chunks"], whole=True, completes=True)
-@patient
 def corpus_statistics(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
     """Compute the facts of the whole corpus, and freeze them in the generation before its chunks are made: the
     embedder, if it is chosen by the documents' languages, and for each language the similarity from which neighbours

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from pipelines.stages import STAGES
-from resources.checks.findings import REPORT
+from resources.checks.stages import failed
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
 from resources.exchange import texts
 from resources.exchange.locations import TextFolder
@@ -235,11 +235,7 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
     """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
     for name, problems in found.items():
         if problems:
-            told = "; ".join(f"{code}: {message}" for code, message in problems[:5])
-            more = f"; and {len(problems) - 5} more" if len(problems) > 5 else ""
-            return IndexStateError(
-                f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed"
-            )
+            return failed(name, problems)
     return None
 
 

@@ -21,6 +21,7 @@ from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
 from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.audit import RELATED_BUDGET, audit
+from resources.checks.findings import REPORT
 from resources.engine import rows_of
 from resources.engine.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
@@ -277,8 +278,14 @@ def require_sound(state: State, stage: str) -> None:
     """Raise IndexStateError (`check_failed`) if a check of this stage finds a problem."""
     for name in (name for name, (of, _) in CHECKS.items() if of == stage):
         if problems := check(state, name):
-            told = "; ".join(f"{code}: {message}" for code, message in problems[:_TOLD])
-            raise IndexStateError(f"the check {name} failed, nothing was published: {told}", "check_failed")
+            raise failed(name, problems)
+
+
+def failed(name: str, problems: Sequence[tuple[str, str]]) -> IndexStateError:
+    """Return the error of a check that found problems."""
+    told = "; ".join(f"{code}: {message}" for code, message in problems[:_TOLD])
+    more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
+    return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed")
 
 
 def unlisted(state: State) -> Mapping[str, str]:

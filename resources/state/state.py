@@ -182,13 +182,6 @@ class State:
                 self.run.rebuilt.update(range(self.settings.shard_count))
         return self._generation
 
-    def known_generation(self) -> GenerationRow | None:
-        """Return the generation of the settings if it was made before, and make none."""
-        if self._generation is None and (found := generations.find_generation(self.catalog, self.settings)):
-            self.engine.freeze(generations.frozen_of(found))
-            self._generation = found
-        return self._generation
-
     @property
     def generation(self) -> GenerationRow | None:
         """The generation of the settings, if this state has asked for it already."""

@@ -1,4 +1,4 @@
-"""What Dagster's webserver answers about an index: after a swap of its model, half a swap, and failures that stay."""
+"""Answers of Dagster's webserver about an index: after a swap of its model, half a swap, and failures that stay."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _materialise(
     context = _Context(key, asset, partitions[due.start : due.stop], _Resources(state), job, {key})
     more = {"config": config} if key.path[-1] == "raw_documents" else {}
     for _ in body(context, **more):
-        """What a step yields tells Dagster alone."""
+        pass  # the results that a step yields are for Dagster alone
 
 
 def _check(state: State, asset: str) -> None:
