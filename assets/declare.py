@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -34,6 +35,7 @@ from pipelines.errors import DatabaseError, IndexStateError, ModelError, Setting
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.checks.stages import require_sound
+from resources.child_process import ROOT
 from resources.dagster_instance.run_errors import coded
 from resources.generations.upkeep import bring_up_to_date
 from resources.state.generation import swap_of
@@ -109,6 +111,17 @@ MANUAL = {
     "quality": "docs/guide/evaluation.md",
 }
 """The page of the manual for each group of assets, named in their descriptions."""
+
+
+def _manual_link(group: str) -> dict[str, dg.CodeReferencesMetadataValue]:
+    """Return the metadata that Dagster shows as a link to the page of a group, if the page is on this machine."""
+    page = Path(ROOT, MANUAL[group])
+    if not page.is_file():
+        return {}
+    link = dg.LocalFileCodeReference(file_path=str(page), line_number=1, label=MANUAL[group])
+    return {"dagster/code_references": dg.CodeReferencesMetadataValue(code_references=[link])}
+
+
 NIGHTLY = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=26))
 """The time since the last listing and the last index: a warning after 26 hours (one missed night), a failure after 48
 (two)."""
@@ -156,7 +169,7 @@ def asset(
                 kinds=set(kinds),
                 owners=OWNERS,
                 code_version=versions.get(name, CODE_VERSION),
-                metadata=described(stage) if stage else {},
+                metadata={**(described(stage) if stage else {}), **_manual_link(group)},
                 freshness_policy=freshness,
                 partitions_def=None if whole else partitions,
             )

@@ -122,6 +122,9 @@ def test_every_asset_says_what_it_makes_and_of_what_kind() -> None:
         assert spec.kinds, name
         assert spec.code_version, name
         assert list(spec.owners) == ["team:pincite"], name
+        (page,) = spec.metadata["dagster/code_references"].code_references
+        assert Path(page.file_path).is_file() and page.file_path.endswith(page.label), name
+        assert spec.description.endswith(f"More: `{page.label}`"), name
         assert asset.backfill_policy == dg.BackfillPolicy.single_run(), name
 
 

@@ -131,6 +131,11 @@ def test_an_asset_its_failures_and_its_checks(shown: Page, keep: Keep, name: str
     keep(shown, f"dagster-{name}.png")
 
 
+def test_an_asset_links_to_its_page_of_the_manual(shown: Page) -> None:
+    shown.goto("/assets/chunks?view=overview")
+    expect(shown.locator("a[href$='docs/reference/chunking.md:1']").first).to_be_visible()
+
+
 def test_a_swap_of_the_embedder_is_shown_when_the_location_is_reloaded(
     shown: Page, library: Project, keep: Keep
 ) -> None:
