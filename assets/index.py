@@ -10,7 +10,7 @@ from assets.metadata import attach, changes, index_version, log_whole, table
 from resources.generations.publish import publish
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
-from resources.stages.shard_rows import INPUTS
+from resources.stages.part_rows import INPUTS
 from resources.state.state import State
 
 NOT_PUBLISHED = "not published"

@@ -13,8 +13,9 @@ import dagster as dg
 
 from pipelines.defused_text import defused
 from pipelines.escaped_text import one_line
-from pipelines.fingerprint import bucket_of, combined
+from pipelines.fingerprint import combined
 from pipelines.plots import Curves, Panel, figure
+from pipelines.ranges import bucket_of
 from pipelines.records import Failure, column_description
 from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings
@@ -142,12 +143,13 @@ def index_version(state: State) -> str:
     if live is None:
         return combined([])[:16]
     rows = state.catalog.index_commits("indexed_documents", live.schema)
-    return combined([live.schema, *(rows[bucket].output for bucket in sorted(rows))])[:16]
+    return combined([live.schema, *(rows[first].output for first in sorted(rows))])[:16]
 
 
 def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
     """Return the commits of a stage's rows in Postgres by bucket."""
-    return state.catalog.index_commits(stage, state.ensure_generation().schema)
+    rows, buckets = state.catalog.index_commits(stage, state.ensure_generation().schema), state.settings.buckets
+    return {bucket_of(first, buckets): row for first, row in rows.items()}
 
 
 def _made_from(context: dg.AssetExecutionContext, key: dg.AssetKey) -> dict[str, str]:
@@ -314,7 +316,7 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
     def metadata(bucket: int) -> Mapping[str, Any]:
         if bucket == UNPARTITIONED:
             return {**counted, **standing}
-        return {**_own(state, report, bucket), **rows.get(bucket, {}), **standing, **in_step}
+        return {**_own(report, bucket), **rows.get(bucket, {}), **standing, **in_step}
 
     log_made(context, report.stage, metadata, own)
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
@@ -322,11 +324,8 @@ def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = T
         context.log.warning(one_line(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
 
 
-def _own(state: State, report: StageReport, bucket: int) -> dict[str, int]:
-    own = Counter[str]()
-    for part in state.settings.shards_of([bucket]) if report.stage in STAGES else [bucket]:
-        own.update({_OWN[name]: count for name, count in report.shards.get(part, {}).items()})
-    return dict(own)
+def _own(report: StageReport, bucket: int) -> dict[str, int]:
+    return {_OWN[name]: count for name, count in report.buckets.get(bucket, {}).items()}
 
 
 def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
@@ -344,10 +343,10 @@ def total_rows(state: State, report: StageReport) -> int:
     settings if all buckets have been made with them, else those of the live generation."""
     live, name = state.catalog.live(), report.stage
     if name not in STAGES:
-        rows = _in_postgres(state, name)
+        rows = list(_in_postgres(state, name).values())
         if live and len(rows) < state.settings.buckets:
-            rows = state.catalog.index_commits(name, live.schema)
-        return sum(row.rows for row in rows.values()) or report.total
+            rows = list(state.catalog.index_commits(name, live.schema).values())
+        return sum(row.rows for row in rows) or report.total
     table = main_table(STAGES[name])
     if live and name in live.keys and state.engine.unmade(table):
         return state.table(table, live.keys[name]).rows

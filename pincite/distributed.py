@@ -440,7 +440,6 @@ def _result(
             "other_settings",
         )
     catalog = state.catalog
-    state.relaid()  # the runs may have chosen another number of shards
     row = catalog.generation(run.built.generation) if run.built else find_generation(catalog, state.settings)
     ended = State(state.project, run, state.parts, row, listed or Listed((), AllListed(), [], []))
     result = outcome.result(ended, begun.served, time.perf_counter() - started)

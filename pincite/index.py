@@ -100,13 +100,6 @@ class Index:
         return self._opened.state
 
     @property
-    def _now(self) -> State:
-        """Return the state for code that reads tables, with the current number of shards: a run of another process may
-        have changed it."""
-        self._state.relaid()
-        return self._state
-
-    @property
     def _searcher(self) -> Searcher:
         return self._opened.searcher
 
@@ -132,7 +125,7 @@ class Index:
         Refused files are in the result. Raise IndexStateError, ModelError or UsageError."""
         from resources.exchange.vectors import import_vectors
 
-        return import_vectors(self._now, [str(place) for place in places], check, unchecked)
+        return import_vectors(self._state, [str(place) for place in places], check, unchecked)
 
     def query(
         self,
@@ -179,7 +172,7 @@ class Index:
         from resources.search.page_pictures import show
 
         found = self._searcher.chunk(chunk, groups, generation)
-        return show(self._now, found, Path(image) if image is not None else None)
+        return show(self._state, found, Path(image) if image is not None else None)
 
     @property
     def documents(self) -> ServedDocuments:
@@ -221,11 +214,11 @@ class Index:
         if matrix is None:
             from resources.evaluation.golden import evaluate
 
-            return {"runs": [evaluate(self._now, Path(questions), **options)]}
+            return {"runs": [evaluate(self._state, Path(questions), **options)]}
         from resources.evaluation.matrix import FOLDER, asking_from, run_matrix
 
         folder = Path(experiments) if experiments is not None else self._project.state / FOLDER
-        return run_matrix(self._now, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
+        return run_matrix(self._state, Path(questions), Path(matrix), folder.resolve(), asking_from(**options))
 
     def suggest(
         self, count: int, groups: Sequence[str] = (), output: str | Path | None = None, **options: Any
@@ -236,7 +229,7 @@ class Index:
 
         if output is not None:
             require_new(Path(output))
-        result = suggest(self._now, count, groups, **options)
+        result = suggest(self._state, count, groups, **options)
         if output is not None:
             write_new(Path(output), result["questions"])
         return result
@@ -245,13 +238,13 @@ class Index:
         """Return the JSON of `pincite explain`: how a passage was made, from its document to its vector."""
         from resources.reports.explain import explain
 
-        return explain(self._now, self._searcher.chunk(chunk, groups, generation), groups)
+        return explain(self._state, self._searcher.chunk(chunk, groups, generation), groups)
 
     def verify(self) -> dict[str, Any]:
         """Return the JSON of `pincite verify`: {"ok", "problems": [{"code", "message"}], "notes"}."""
         from resources.checks.verify import verify
 
-        return verify(self._now)
+        return verify(self._state)
 
     def plan(self, sources: Sequence[str] = ()) -> dict[str, Any]:
         """Return the JSON of `pincite plan`: the work of the next run and its cost. Writes nothing and needs no index.
@@ -266,7 +259,7 @@ class Index:
         the strongest links."""
         from resources.evaluation.link_sweep import links
 
-        return links(self._now, generation, groups, strongest)
+        return links(self._state, generation, groups, strongest)
 
     def sweep_links(
         self,
@@ -281,34 +274,34 @@ class Index:
         from resources.evaluation.link_sweep import sweep
 
         file = Path(golden) if golden is not None else None
-        return sweep(self._now, thresholds, file, generation, groups, with_options)
+        return sweep(self._state, thresholds, file, generation, groups, with_options)
 
     def generations(self) -> list[dict[str, Any]]:
         """Return every generation with its rows, size, scores, and why it is not live."""
         from resources.reports.status import generations
 
-        return generations(self._now)
+        return generations(self._state)
 
     @unshared()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if it may not be published."""
         from resources.generations.publish import publish_by_hand
 
-        return publish_by_hand(self._now, generation, force)
+        return publish_by_hand(self._state, generation, force)
 
     @unshared()
     def rollback(self) -> dict[str, Any]:
         """Make the previous generation live again, until somebody publishes: {"live", "previous"}."""
         from resources.generations.publish import rollback
 
-        return rollback(self._now)
+        return rollback(self._state)
 
     @unshared()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drop old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.prune import prune
 
-        return prune(self._now, keep, dry_run)
+        return prune(self._state, keep, dry_run)
 
     def table(self, name: str) -> pl.LazyFrame:
         """Return a table of the live generation as a polars LazyFrame. Its files are read when you collect it, and only
@@ -318,24 +311,24 @@ class Index:
         Raise UsageError for an unknown name, and IndexStateError if nothing is published."""
         from resources.reports.tables import table
 
-        return table(self._now, name)
+        return table(self._state, name)
 
     def status(self) -> dict[str, Any]:
         """Return the JSON of `pincite status`."""
         from resources.reports.status import status
 
-        return status(self._now)
+        return status(self._state)
 
     def asked_status(self, groups: Sequence[str] = (), operator: bool = False) -> dict[str, Any]:
         """Return the status of the state as far as an asker of these groups may know it. An operator may know all."""
         from resources.reports.status import asked_status
 
-        return asked_status(self._now, self._searcher, groups, operator)
+        return asked_status(self._state, self._searcher, groups, operator)
 
     def sources(self) -> list[dict[str, Any]]:
         from resources.reports.status import sources
 
-        return sources(self._now)
+        return sources(self._state)
 
     def check_source(self, source: str) -> dict[str, Any]:
         """Return the JSON of `pincite sources check`: the first entries of a source, given by name or as `--source`
@@ -351,12 +344,12 @@ class Index:
         name."""
         from resources.state.access import sync
 
-        return sync(self._now, sources)
+        return sync(self._state, sources)
 
     @unshared()
     def remove_source(self, name: str) -> int:
         """Forget a source. Return how many documents the next index run will remove."""
-        return self._now.listing.forget(name)
+        return self._state.listing.forget(name)
 
     def parse(self, file: str | Path, image: str | Path | None = None, pages: str | None = None) -> dict[str, Any]:
         """Return the JSON of `pincite parse`: the structural map of one file. If `image` names a folder, draw pictures

@@ -30,7 +30,7 @@ from resources.settings_file import Project, project_at
 from resources.sources.folder import source_from
 from resources.stages.make import guard, require_replies, with_repair
 from resources.state.run import Run, silent
-from resources.state.state import LAST_OF_TEXT, State, settle
+from resources.state.state import LAST_OF_TEXT, State
 
 Progress = Callable[[str, int, int], None]
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
@@ -127,7 +127,6 @@ def _locked(
 ) -> dict[str, Any]:
     with restricted_whatever(state):
         _select(state, sources)
-        with_repair(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         if due.up_to_date and not retry_failed:
@@ -148,7 +147,6 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
     served."""
     with restricted_whatever(state):
         _select(state, sources)
-        with_repair(state, lambda: settle(state))
         served = served_now(state)
         due = find_due(state)
         guard(state, allow_deletions)

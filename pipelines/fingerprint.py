@@ -1,11 +1,7 @@
-"""Stable hashes: the identity of documents, settings and results, and the bucket and shard that an id falls into.
+"""Stable hashes: the identity of documents, settings and results.
 
 A fingerprint is the hex form of a 128-bit BLAKE2b over a canonical JSON form, so that it is the same in every process
 and on every machine, and one part cannot run into the next.
-
-Buckets and shards cut the space of document ids into ranges of equal size: bucket b of n has the shards from b * k to
-(b + 1) * k of n * k. If the number of shards changes, the documents of a shard lie in neighbouring shards of the new
-number. Each shard has a file of its own of every table.
 """
 
 from __future__ import annotations
@@ -17,12 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-# ---------------------------------------------------------------- fingerprint
-
-
 DIGEST_BYTES = 16
-IDS = 1 << 32
-"""Number of values of an id's leading digits, by which documents are divided."""
 
 
 def _plain(value: Any) -> Any:
@@ -76,43 +67,3 @@ def combined(hashes: Iterable[str]) -> str:
 def document_id(source: str, uri: str) -> str:
     """Return the id of a document, which is made from its place: source name and relative path, never content."""
     return fingerprint("document", source, uri)
-
-
-def bucket_of(doc_id: str, buckets: int) -> int:
-    """Return the static partition of a document, from the leading bits of its id; with a number of shards, its
-    shard."""
-    return int(doc_id[:8], 16) * buckets // IDS
-
-
-# ---------------------------------------------------------------- shards
-
-
-MOST_SHARDS = 4096
-"""Most shards of all buckets together."""
-DOCUMENTS_PER_SHARD = 1000
-"""Documents that a shard may have on average before there are more shards."""
-
-
-def shards_wanted(documents: int, buckets: int) -> int:
-    """Return the least power of two of shards a bucket at which a shard has at most DOCUMENTS_PER_SHARD documents on
-    average, as far as MOST_SHARDS allows."""
-    wanted = 1
-    while documents > DOCUMENTS_PER_SHARD * buckets * wanted and 2 * wanted * buckets <= MOST_SHARDS:
-        wanted *= 2
-    return wanted
-
-
-def overlapping(shard: int, count: int, others: int) -> range:
-    """Return which of `others` shards hold the documents of one of `count` shards."""
-    return range(shard * others // count, -(-(shard + 1) * others // count))
-
-
-def first_id(shard: int, count: int) -> str:
-    """Return the least id that a document of one of `count` shards may have, greater than all of the shard before. For
-    the shard after the last it is greater than all ids."""
-    return f"{-(-shard * IDS // count):08x}" if shard < count else "g"
-
-
-def shard_name(shard: int) -> str:
-    """Return a shard's name for people."""
-    return f"shard {shard:02d}"

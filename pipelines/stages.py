@@ -27,7 +27,7 @@ from pipelines.records import tables
 from pipelines.settings.base import Settings
 
 UNPARTITIONED = -1
-"""The number, in place of a shard's or bucket's, of a table that is not partitioned."""
+"""The number, in place of a bucket's, of a table that is not partitioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,15 +197,15 @@ STAGE_OF_TABLE: Mapping[str, Stage] = {table: stage for stage in STAGES.values()
 """The stage that makes each table, by the table's name."""
 
 
-def stage_keys(settings: Settings, frozen: Frozen, shards: int | None = None) -> dict[str, str]:
-    """Return the keys of all stages under these settings and frozen statistics, by name. `shards` replaces the
-    settings' number of shards if it is given. Names are not hashed, so renaming a setting changes no key."""
+def stage_keys(settings: Settings, frozen: Frozen) -> dict[str, str]:
+    """Return the keys of all stages under these settings and frozen statistics, by name. Names are not hashed, so
+    renaming a setting changes no key. Nor is anything that says where rows lie: buckets, files, machines."""
     keys: dict[str, str] = {}
     for name, stage in STAGES.items():
         before = [keys[STAGE_OF_TABLE[table].name] for table in stage.inputs]
         values = list(stage.shaped_by(settings, frozen).values())
         shape = values[0] if len(values) == 1 else values or None
-        keys[name] = fingerprint(name, stage.version, shards or settings.shard_count, shape, before)
+        keys[name] = fingerprint(name, stage.version, shape, before)
     return keys
 
 
@@ -218,14 +218,15 @@ def stage_key(name: str, settings: Settings, frozen: Frozen) -> str:
     return stage_keys(settings, frozen)[name]
 
 
-def generation_key(settings: Settings, installed: Frozen, shards: int | None = None) -> str:
+def generation_key(settings: Settings, installed: Frozen) -> str:
     """Return the key that distinguishes generations before their statistics are frozen: all settings that
-    shape one, the stages' versions, and the identities of the models (of every preset for auto). `shards` replaces the
-    settings' number of shards if it is given."""
-    keys = list(stage_keys(settings, installed, shards).values())
-    # Different buckets may have the same number of shards, and buckets partition the rows in Postgres.
-    parted = [settings.buckets] if shards is None and settings.shards_per_bucket > 1 else []
-    return fingerprint("generation", keys, settings.chunking.overlap_floor, terms.VERSION, *parted)
+    shape one, the stages' versions, and the identities of the models (of every preset for auto). The number of buckets
+    is in it, since they partition the rows in Postgres."""
+    return fingerprint("generation", _shape(settings, installed), settings.buckets)
+
+
+def _shape(settings: Settings, installed: Frozen) -> list[Any]:
+    return [list(stage_keys(settings, installed).values()), settings.chunking.overlap_floor, terms.VERSION]
 
 
 IN_POSTGRES = ("corpus_statistics", "term_statistics", "indexed_documents", "search_index")
@@ -235,13 +236,12 @@ IN_POSTGRES = ("corpus_statistics", "term_statistics", "indexed_documents", "sea
 def code_versions(settings: Settings, installed: Frozen) -> dict[str, str]:
     """Return by asset a version that changes with everything that shapes its rows: settings, installed models, prompts
     and the version of its stage and of those before. No database is needed, so neither what a generation froze from
-    its corpus nor the number of shards is in it."""
-    keys = {name: f"{STAGES[name].version}-{key[:_SHOWN]}" for name, key in stage_keys(settings, installed, 1).items()}
-    return {**keys, **dict.fromkeys(IN_POSTGRES, generation_key(settings, installed, 1)[:_SHOWN])}
+    its corpus nor the number of buckets is in it."""
+    keys = {name: f"{STAGES[name].version}-{key[:_SHOWN]}" for name, key in stage_keys(settings, installed).items()}
+    return {**keys, **dict.fromkeys(IN_POSTGRES, fingerprint("index", _shape(settings, installed))[:_SHOWN])}
 
 
-def chunking_key(settings: Settings, installed: Frozen, shards: int) -> str:
-    """Return the key of the chunking: generations with an equal one have equal overlap floors, whatever their embedder.
-
-    `shards` must be the same number for both, since the number of files that hold the chunks decides nothing."""
-    return fingerprint(stage_keys(settings, installed, shards)["chunks"], settings.chunking.overlap_floor)
+def chunking_key(settings: Settings, installed: Frozen) -> str:
+    """Return the key of the chunking: generations with an equal one have equal overlap floors, whatever their
+    embedder."""
+    return fingerprint(stage_keys(settings, installed)["chunks"], settings.chunking.overlap_floor)

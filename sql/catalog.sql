@@ -32,26 +32,30 @@ CREATE TABLE pincite.memberships (
 );
 CREATE INDEX ON pincite.memberships (source);
 
--- One row is the commit of one Parquet file; a file without a row does not count.
+-- One row is the commit of one Parquet file for the documents whose ids are from `first` to before `after`; a file without a
+-- row does not count. `whole` is false if the file holds other documents too. The ranges of a table under one key are disjoint.
+-- Rows under a generation's schema commit its rows in Postgres and have no file.
 CREATE TABLE pincite.manifest (
     table_name text NOT NULL,
     key text NOT NULL,
-    bucket smallint NOT NULL,
+    first text COLLATE "C" NOT NULL,
+    after text COLLATE "C" NOT NULL,
     file text NOT NULL,
+    whole boolean NOT NULL DEFAULT true,
     input text NOT NULL,
     output text NOT NULL,
     rows bigint NOT NULL,
     documents integer NOT NULL,
     run_id text,
     committed_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (table_name, key, bucket)
+    PRIMARY KEY (table_name, key, first),
+    CHECK (first < after)
 );
 
 -- Failures belong to the key of their stage, as results do: two settings may stand side by side.
 CREATE TABLE pincite.failures (
     doc_id text NOT NULL,
     stage text NOT NULL,
-    bucket smallint NOT NULL,
     source text NOT NULL,
     uri text NOT NULL,
     code text NOT NULL,
@@ -59,16 +63,6 @@ CREATE TABLE pincite.failures (
     failed_at timestamptz NOT NULL DEFAULT now(),
     key text NOT NULL DEFAULT '',
     PRIMARY KEY (doc_id, stage, key)
-);
-
--- Among how many shards the tables were parted, of how many buckets: where settings leave the number of shards open it is
--- the greatest of their buckets, and tables of another number are taken over. The sources were listed last by the one that
--- was settled on last.
-CREATE TABLE pincite.layouts (
-    buckets integer NOT NULL,
-    shards integer NOT NULL,
-    settled_at timestamptz,
-    PRIMARY KEY (buckets, shards)
 );
 
 -- Files of tables that pincite wrote into an object store, in which others may write too: no other is looked through for

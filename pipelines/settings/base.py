@@ -6,14 +6,13 @@ The models are frozen. resources/settings_file.py reads the file and the environ
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import MOST_SHARDS as MOST
 from pipelines.settings.models import (
     ENRICHING,
     EmbedderSettings,
@@ -273,10 +272,9 @@ class Settings(Section):
         4096, ge=16, description="Most that copies of what is in that store take in the state folder."
     )
     buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents, as Dagster has them.")
-    shards: Annotated[int, Field(ge=1, le=MOST)] | Literal["auto"] = Field(
-        "auto",
-        description="Files of each table that a bucket is kept in, of which one changed document rewrites one; auto "
-        "has more of them as there are more documents, about 1,000 each. At most 4,096 of all buckets.",
+    shards: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
+        None,
+        description="Has no effect any more: files are split as they grow. Leave it out; a later version refuses it.",
     )
     buckets_per_run: int | None = Field(
         None,
@@ -305,15 +303,6 @@ class Settings(Section):
         return checked_address(tables) if tables is not None else None
 
     @model_validator(mode="after")
-    def _countable(self) -> Settings:
-        if self.shard_count > MOST:
-            raise ValueError(
-                f"{self.buckets} buckets of {self.shards} shards are {self.shard_count} files of each table, more than "
-                f"{MOST}; set shards to {MOST // self.buckets} or less"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _distinct(self) -> Settings:
         names = [source.name for source in self.sources]
         for name in names:
@@ -335,26 +324,6 @@ class Settings(Section):
         return self
 
     @property
-    def shards_per_bucket(self) -> int:
-        """Return the shards of a bucket. For `auto` it is 1, the number of a state with few documents. The settings of
-        an opened state always have a number."""
-        return 1 if self.shards == "auto" else self.shards
-
-    @property
-    def shard_count(self) -> int:
-        """Return the number of shards of all buckets."""
-        return self.buckets * self.shards_per_bucket
-
-    def shards_of(self, buckets: Iterable[int]) -> list[int]:
-        """Return the shards of some buckets, in order."""
-        own = self.shards_per_bucket
-        return [shard for bucket in sorted(set(buckets)) for shard in range(bucket * own, (bucket + 1) * own)]
-
-    def buckets_of(self, shards: Iterable[int]) -> list[int]:
-        """Return the buckets that hold some shards, in order."""
-        return sorted({shard // self.shards_per_bucket for shard in shards})
-
-    @property
     def bought(self) -> tuple[str, ...]:
         """Return the roles for which indexing asks a language model."""
         figures = ("figure",) if self.llm.roles.figure else ()
@@ -364,7 +333,7 @@ class Settings(Section):
 LARGEST = 2**31 - 1
 """The largest number that any setting takes. Kernels, databases and JSON fail with unclear messages on some numbers
 beyond it, and on NaN."""
-_SHAPING = ("buckets", "shards", "chunking", "sentences", "enrichment", "embedder")
+_SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
 _PARSING = ("ocr", "ocr_languages", "ocr_seconds")
 
 
@@ -374,7 +343,7 @@ def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:
     The language models are asked at the addresses of these settings if the record names the same models. Raise
     SettingsError if the record has settings that this version does not know."""
     values = settings.model_dump()
-    values.update({"shards": 1, **{name: recorded[name] for name in _SHAPING if name != "shards" or name in recorded}})
+    values.update({name: recorded[name] for name in _SHAPING})
     if _models(recorded) != _models(values):
         values["llm"] = dict(recorded.get("llm", {}))
     for section, address, now in (("embedder", "endpoint", settings.embedder), ("llm", "base_url", settings.llm)):

@@ -1,9 +1,9 @@
 """A comparison of a generation's rows in Postgres with the rows that Parquet implies, row by row.
 
 A finding is (code, message): `missing_*` is in Parquet only, `extra_*` in Postgres only, `changed_*` in both but
-different, `duplicate_*` more than once in Postgres. One shard's documents of a bucket are held at a time, with their
-rows from Postgres. Ids of rows that the shard of their document does not make are kept until all shards were read,
-since another shard may make them.
+different, `duplicate_*` more than once in Postgres. One part's documents of a bucket are held at a time, with their
+rows from Postgres. Ids of rows that the part of their document does not make are kept until all parts were read,
+since another part may make them.
 
 Only sums of the postings are compared, for each term and groups the sum of hashes (Clarke and others, Incremental
 multiset hash functions, ASIACRYPT 2003). The sums are the same in any order; two different sets have equal sums once
@@ -158,22 +158,22 @@ def bucket_findings(
     connection: Connection[Any],
     schema: str,
     bucket: int,
-    shards: Iterable[Sequence[IndexedDocument]],
+    parts: Iterable[Sequence[IndexedDocument]],
     average_terms: float,
     held: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Yield the differences of one bucket's documents, chunks, sentences and postings from its shards' documents.
+    """Yield the differences of one bucket's documents, chunks, sentences and postings from its parts' documents.
 
     Postings are compared only if no chunk is missing or extra, since their numbers are those of the chunks in
     Postgres. Documents that are `held` in a version which Parquet no longer has are not compared, nor are their
     postings."""
     tables = [_TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _SENTENCES)]
     chunks, postings, named = tables[1], PostingSums(), set[str]()
-    for documents in shards:
+    for documents in parts:
         places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}
         own = places.keys() - named
         for table in tables:
-            yield from table.shard(documents, own, places)
+            yield from table.part(documents, own, places)
         if chunks.whole:
             postings.add(documents, chunks.numbers, average_terms)
         named |= own
@@ -189,7 +189,7 @@ def bucket_findings(
 
 
 def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
-    """Return the bucket's documents in Postgres that no shard has, with their places."""
+    """Return the bucket's documents in Postgres that no part has, with their places."""
     with connection.cursor("documents", binary=True) as cursor:
         cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
         return {doc_id: f"{source}/{uri}" for doc_id, source, uri in cursor if doc_id not in named}
@@ -199,7 +199,7 @@ def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Colle
 
 
 class _Stray(NamedTuple):
-    """A row that its document's shard does not make."""
+    """A row that its document's part does not make."""
 
     id: str
     doc_id: str
@@ -207,7 +207,7 @@ class _Stray(NamedTuple):
 
 
 class _TableDiff:
-    """The differences of one table of one bucket: its shards one after the other, then the rest."""
+    """The differences of one table of one bucket: its parts one after the other, then the rest."""
 
     def __init__(
         self, connection: Connection[Any], schema: str, bucket: int, table: _Table, held: Collection[str]
@@ -219,7 +219,7 @@ class _TableDiff:
         self.whole = True
         """True while Postgres has exactly the rows of Parquet, and no row of a held document."""
         self.numbers: dict[str, int] = {}
-        """The numbers of the last shard's chunks, by id."""
+        """The numbers of the last part's chunks, by id."""
         self.apart: list[str] = []
         """The ids of rows of held documents."""
 
@@ -232,10 +232,10 @@ class _TableDiff:
             cursor.execute(statement, {"bucket": self._bucket, "ids": list(ids)})
             yield from cursor
 
-    def shard(
+    def part(
         self, documents: Sequence[IndexedDocument], own: Collection[str], places: Mapping[str, str]
     ) -> Iterator[Finding]:
-        """Yield the problems of the rows of a shard's documents; `own` are those that no earlier shard has."""
+        """Yield the problems of the rows of a part's documents; `own` are those that no earlier part has."""
         table, stored = self._table, Rows()
         made = {name for document in documents if document.raw.doc_id in own for name in table.ids(document)}
         self.numbers = {}
@@ -270,8 +270,8 @@ class _TableDiff:
             stored[name] = _comparable(row, table)
 
     def rest(self, unnamed: Mapping[str, str]) -> Iterator[Finding]:
-        """Yield the problems of the rows that no shard has taken, after all shards were read. `unnamed` are the places
-        of documents that no shard has."""
+        """Yield the problems of the rows that no part has taken, after all parts were read. `unnamed` are the places
+        of documents that no part has."""
         table = self._table
         others = self.rows("doc_id", unnamed, [table.key, "doc_id"])
         self._strays += (_Stray(name, doc_id, unnamed[doc_id]) for name, doc_id in others)
@@ -280,7 +280,7 @@ class _TableDiff:
         there = Counter(name for (name,) in self.rows(table.key, counts, [table.key]))
         last: dict[str, _Stray] = {}
         for stray in strays:
-            # If there are more rows of the id than strays, the shard that makes it has its own.
+            # If there are more rows of the id than strays, the part that makes it has its own.
             if stray.id in last or there[stray.id] > counts[stray.id]:
                 yield f"duplicate_{table.noun}", stray.id
             last[stray.id] = stray

@@ -302,8 +302,8 @@ def _parts(state: State, tables: Sequence[str], everywhere: bool = False) -> lis
     report = state.run.reports.get(_stage(tables[0]))
     if report is None or everywhere:
         return state.engine.parts(tables, having=tables[0], require=True)
-    computed = [number for number, counts in report.shards.items() if counts.get("computed")]
-    return state.engine.parts(tables, numbers=computed, require=True)
+    made = [bucket for bucket, counts in report.buckets.items() if counts.get("computed")]
+    return [part for part in state.engine.parts(tables, made, require=True) if part.first in report.parts]
 
 
 def _stage(table: str) -> str:
@@ -314,9 +314,8 @@ def _read(state: State, made: str, table: str, part: Part, names: Sequence[str],
     """Return columns of a part. If this run computed only some documents of `made`, a table of the checked stage,
     return the rows of these documents only."""
     read, report = part.read(table, names), state.run.reports.get(_stage(made))
-    if everywhere or report is None or part.number not in report.parts:
-        return read
-    return rows_of(read, report.parts[part.number])
+    computed = report.parts.get(part.first) if report else None
+    return read if everywhere or computed is None else rows_of(read, computed)
 
 
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
@@ -397,7 +396,7 @@ def unsound_sentence_vectors(state: State, everywhere: bool = False) -> Problems
 def disagreements(state: State, everywhere: bool = False) -> Problems:
     """Return problems unless Parquet and Postgres hold the same documents, chunks and sentences."""
     report = None if everywhere else state.run.reports.get("indexed_documents")
-    return IndexBuild(state).disagreements(report.shards if report else ())
+    return IndexBuild(state).disagreements(report.buckets if report else ())
 
 
 def broken_skeleton(state: State, everywhere: bool = False) -> Problems:

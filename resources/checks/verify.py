@@ -12,8 +12,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
-from pipelines.fingerprint import combined
-from pipelines.stages import STAGE_OF_TABLE, STAGES
+from pipelines.ranges import bucket_of
+from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
 from resources.checks.audit import audit
 from resources.checks.findings import SECURED, Finding, told
 from resources.checks.row_diff import bucket_findings, link_findings
@@ -49,11 +49,12 @@ Progress = Callable[[str, int, int], None]
 
 
 def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
-    """Yield the problems of every table's shards: each must be committed, its file intact, its vectors of the right
+    """Yield the problems of every table: each bucket must be committed, its files intact, its vectors of the right
     embedder."""
     embedder = generation.embedder["identity"]
     for table in STAGE_OF_TABLE:
-        yield from (("missing_bucket", f"{name} of {table}") for name in seen.engine.unmade(table))
+        for bucket in seen.engine.unmade(table):
+            yield "missing_bucket", table if bucket == UNPARTITIONED else f"bucket {bucket:02d} of {table}"
         yield from seen.engine.table(table).unsound(embedder if table.endswith("_embeddings") else None)
     yield from IndexBuild(seen).missing_buckets()
 
@@ -61,13 +62,12 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
 def _behind(seen: State) -> Iterator[tuple[int, str]]:
     """Yield the bucket of each part with a stage made from inputs other than the present ones, and the first such
     stage."""
+    stages = [name for name, stage in STAGES.items() if stage.inputs and stage.parted]
+    due = {name: set(seen.engine.due(name)) for name in stages}
     for part in seen.engine.parts([table for table, stage in STAGE_OF_TABLE.items() if stage.parted]):
-        for name, stage in STAGES.items():
-            if not stage.inputs or not stage.parted:
-                continue
-            if part.input(next(iter(stage.tables))) != combined(map(part.output, stage.inputs)):
-                yield part.bucket, f"{name} of {part.name}"
-                break
+        for name in (name for name in stages if part.range in due[name]):
+            yield part.bucket, f"{name} of {part.name}"
+            break
 
 
 # ---------------------------------------------------------------- its rows
@@ -98,8 +98,8 @@ def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Pr
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
         for done, bucket in enumerate(buckets, start=1):
-            shards = IndexBuild(seen).documents(bucket) if bucket in wanted else ()
-            yield from bucket_findings(connection, generation.schema, bucket, shards, average, held)
+            parts = IndexBuild(seen).documents(bucket) if bucket in wanted else ()
+            yield from bucket_findings(connection, generation.schema, bucket, parts, average, held)
             progress("verify", done, len(buckets))
 
 
@@ -183,6 +183,7 @@ class _Snapshot(Database):
 class _Oracle:
     def __init__(self, state: State, connection: Connection[Any], progress: Progress) -> None:
         self._connection, self._progress, self.notes = connection, progress, list[str]()
+        self._buckets = state.settings.buckets
         self._database = _Snapshot(connection)
         self._catalog, self._tables = Catalog(self._database), state.parts.tables
         parts = Parts(state.project, database=self._database, catalog=self._catalog, tables=self._tables)
@@ -297,7 +298,9 @@ class _Oracle:
             self.notes.append(f"generation {generation.generation} was never completed; its rows are not verified")
             return
         yield from self._dimensions(generation)
-        committed = self._catalog.index_commits("indexed_documents", generation.schema)
+        commits = self._catalog.index_commits("indexed_documents", generation.schema)
+        buckets = generation.settings.get("buckets", self._buckets)
+        committed = {bucket_of(first, buckets): row for first, row in commits.items()}
         states = GenerationTables(self._database, generation).bucket_states()
         for bucket in sorted(committed.keys() | states.keys()):
             if states.get(bucket, EMPTY) != (committed[bucket].output if bucket in committed else EMPTY):

@@ -1,25 +1,24 @@
 """The committed rows of tables, read by document, whatever files hold them.
 
-A table is read as a whole, or in parts: neighbouring documents, few enough to be held. A stage reads its own earlier
-files under any number of shards, too: those of another number hold the same documents in other groups, and are
-planned, kept and committed like a shard's own file. So a state whose number of shards changes computes nothing again,
-and if a run ends midway, the next one continues.
+A commit covers a range of document ids. A table is read as a whole, or in parts: neighbouring documents, few enough to
+be held. The ranges of a table's commits need not be those of the parts: a stage reads its inputs, and its own earlier
+rows, for the documents that it is at, from as many files as have some of them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import bucket_of, combined, first_id, overlapping
-from pipelines.fingerprint import shard_name as named
+from pipelines.fingerprint import combined
+from pipelines.ranges import Range, buckets_over
 from pipelines.schemas import from_table, schema_of
-from pipelines.stages import STAGE_OF_TABLE, UNPARTITIONED
-from resources.engine.tables import DOC_ID, as_states
+from pipelines.stages import STAGE_OF_TABLE
+from resources.engine.tables import DOC_ID, as_states, states_schema
+from resources.postgres.catalog import UNCOUNTED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,13 +26,125 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipelines.increments import DocumentState
-    from pipelines.records import Failure
     from resources.engine.tables import ParquetTables
     from resources.postgres.catalog import ManifestRow
 
 
-Commits = Mapping[str, Mapping[int, "ManifestRow"]]
-"""Commits of files, by table and shard."""
+# ---------------------------------------------------------------- commits of one table
+
+
+class Commits:
+    """Commits of one table under one key, in order of their ranges, which do not overlap."""
+
+    def __init__(self, rows: Iterable[ManifestRow] = ()) -> None:
+        self.rows = list(rows)
+        self._firsts = [row.first for row in self.rows]
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def over(self, ends: Range) -> list[ManifestRow]:
+        """Return the commits that have documents of a range."""
+        start, end = bisect_right(self._firsts, ends[0]), bisect_left(self._firsts, ends[1])
+        before = self.rows[start - 1 : start] if start and self.rows[start - 1].after > ends[0] else []
+        return [*before, *self.rows[start:end]]
+
+    def of(self, ends: Range) -> tuple[ManifestRow, ...]:
+        """Return the commits of a range; a commit that reaches beyond it is cut."""
+        return tuple(row.part(ends) for row in self.over(ends))
+
+    def cover(self, ends: Range) -> bool:
+        """Say whether all documents of a range are committed."""
+        at = ends[0]
+        for row in self.over(ends):
+            if row.first > at:
+                return False
+            at = row.after
+        return at >= ends[1]
+
+
+class StoredRows:
+    """The rows of some commits of a table, and the states of their documents, in order of documents."""
+
+    def __init__(self, files: ParquetTables, table: str, commits: Sequence[ManifestRow]) -> None:
+        self._files, self._table, self.commits = files, table, commits
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows. Raise DamagedFile."""
+        import pyarrow as pa
+
+        found = [read for row in self.commits for read in [self._read(row, columns)] if read.num_rows]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            nothing = schema_of(STAGE_OF_TABLE[self._table].tables[self._table]).empty_table()
+            return nothing.select(list(columns)) if columns else nothing
+        return pa.concat_tables([read.replace_schema_metadata(None) for read in found])
+
+    def reads(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of `read`, those of one commit at a time."""
+        for row in self.commits:
+            yield self._read(row, columns)
+
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of `read`, as many at a time as can be held."""
+        for row in self.commits:
+            for piece in self._files.pieces(row.file, _with_ids(row, columns)):
+                yield _of(row, piece, columns)
+
+    def _read(self, row: ManifestRow, columns: Sequence[str] | None) -> pa.Table:
+        return _of(row, self._files.read(row.file, _with_ids(row, columns)), columns)
+
+    def states_table(self) -> pa.Table:
+        """Return the states as rows: doc_id and the fields of DocumentState, in order of doc_id."""
+        import pyarrow as pa
+
+        found = [_of(row, self._files.states(row.file), None) for row in self.commits]
+        return found[0] if len(found) == 1 else pa.concat_tables(found) if found else states_schema().empty_table()
+
+    def states(self) -> dict[str, DocumentState]:
+        """Return the state of every document, also of documents without rows."""
+        return as_states(self.states_table())
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(self._read(row, [DOC_ID]).num_rows if row.rows == UNCOUNTED else row.rows for row in self.commits)
+
+    @property
+    def documents(self) -> int:
+        """The number of documents, with those that have no rows."""
+        return sum(
+            _of(row, self._files.states(row.file), None).num_rows if row.documents == UNCOUNTED else row.documents
+            for row in self.commits
+        )
+
+    @property
+    def stored(self) -> int:
+        """The number of rows that the files themselves have. Raise DamagedFile."""
+        return sum(
+            self._files.rows(row.file) if row.whole else self._read(row, [DOC_ID]).num_rows for row in self.commits
+        )
+
+    @property
+    def note(self) -> str:
+        """The note of the stage with the rows, "" if there are no documents."""
+        return next((note for row in self.commits if (note := self._files.note(row.file))), "")
+
+
+def _with_ids(row: ManifestRow, columns: Sequence[str] | None) -> Sequence[str] | None:
+    return columns if row.whole or not columns else list(dict.fromkeys([DOC_ID, *columns]))
+
+
+def _of(row: ManifestRow, read: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+    """Return the rows that belong to a commit, of those read from its file."""
+    import pyarrow.compute as pc
+
+    if row.whole:
+        return read
+    ids = read[DOC_ID]
+    own = read.filter(pc.and_(pc.greater_equal(ids, row.first), pc.less(ids, row.after)))
+    return own.select(list(columns)) if columns else own
 
 
 # ---------------------------------------------------------------- parts and tables
@@ -42,20 +153,21 @@ Commits = Mapping[str, Mapping[int, "ManifestRow"]]
 @dataclass(frozen=True, slots=True)
 class Part:
     """Neighbouring documents of one bucket, few enough to be held, as they are committed in some tables. Their ids are
-    from `first` to before `after`; parts are in order of `number`. A table that is not parted has one part, with the
-    number UNPARTITIONED."""
+    from `first` to before `after`. A table that is not parted has one part, of all ids."""
 
-    number: int
     bucket: int
     first: str
     after: str
-    _files: ParquetTables
-    _rows: Mapping[str, ManifestRow]
+    _rows: Mapping[str, StoredRows]
+
+    @property
+    def range(self) -> Range:
+        return self.first, self.after
 
     @property
     def name(self) -> str:
         """The part's name for people."""
-        return named(self.number)
+        return f"bucket {self.bucket:02d} from {self.first}"
 
     def has(self, table: str) -> bool:
         """Say whether the table was made for these documents."""
@@ -63,11 +175,11 @@ class Part:
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return rows of a table in order of documents. Raise DamagedFile."""
-        return self._files.read(self._rows[table].file, columns)
+        return self._rows[table].read(columns)
 
     def pieces(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows of `read`, some at a time."""
-        return self._files.pieces(self._rows[table].file, columns)
+        return self._rows[table].pieces(columns)
 
     def records(self, table: str, doc_ids: Collection[str]) -> dict[str, list[Any]]:
         """Return the records of some documents by document, in table order."""
@@ -75,7 +187,7 @@ class Part:
 
     def states(self, table: str) -> dict[str, DocumentState]:
         """Return the state of every document in a table, also of documents without rows."""
-        return self._files.documents(self._rows[table].file)
+        return self._rows[table].states()
 
     def finished(self, table: str) -> dict[str, DocumentState]:
         """Return the documents that have a result, of this version or of their last good one, with their states."""
@@ -83,15 +195,15 @@ class Part:
 
     def states_table(self, table: str) -> pa.Table:
         """Return the same states as rows: doc_id and the fields of DocumentState, in order of doc_id."""
-        return self._files.states(self._rows[table].file)
+        return self._rows[table].states_table()
 
     def rows(self, table: str) -> int:
         """Return the number of rows of a table."""
         return self._rows[table].rows
 
     def stored_rows(self, table: str) -> int:
-        """Return the number of rows that the file of a table itself has. Raise DamagedFile."""
-        return self._files.rows(self._rows[table].file)
+        """Return the number of rows that the files of a table themselves have. Raise DamagedFile."""
+        return self._rows[table].stored
 
     def documents(self, table: str) -> int:
         """Return the number of documents in a table, with those that have no rows."""
@@ -99,74 +211,86 @@ class Part:
 
     def output(self, table: str) -> str:
         """Return the hash of the documents and rows of a table."""
-        return self._rows[table].output
+        return output_of(self._rows[table].commits)
 
     def input(self, table: str) -> str:
-        """Return the hash of the inputs that the rows of a table were made from."""
-        return self._rows[table].input
+        """Return the hash of the inputs that the rows of a table were made from; "" if these documents were not made
+        together."""
+        found = [row.input for row in self._rows[table].commits]
+        return found[0] if len(found) == 1 else ""
+
+    def has_own_file(self, table: str) -> bool:
+        """Say whether just these documents of a table are committed together, in a file without others."""
+        commits = self._rows[table].commits if table in self._rows else ()
+        return len(commits) == 1 and commits[0].whole
 
     def same(self, other: Part, table: str) -> bool:
-        """Say whether both have the same commit of a table."""
-        rows = (self._rows.get(table), other._rows.get(table))
-        return all(rows) and len({row.file for row in rows if row}) == 1
+        """Say whether both have the same commits of a table."""
+        if not (self.has(table) and other.has(table)):
+            return False
+        own, others = ([(row.file, row.range) for row in part._rows[table].commits] for part in (self, other))
+        return own == others
 
     def note(self, table: str) -> str:
         """Return what the stage noted with the rows of a table: the identity of an embedder, or a floor."""
-        return self._files.note(self._rows[table].file)
+        return self._rows[table].note
 
-    def origin(self, table: str) -> tuple[str, datetime | None]:
-        """Return for people where the rows of a table lie, and when they were committed."""
-        row = self._rows[table]
+    def origin(self, table: str, doc_id: str) -> tuple[str, datetime | None]:
+        """Return for people where the rows of a document lie, and when they were committed."""
+        row = next(row for row in self._rows[table].commits if row.first <= doc_id < row.after)
         return row.file, row.committed_at
+
+
+def output_of(commits: Sequence[ManifestRow]) -> str:
+    """Return the hash of the documents and rows of some commits of a table."""
+    return commits[0].output if len(commits) == 1 else combined(row.output for row in commits)
 
 
 class Table:
     """The committed rows of one table. Rows whose file is `lost` were never made."""
 
-    def __init__(self, name: str, files: ParquetTables, rows: Mapping[int, ManifestRow], count: int = 1) -> None:
-        """Take the commits by shard, of `count` shards."""
-        self.name, self._files, self._count = name, files, count
-        self._all = dict(sorted(rows.items()))
-        self._rows = {shard: row for shard, row in self._all.items() if files.exists(row.file)}
-        self.lost = tuple(row.file for shard, row in self._all.items() if shard not in self._rows)
+    def __init__(self, name: str, files: ParquetTables, rows: Sequence[ManifestRow]) -> None:
+        self.name, self._files, self._all = name, files, rows
+        self._commits = Commits(row for row in rows if files.exists(row.file))
+        self._stored = StoredRows(files, name, self._commits.rows)
+        self._lost = Commits(row for row in rows if not files.exists(row.file))
+        self.lost = tuple(dict.fromkeys(row.file for row in self._lost.rows))
         """Names of committed files that are gone or damaged, for people."""
-        self.lost_parts = frozenset(self._all.keys() - self._rows.keys())
-        """Numbers of the parts whose file is gone or damaged."""
 
     @property
     def made(self) -> bool:
         """True if anything of the table was made."""
-        return bool(self._rows)
+        return bool(self._commits)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return sum(row.rows for row in self._rows.values())
+        return self._stored.rows
 
     @property
     def documents(self) -> int:
         """The number of documents, with those that have no rows."""
-        return sum(row.documents for row in self._rows.values())
+        return self._stored.documents
 
     @property
     def output(self) -> str:
         """The hash of the documents and rows."""
-        return combined(row.output for row in self._rows.values())
+        return combined(row.output for row in self._commits.rows)
 
     @property
     def note(self) -> str:
-        """The note of the stage with a table that is not parted, "" if it was never made."""
-        return self._files.note(self._rows[UNPARTITIONED].file) if UNPARTITIONED in self._rows else ""
+        """The note of the stage with the rows, "" if the table was never made."""
+        return self._stored.note
 
     def unsound(self, note: str | None = None) -> Iterator[tuple[str, str]]:
         """Yield the problems of committed files, as a code and a text: they must be intact, with the rows that they
         were committed with, and have this note if one is given."""
-        for row in self._all.values():
+        for row in {row.file: row for row in self._all}.values():
             if not self._files.exists(row.file):
                 yield "missing_file", row.file
             elif not self._files.intact(row.file):
                 yield "damaged_file", row.file
-            elif self._files.rows(row.file) != row.rows:
+            elif row.whole and self._files.rows(row.file) != row.rows:
                 yield "miscounted_file", row.file
             elif note is not None and row.documents and (found := self._files.note(row.file)) != note:
                 yield "embedder", f"{row.file} has those of {found!r}"
@@ -174,57 +298,37 @@ class Table:
     @property
     def files(self) -> list[str]:
         """Names that change with the rows, for keys of caches and for people."""
-        return [row.file for row in self._rows.values()]
+        return [row.file for row in self._commits.rows]
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows in order of documents, as many at a time as can be held."""
-        for row in self._rows.values():
-            yield from self._files.pieces(row.file, columns)
+        return self._stored.pieces(columns)
 
     def reads(self, columns: Sequence[str] | None = None, required: bool = False) -> Iterator[pa.Table]:
-        """Yield the same rows, a whole part at a time. Raise IndexStateError for a part that is lost if all are
-        `required`."""
-        for row in (self._all if required else self._rows).values():
-            yield self._files.read(row.file, columns)
+        """Yield the same rows, those of a whole commit at a time. Raise IndexStateError for one whose file is lost if
+        all are `required`."""
+        return StoredRows(self._files, self.name, self._all if required else self._commits.rows).reads(columns)
 
     def between(self, first: str, after: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of the documents whose ids are from `first` to before `after`, in order of documents."""
-        import pyarrow as pa
-
-        found = []
-        for shard in self._within(first, after):
-            if (row := self._rows.get(shard)) is None:
-                continue
-            if first <= self._starts[shard] and self._starts[shard + 1] <= after:
-                found.append(self._files.read(row.file, columns))
-            else:
-                found.append(StandingElsewhere(self._files, (row.file,), first, after).read(columns))
-        if not found:
-            nothing = schema_of(STAGE_OF_TABLE[self.name].tables[self.name]).empty_table()
-            return nothing.select(list(columns)) if columns else nothing
-        return pa.concat_tables([read.replace_schema_metadata(None) for read in found])
+        return StoredRows(self._files, self.name, self._commits.of((first, after))).read(columns)
 
     def is_lost(self, doc_id: str) -> bool:
-        """Say whether a document belongs to a part whose file is gone or damaged."""
-        return bucket_of(doc_id, self._count) in self.lost_parts
+        """Say whether the file with a document's rows is gone or damaged."""
+        return bool(self._lost.over((doc_id, f"{doc_id}0")))
+
+    def lost_buckets(self, buckets: int) -> set[int]:
+        """Return the buckets, of `buckets` in all, with a file that is gone or known to be damaged."""
+        return {bucket for row in self._lost.rows for bucket in buckets_over(row.range, buckets)}
 
     def holds(self, first: str, after: str) -> bool:
         """Say whether the table was made for all documents whose ids are from `first` to before `after`."""
-        return all(shard in self._rows for shard in self._within(first, after))
-
-    def _within(self, first: str, after: str) -> range:
-        """Return the shards that may hold documents whose ids are from `first` to before `after`."""
-        return range(max(bisect_right(self._starts, first) - 1, 0), bisect_left(self._starts, after))
-
-    @cached_property
-    def _starts(self) -> list[str]:
-        """The first id of each shard, and the first id after all of them."""
-        return [first_id(shard, self._count) for shard in range(self._count + 1)]
+        return self._commits.cover((first, after))
 
     def states(self) -> Iterator[tuple[str, DocumentState]]:
         """Yield every document with its state, also documents without rows."""
-        for row in self._rows.values():
-            yield from self._files.documents(row.file).items()
+        for row in self._commits.rows:
+            yield from StoredRows(self._files, self.name, [row]).states().items()
 
     def column(self, name: str) -> list[Any]:
         """Return one column."""
@@ -258,142 +362,13 @@ def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[st
     return grouped
 
 
-# ---------------------------------------------------------------- previous files
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The committed file of one shard of one table."""
-
-    tables: ParquetTables
-    row: ManifestRow
-
-    @property
-    def input(self) -> str:
-        """The hash of the shard's inputs when it was made."""
-        return self.row.input
-
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        return self.tables.read(self.row.file, columns)
-
-    def documents(self) -> dict[str, DocumentState]:
-        return self.tables.documents(self.row.file)
-
-
-@dataclass(frozen=True, slots=True)
-class StandingElsewhere:
-    """One shard of one table in files that were written under another number of shards. Its input hash is not known, so
-    each document is compared on its own."""
-
-    tables: ParquetTables
-    files: tuple[str, ...]
-    """Paths of the files, in order of their shards."""
-    first: str
-    after: str
-    """Bounds of the shard's document ids: `first` is included, `after` is not."""
-
-    input = ""
-
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        import pyarrow as pa
-
-        wanted = None if columns is None else list(dict.fromkeys([DOC_ID, *columns]))
-        parts = [self._own(self.tables.read(file, wanted)) for file in self.files]
-        whole = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
-        return whole if columns is None else whole.select(list(columns))
-
-    def documents(self) -> dict[str, DocumentState]:
-        found: dict[str, DocumentState] = {}
-        for file in self.files:
-            found.update(as_states(self._own(self.tables.states(file))))
-        return found
-
-    def _own(self, rows: pa.Table) -> pa.Table:
-        import pyarrow.compute as pc
-
-        ids = rows[DOC_ID]
-        return rows.filter(pc.and_(pc.greater_equal(ids, self.first), pc.less(ids, self.after)))
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The files of a stage under another number of shards: its key, and its commits by table and shard."""
-
-    shards: int
-    key: str
-    commits: Mapping[str, Mapping[int, ManifestRow]]
-
-    @property
-    def first(self) -> Mapping[int, ManifestRow]:
-        """The commits of the stage's first table, by shard."""
-        return next(iter(self.commits.values()))
-
-    @property
-    def whole(self) -> bool:
-        return self.first.keys() in ({UNPARTITIONED}, set(range(self.shards)))
-
-    @property
-    def made(self) -> float:
-        """When its newest file was committed, in seconds since the epoch."""
-        return max(row.committed_at.timestamp() if row.committed_at else 0.0 for row in self.first.values())
-
-    def part(self, tables: ParquetTables, table: str, shard: int, count: int) -> StandingElsewhere | None:
-        """Return one of `count` shards as these files hold it, or None if a file of it is missing."""
-        rows = [self.commits[table].get(other) for other in overlapping(shard, count, self.shards)]
-        files = tuple(row.file for row in rows if row)
-        if len(files) < len(rows):
-            return None
-        return StandingElsewhere(tables, files, first_id(shard, count), first_id(shard + 1, count))
-
-
-@dataclass(frozen=True, slots=True)
-class Previous:
-    """The committed files of a stage, by table and shard, and the `failures` of documents in shards that have only
-    files of another number of shards."""
-
-    tables: Mapping[str, Mapping[int, Standing | StandingElsewhere]]
-    failures: Sequence[Failure] = field(default=())
-
-    def of(self, table: str, shard: int) -> Standing | StandingElsewhere | None:
-        return self.tables[table].get(shard)
-
-    @property
-    def first(self) -> Mapping[int, Standing | StandingElsewhere]:
-        """The files of the stage's first table, by shard."""
-        return next(iter(self.tables.values()))
-
-    def moved(self, doc_ids: Collection[str]) -> list[Failure]:
-        """Return the failures of these documents that were recorded under another number of shards."""
-        return [failure for failure in self.failures if failure.doc_id in doc_ids]
-
-
-def previous(
-    tables: ParquetTables,
-    own: Mapping[str, Mapping[int, ManifestRow]],
-    layout: Layout | None,
-    count: int,
-    failures: Sequence[Failure],
-) -> Previous:
-    """Return the files of a stage in `count` shards. Shards without an own file are taken from `layout`, with its
-    `failures`."""
-    found: dict[str, dict[int, Standing | StandingElsewhere]] = {
-        table: {shard: Standing(tables, row) for shard, row in rows.items()} for table, rows in own.items()
-    }
-    if layout is None:
-        return Previous(found)
-    lacking = set(range(count)) - next(iter(own.values())).keys()
-    for table, standing in found.items():
-        parts = {shard: layout.part(tables, table, shard, count) for shard in sorted(lacking)}
-        standing.update({shard: part for shard, part in parts.items() if part})
-    return Previous(found, [failure for failure in failures if bucket_of(failure.doc_id, count) in lacking])
-
-
-def committed(table: str, shard: int, commits: Mapping[int, ManifestRow]) -> ManifestRow:
-    """Return the commit of a shard. Raise IndexStateError (`missing_input`) if it was never made."""
-    if shard not in commits:
-        part = table if shard == UNPARTITIONED else f"{named(shard)} of {table}"
-        raise IndexStateError(
-            f"{part} has not been made with these settings; materialise {STAGE_OF_TABLE[table].name} first",
-            "missing_input",
-        )
-    return commits[shard]
+def committed(tables: Mapping[str, Commits], ends: Range, where: str) -> dict[str, tuple[ManifestRow, ...]]:
+    """Return the commits of a range in each table. Raise IndexStateError (`missing_input`), naming `where` these
+    documents are, if a table was not made for all of them."""
+    for table, commits in tables.items():
+        if not commits.cover(ends):
+            raise IndexStateError(
+                f"{table} has not been made with these settings{where}; materialise {STAGE_OF_TABLE[table].name} first",
+                "missing_input",
+            )
+    return {table: commits.of(ends) for table, commits in tables.items()}

@@ -1,7 +1,10 @@
-"""The incremental run of one stage: plan by fingerprints, keep unchanged rows, compute the rest, commit each shard.
+"""The incremental run of one stage: plan by fingerprints, keep unchanged rows, compute the rest, commit each part.
 
 A stage's compute is a function from Works to each work with its outcome, in any order. So a stage may look ahead over
-shards (parsing, embedding), and a run holds only the plans of the shards at work.
+parts (parsing, embedding), and a run holds only the plans of the parts at work.
+
+The table of listed documents decides which parts there are: its files are split and joined as documents come and go,
+and all other tables follow when they are next made.
 """
 
 from __future__ import annotations
@@ -17,27 +20,17 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import bucket_of, combined, fingerprint, first_id
-from pipelines.fingerprint import shard_name as named
+from pipelines.fingerprint import combined, fingerprint
 from pipelines.increments import DocumentState, Made, bucket_output, output_hash, plan
+from pipelines.ranges import ALL_IDS, Range, bucket_of, bucket_range, buckets_over, cut
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, STAGE_OF_TABLE, STAGES, UNPARTITIONED, Frozen, Stage, stage_keys
-from resources.engine.committed import (
-    Layout,
-    Part,
-    Previous,
-    Standing,
-    StandingElsewhere,
-    Table,
-    committed,
-    previous,
-    rows_of,
-    with_rows,
-)
+from resources.engine.committed import Commits, Part, StoredRows, Table, committed, output_of, rows_of, with_rows
 from resources.engine.work import (
     Compute,
+    Ends,
     Fallback,
     Outcome,
     Settled,
@@ -49,7 +42,6 @@ from resources.engine.work import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from resources.engine.committed import Commits
     from resources.engine.tables import ParquetTables
     from resources.engine.work import Manifest, Rows, RunOfStages
     from resources.postgres.catalog import ManifestRow
@@ -100,72 +92,105 @@ def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
 # ---------------------------------------------------------------- stage plan
 
 
-def input_hash(inputs: Commits, shard: int) -> str:
-    """Return the hash of a shard's inputs."""
-    return combined(rows[shard].output for rows in inputs.values())
+def input_hash(inputs: Mapping[str, Commits], ends: Range) -> str:
+    """Return the hash of the inputs of a range of documents."""
+    return combined(output_of(commits.of(ends)) for commits in inputs.values())
+
+
+def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool:
+    """Say whether all documents of a range were made from these inputs. Commits are compared whole, even if they reach
+    beyond the range: settings with another number of buckets leave them as they are."""
+    return made.cover(ends) and all(
+        row.input == input_hash(inputs, row.range) and all(rows.cover(row.range) for rows in inputs.values())
+        for row in made.over(ends)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """The plan of one stage over the commits at the start of its run, so that a shard's plan does not depend on when it
-    is made. It uses the commits of the `inputs`, of the tables that the stage looks at besides, and of its own files
+    """The plan of one stage over the commits at the start of its run, so that a part's plan does not depend on when it
+    is made. It uses the commits of the `inputs`, of the tables that the stage looks at besides, and of its own tables
     `before`.
 
-    `part` makes a part of a shard and its commits. `retried` has, by shard, documents to try again although nothing
+    `part` makes a part of a bucket's range and its commits. `retried` are documents to try again although nothing
     about them changed. With `retry_failed`, all documents that failed are tried again."""
 
     stage: Stage
     tables: ParquetTables
-    part: Callable[[int, Mapping[str, ManifestRow]], Part]
-    inputs: Commits
-    looked_at: Commits
-    before: Previous
-    retried: Mapping[int, set[str]]
+    part: Callable[[int, Range, Mapping[str, Sequence[ManifestRow]]], Part]
+    inputs: Mapping[str, Commits]
+    looked_at: Mapping[str, Commits]
+    before: Mapping[str, Commits]
+    retried: Sequence[str]
     retry_failed: bool
 
-    def require(self, shards: Iterable[int]) -> None:
-        """Raise IndexStateError (`missing_input`) if an input of one of these shards was never made."""
-        for shard in shards:
-            for table, rows in (*self.inputs.items(), *self.looked_at.items()):
-                if shard not in rows:
-                    raise IndexStateError(
-                        f"{self.stage.name}: {named(shard)} of {table} has not been made with these settings; "
-                        f"materialise {STAGE_OF_TABLE[table].name} first",
-                        "missing_input",
-                    )
+    def require(self, parts: Iterable[Ends]) -> None:
+        """Raise IndexStateError (`missing_input`) if an input of one of these parts was never made."""
+        for bucket, ends in parts:
+            try:
+                committed({**self.inputs, **self.looked_at}, ends, f" for bucket {bucket:02d}")
+            except IndexStateError as error:
+                raise IndexStateError(f"{self.stage.name}: {error}", error.code) from None
 
-    def input(self, shard: int) -> str:
-        return input_hash(self.inputs, shard)
+    def input(self, ends: Range) -> str:
+        return input_hash(self.inputs, ends)
 
-    def standing(self, shard: int) -> ManifestRow | None:
-        """Return the commit of a shard that is up to date, or None if there is something to do."""
-        before = self.before.first.get(shard)
-        if self.retry_failed or shard in self.retried or not isinstance(before, Standing):
+    def retried_in(self, ends: Range) -> set[str]:
+        """Return the documents of a range to try again."""
+        return set(self.retried[bisect_left(self.retried, ends[0]) : bisect_left(self.retried, ends[1])])
+
+    def up_to_date(self, ends: Range) -> bool:
+        """Say whether there is nothing to do for a part."""
+        return (
+            not self.retry_failed
+            and not self.retried_in(ends)
+            and made_from(self.before[self.first], self.inputs, ends)
+        )
+
+    def known(self, table: str, ends: Range) -> StoredRows | None:
+        """Return the earlier rows of a range in one of the stage's tables, or None if none of them was ever made."""
+        rows = self.before[table].of(ends)
+        return StoredRows(self.tables, table, rows) if rows else None
+
+    @property
+    def first(self) -> str:
+        """The name of the stage's first table."""
+        return next(iter(self.stage.tables))
+
+    def most(self, ends: Range) -> int | None:
+        """Return an upper bound of the documents to compute in a part that was never made; it counts documents that
+        failed in the inputs. Return None for a part that may keep some documents."""
+        if self.known(self.first, ends) is not None:
             return None
-        return before.row if before.input == self.input(shard) else None
+        return min(StoredRows(self.tables, table, rows.of(ends)).documents for table, rows in self.inputs.items())
 
-    def most(self, shard: int) -> int | None:
-        """Return an upper bound of the documents to compute in a shard that was never made; it counts documents that
-        failed in the inputs. Return None for a shard that may keep some documents."""
-        if shard in self.before.first:
-            return None
-        return min(rows[shard].documents for rows in self.inputs.values())
-
-    def work(self, shard: int) -> Work:
-        """Return the work to do on a shard."""
-        before = self.before.first.get(shard)
-        known = before.documents() if before else None
-        retried = self.retried.get(shard, set())
+    def work(self, at: Ends) -> Work:
+        """Return the work to do on a part."""
+        bucket, ends = at
+        before = self.known(self.first, ends)
+        known = before.states() if before else None
+        retried = self.retried_in(ends)
         if self.retry_failed and known:
             retried = retried.union(doc_id for doc_id, state in known.items() if state.failed is not None)
-        states = {table: with_rows(self.tables.documents(rows[shard].file)) for table, rows in self.inputs.items()}
+        rows = {table: commits.of(ends) for table, commits in (*self.inputs.items(), *self.looked_at.items())}
+        states = {table: with_rows(StoredRows(self.tables, table, rows[table]).states()) for table in self.inputs}
         todo = plan(states, known, retried)
-        part = self.part(shard, {table: rows[shard] for table, rows in (*self.inputs.items(), *self.looked_at.items())})
-        last = {table: rows[shard] for table, rows in self.before.tables.items() if shard in rows}
+        last = {table: found for table in self.before if (found := self.known(table, ends))}
+        part = self.part(bucket, ends, rows)
         return Work(self.stage, part, todo.compute, last, todo.reasons, todo.gone, kept=len(todo.keep))
 
 
 # ---------------------------------------------------------------- engine
+
+
+LISTING = next(table for table, stage in STAGE_OF_TABLE.items() if not stage.inputs)
+"""The table that all others are made from."""
+
+
+def with_documents(parts: Iterable[Ends], doc_ids: Iterable[str]) -> list[Ends]:
+    """Return the parts that some of these documents belong to."""
+    ids = sorted(doc_ids)
+    return [(bucket, ends) for bucket, ends in parts if bisect_left(ids, ends[0]) < bisect_left(ids, ends[1])]
 
 
 class Engine:
@@ -210,153 +235,152 @@ class Engine:
         """Return the key of a stage: as recorded for the generation, else by the settings."""
         return self._recorded.get(stage) or self._keys[stage]
 
-    def manifest(self, table: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Return the commits of a table under the present settings, by shard, of these shards if any are given. A shard
-        whose file is gone was never made."""
-        return self._manifest(table, self.key(STAGE_OF_TABLE[table].name), shards)
+    def _committed(self, table: str) -> list[ManifestRow]:
+        return self.catalog.manifest_of(table, self.key(STAGE_OF_TABLE[table].name))
 
-    def _manifest(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        rows = self.catalog.manifest_of(table, key, shards)
-        return {shard: row for shard, row in rows.items() if self.tables.exists(row.file)}
+    def commits(self, table: str) -> Commits:
+        """Return the commits of a table under the present settings, except those whose file is lost."""
+        return Commits(row for row in self._committed(table) if self.tables.exists(row.file))
 
-    def shard_of(self, doc_id: str) -> int:
-        return bucket_of(doc_id, self.settings.shard_count)
+    def bucket_of(self, doc_id: str) -> int:
+        return bucket_of(doc_id, self.settings.buckets)
 
     # ------------------------------------------------------------ reading
 
-    def table(self, name: str, buckets: Collection[int] | None = None, key: str | None = None, count: int = 0) -> Table:
+    def table(self, name: str, buckets: Collection[int] | None = None, key: str | None = None) -> Table:
         """Return a table as it is committed now: of these buckets, if any are named, and under this key in place of the
-        present one, if one is given. It was made in `count` shards, the settings' number if that is 0."""
-        shards = None if buckets is None else self.settings.shards_of(buckets)
-        stage_key = self.key(STAGE_OF_TABLE[name].name) if key is None else key
-        rows = self.catalog.manifest_of(name, stage_key, shards)
-        return Table(name, self.tables, rows, count or self.settings.shard_count)
+        present one, if one is given."""
+        rows = self._committed(name) if key is None else self.catalog.manifest_of(name, key)
+        if buckets is not None and len(set(buckets)) < self.settings.buckets:
+            own, of = Commits(rows), self.settings.buckets
+            rows = [row for bucket in sorted(set(buckets)) for row in own.of(bucket_range(bucket, of))]
+        return Table(name, self.tables, rows)
+
+    def spans_buckets(self) -> bool:
+        """Say whether a commit has documents of several buckets, as it may after their number changed. A run of one of
+        these buckets leaves work for a run of the others."""
+        tables = [table for table, stage in STAGE_OF_TABLE.items() if stage.parted]
+        rows = (row for table in tables for row in self._committed(table))
+        return any(len(buckets_over(row.range, self.settings.buckets)) > 1 for row in rows)
+
+    def _divided(self, buckets: Collection[int] | None = None) -> list[Ends]:
+        """Return the parts of these buckets, or of all, in order. They are the ranges of the listing's commits, whether
+        or not their files are lost."""
+        count = self.settings.buckets
+        every = [row.range for row in self._committed(LISTING)]
+        wanted = range(count) if buckets is None else sorted(set(buckets))
+        return [(bucket, ends) for bucket in wanted for ends in cut(bucket_range(bucket, count), every)]
 
     def parts(
         self,
         tables: Iterable[str],
         buckets: Collection[int] | None = None,
         doc_ids: Iterable[str] | None = None,
-        numbers: Collection[int] | None = None,
         having: str = "",
         require: bool = False,
         partial: bool = False,
     ) -> list[Part]:
         """Return the documents of these buckets, or of all, in parts that can be held, as committed in these tables;
-        only parts of these documents or with these numbers, if any are given, and for which the table `having` was
-        made. A part that lacks a table is left out, unless `partial` takes it without that table.
+        only parts of these documents, if any are given, and for which the table `having` was made. A part that lacks a
+        table is left out, unless `partial` takes it without that table.
 
         Raise IndexStateError (`missing_input`) for such a part with `require`."""
-        shards = range(self.settings.shard_count) if buckets is None else self.settings.shards_of(buckets)
-        own = shards if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)) & set(shards))
-        own = own if numbers is None else sorted(set(numbers) & set(own))
-        made = {table: self.manifest(table, None if isinstance(own, range) else own) for table in tables}
+        divided = self._divided(buckets)
+        if doc_ids is not None:
+            divided = with_documents(divided, doc_ids)
+        made = {table: self.commits(table) for table in tables}
         found = []
-        for shard in own:
-            if having and shard not in made[having]:
+        for bucket, ends in divided:
+            if having and not made[having].cover(ends):
                 continue
-            if partial:
-                found.append(self._part(shard, {table: rows[shard] for table, rows in made.items() if shard in rows}))
-            elif require or all(shard in rows for rows in made.values()):
-                found.append(self._part(shard, {table: committed(table, shard, rows) for table, rows in made.items()}))
+            here = {table: commits for table, commits in made.items() if commits.cover(ends)}
+            if partial or len(here) == len(made):
+                found.append(self._part(bucket, ends, {table: commits.of(ends) for table, commits in here.items()}))
+            elif require:
+                committed(made, ends, f" for bucket {bucket:02d}")
         return found
 
     def versions(self, stage: str) -> dict[int, list[str]]:
         """Return by bucket what identifies the rows of a stage, for each bucket that was made whole: the key and the
-        hash of each table of each part. A stage that is not parted has one version, by UNPARTITIONED."""
-        tables = [self.manifest(table) for table in STAGES[stage].tables]
-        buckets = range(self.settings.buckets) if STAGES[stage].parted else ()
-        groups = {bucket: self.settings.shards_of([bucket]) for bucket in buckets} or {UNPARTITIONED: [UNPARTITIONED]}
+        hash of each commit of each table. A stage that is not parted has one version, by UNPARTITIONED."""
+        tables, count = [self.commits(table) for table in STAGES[stage].tables], self.settings.buckets
+        parted = STAGES[stage].parted
+        ranges = (
+            {bucket: bucket_range(bucket, count) for bucket in range(count)} if parted else {UNPARTITIONED: ALL_IDS}
+        )
         return {
-            bucket: [text for shard in shards for rows in tables for text in (rows[shard].key, rows[shard].output)]
-            for bucket, shards in groups.items()
-            if set(shards) <= tables[0].keys()
+            bucket: [text for commits in tables for row in commits.of(ends) for text in (row.key, row.output)]
+            for bucket, ends in ranges.items()
+            if tables[0].cover(ends)
         }
 
-    def unmade(self, table: str, lost: bool = False) -> list[str]:
-        """Return the names of the parts of a table that were never committed; with `lost` also of those whose file is
-        gone."""
-        made = self.manifest(table) if lost else self.catalog.manifest_of(table, self.key(STAGE_OF_TABLE[table].name))
-        shards = range(self.settings.shard_count) if STAGE_OF_TABLE[table].parted else [UNPARTITIONED]
-        return [named(shard) for shard in shards if shard not in made]
+    def unmade(self, table: str, lost: bool = False) -> list[int]:
+        """Return the buckets that a table was never made for; with `lost` also those whose file is gone. A table that
+        is not parted has only UNPARTITIONED."""
+        made = self.commits(table) if lost else Commits(self._committed(table))
+        if not STAGE_OF_TABLE[table].parted:
+            return [] if made.cover(ALL_IDS) else [UNPARTITIONED]
+        count = self.settings.buckets
+        return [bucket for bucket in range(count) if not made.cover(bucket_range(bucket, count))]
 
     def due_parts(
         self, stages: Iterable[str], tables: Iterable[str], doc_ids: Iterable[str] | None = None
     ) -> list[Part]:
         """Return the parts for which one of these stages has something to do, with those of these tables that were
         made; only parts of these documents, if any are named."""
-        every = range(self.settings.shard_count) if doc_ids is None else sorted(set(map(self.shard_of, doc_ids)))
-        made = {table: self.manifest(table) for table in tables}
-        due = sorted({shard for stage in stages for shard in self.due(stage, every)})
-        return [self._part(shard, {name: rows[shard] for name, rows in made.items() if shard in rows}) for shard in due]
+        divided = self._divided()
+        if doc_ids is not None:
+            divided = with_documents(divided, doc_ids)
+        due = {ends for stage in stages for ends in self._due(STAGES[stage], [ends for _, ends in divided])}
+        made = {table: self.commits(table) for table in tables}
+        return [
+            self._part(bucket, ends, {table: rows.of(ends) for table, rows in made.items() if rows.cover(ends)})
+            for bucket, ends in divided
+            if ends in due
+        ]
 
     def part_of(self, doc_id: str, tables: Iterable[str]) -> Part:
         """Return the part that a document belongs to, with those of these tables that were made."""
-        shard = self.shard_of(doc_id)
-        rows = {table: row for table in tables if (row := self.manifest(table, [shard]).get(shard))}
-        return self._part(shard, rows)
+        (part,) = self.parts(tables, [self.bucket_of(doc_id)], [doc_id], partial=True)
+        return part
 
-    def commit_part(
+    def _part(self, bucket: int, ends: Range, rows: Mapping[str, Sequence[ManifestRow]]) -> Part:
+        return Part(bucket, *ends, {table: StoredRows(self.tables, table, own) for table, own in rows.items()})
+
+    # ------------------------------------------------------------ tables that are made from no other, or not parted
+
+    def commit_parts(
         self,
         table: str,
-        part: Part,
-        rows: pa.Table,
-        states: Mapping[str, DocumentState],
-        output: str,
+        bucket: int,
+        over: Sequence[Range],
+        parts: Iterable[tuple[Range, pa.Table, Mapping[str, DocumentState], str]],
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
     ) -> None:
-        """Write and commit a part of a table that is made from no other; `output` is the hash of its rows."""
+        """Write and commit parts of a table that is made from no other, in place of all that the ranges `over` have.
+
+        Each has its range, its rows, the states of its documents, and the hash of its rows. If there are no parts, only
+        failures are replaced. The failures of documents in `keep_failures_of` stay."""
         from resources.postgres.catalog import ManifestRow
 
-        stage, count = STAGE_OF_TABLE[table].name, rows.num_rows
-        file = self.tables.write(table, self.key(stage), part.number, rows, states)
-        row = ManifestRow(table, self.key(stage), part.number, file, output, output, count, count, self.run_id)
-        self.commit([row], stage, part.number, failures, keep_failures_of)
-
-    def regroup(
-        self, table: str, completed: Callable[[pa.Table], pa.Table], output_of: Callable[[pa.Table], str]
-    ) -> bool:
-        """Commit a table that is made from no other, from its files of another number of shards: the shards that were
-        never made, or all shards if the last run used another number. `completed` adds columns that older files lack,
-        `output_of` hashes rows. Return False if the other files are not whole."""
-        stage, count = STAGE_OF_TABLE[table], self.settings.shard_count
-        last = self.catalog.last_layout()
-        known = self.catalog.manifest_of(table, self.key(stage.name)).keys() if last in (None, count) else ()
-        wanted = [shard for shard in range(count) if shard not in known]
-        if not wanted:
-            return True
-        layout = self.layout(stage, None if known else last)
-        if layout is None or not layout.whole:
-            return False
-        failures = self.catalog.failures([layout.key])
-        parts = {shard: part for shard in wanted if (part := layout.part(self.tables, table, shard, count))}
-        # All are read before any is committed: a damaged table must not be taken in part for the whole.
-        for part in parts.values():
-            part.read()
-        for shard, part in parts.items():
-            rows = completed(part.read())
-            moved = [failure for failure in failures if self.shard_of(failure.doc_id) == shard]
-            self.commit_part(table, self._part(shard, {}), rows, part.documents(), output_of(rows), moved)
-        return True
-
-    def commit_failures(
-        self, stage: str, part: Part, failures: Sequence[Failure], keep_failures_of: Collection[str] = ()
-    ) -> None:
-        """Replace the failures recorded for a part of a stage, except those of the documents in `keep_failures_of`."""
-        self.commit([], stage, part.number, failures, keep_failures_of)
+        stage, rows = STAGE_OF_TABLE[table].name, []
+        for ends, found, states, output in parts:
+            file, count = self.tables.write(table, self.key(stage), ends, found, states), found.num_rows
+            rows.append(
+                ManifestRow(table, self.key(stage), *ends, file, True, output, output, count, count, self.run_id)
+            )
+        own = [item for item in failures if any(first <= item.doc_id < after for first, after in over)]
+        self.catalog.commit(rows, stage, self.key(stage), over, own, keep_failures_of, bucket)
 
     def whole(self, table: str) -> Part:
         """Return a table that is not parted. Raise IndexStateError (`missing_input`) if it was never made."""
-        return self._part(UNPARTITIONED, {table: committed(table, UNPARTITIONED, self.manifest(table))})
+        return self._part(UNPARTITIONED, ALL_IDS, committed({table: self.commits(table)}, ALL_IDS, ""))
 
     def whole_before(self, table: str) -> Part | None:
-        """Return the last version of a table that is not parted, from any number of shards; None before the
-        first."""
-        if (row := self.manifest(table).get(UNPARTITIONED)) is None:
-            layout = self.layout(STAGE_OF_TABLE[table])
-            row = layout.commits[table][UNPARTITIONED] if layout else None
-        return self._part(UNPARTITIONED, {table: row}) if row else None
+        """Return the last version of a table that is not parted, or None before the first."""
+        commits = self.commits(table)
+        return self._part(UNPARTITIONED, ALL_IDS, {table: commits.of(ALL_IDS)}) if commits else None
 
     def commit_whole(
         self, table: str, rows: pa.Table, states: pa.Table, made_from: str, output: str, note: str = ""
@@ -365,17 +389,12 @@ class Engine:
         from resources.postgres.catalog import ManifestRow
 
         stage = STAGE_OF_TABLE[table].name
-        key = self.key(stage)
-        file = self.tables.write(table, key, UNPARTITIONED, rows, states, note)
-        count = rows.num_rows
-        row = ManifestRow(table, key, UNPARTITIONED, file, made_from, output, count, states.num_rows, self.run_id)
-        self.catalog.commit([row], stage, key, UNPARTITIONED)
-
-    def _part(self, shard: int, rows: Mapping[str, ManifestRow]) -> Part:
-        if shard == UNPARTITIONED:
-            return Part(UNPARTITIONED, UNPARTITIONED, "", first_id(1, 1), self.tables, rows)
-        count, (bucket,) = self.settings.shard_count, self.settings.buckets_of([shard])
-        return Part(shard, bucket, first_id(shard, count), first_id(shard + 1, count), self.tables, rows)
+        key, count = self.key(stage), rows.num_rows
+        file = self.tables.write(table, key, ALL_IDS, rows, states, note)
+        row = ManifestRow(
+            table, key, *ALL_IDS, file, True, made_from, output, count, states.num_rows, self.run_id
+        )  # fmt: skip
+        self.catalog.commit([row], stage, key, [ALL_IDS])
 
     # ------------------------------------------------------------ damaged files
 
@@ -402,15 +421,17 @@ class Engine:
         """Return all failures that still hold under the present settings, by source and uri."""
         return self.catalog.failures({self.key(stage) for stage in STAGES})
 
-    def _failed_states(self, failures: Iterable[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
+    def _failed_states(self, failures: Sequence[Failure]) -> Iterator[tuple[Failure, DocumentState]]:
         """Yield failures with the state of their document in the first table of their stage."""
-        for item in failures:
-            table = next(iter(STAGES[item.stage].tables)) if item.stage in STAGES else None
-            shard = self.shard_of(item.doc_id)
-            row = self.manifest(table, [shard]).get(shard) if table else None
-            state = self.tables.documents(row.file).get(item.doc_id) if row else None
-            if state is not None:
-                yield item, state
+        known = {item.stage: self.commits(next(iter(STAGES[item.stage].tables))) for item in failures
+                 if item.stage in STAGES}  # fmt: skip
+        for name, commits in known.items():
+            own = sorted((item for item in failures if item.stage == name), key=attrgetter("doc_id"))
+            ids = [item.doc_id for item in own]
+            for row in commits.rows:
+                there = own[bisect_left(ids, row.first) : bisect_left(ids, row.after)]
+                states = self.tables.documents(row.file) if there else {}
+                yield from ((item, states[item.doc_id]) for item in there if item.doc_id in states)
 
     def held(self) -> dict[str, Failure]:
         """Return the documents that failed at a stage after parsing, with their failures. No later table has them;
@@ -418,25 +439,25 @@ class Engine:
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
         return {item.doc_id: item for item, state in self._failed_states(failures) if not state.output}
 
-    def run(self, name: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Bring a stage's shards up to date with their inputs.
+    def run(self, name: str, buckets: Collection[int], compute: Compute, note: str = "") -> StageReport:
+        """Bring a stage up to date with its inputs in some buckets.
 
-        Raise IndexStateError if an input of a shard was never made."""
+        Raise IndexStateError if an input of a bucket was never made."""
         started, report, plan = time.perf_counter(), StageReport(name), self._plan(STAGES[name])
-        plan.require(shards)
+        parts = self._divided(buckets)
+        plan.require(parts)
         due = []
-        for shard in shards:
-            if row := plan.standing(shard):
-                report.stands(row)
+        for bucket, ends in parts:
+            if plan.up_to_date(ends) and (rows := plan.known(plan.first, ends)):
+                report.stands(bucket, rows)
             else:
-                due.append(shard)
+                due.append((bucket, ends))
         if due:
             self._run.at(name)
-            most = {shard: plan.most(shard) for shard in due}
-            empty = [shard for shard in due if most[shard] == 0]
-            self._commit_empty(plan, empty, report, note)
+            most = {(bucket, ends): plan.most(ends) for bucket, ends in due}
+            self._commit_empty(plan, [at for at in due if most[at] == 0], report, note)
             works = Works(
-                {shard: count for shard, count in most.items() if count != 0},
+                {at: count for at, count in most.items() if count != 0},
                 plan.work,
                 lambda work: self._commit(plan, work, {}, report, note),
             )
@@ -444,69 +465,46 @@ class Engine:
                 for work, outcome in outcomes:
                     self._commit(plan, work, outcome, report, note)
                     work.forget()
-        assert report.shards.keys() >= set(due), f"{name} left shards out"
-        report.shards = dict(sorted(report.shards.items()))
+        assert report.seen == len(parts), f"{name} left parts out"
+        report.buckets = dict(sorted(report.buckets.items()))
         report.failures.sort(key=attrgetter("source", "uri"))
         report.seconds = time.perf_counter() - started
         return report
 
     def _plan(self, stage: Stage) -> StagePlan:
-        before = self.previous(stage)
-        retried: dict[int, set[str]] = {}
-        for doc_id in self._retried(stage, before):
-            retried.setdefault(self.shard_of(doc_id), set()).add(doc_id)
-        inputs, looked_at = ({table: self.manifest(table) for table in of} for of in (stage.inputs, stage.looks_at))
+        before = self._before(stage)
+        retried = sorted(self._retried(stage, before))
+        inputs, looked_at = ({table: self.commits(table) for table in of} for of in (stage.inputs, stage.looks_at))
         return StagePlan(stage, self.tables, self._part, inputs, looked_at, before, retried, self._run.retry_failed)
 
-    def due(self, name: str, shards: Iterable[int]) -> list[int]:
-        """Return the shards that were never made, or were made from other inputs than the present ones."""
-        stage = STAGES[name]
-        inputs = {table: self.manifest(table) for table in stage.inputs}
-        made = self._made(stage)[next(iter(stage.tables))]
+    def due(self, name: str, buckets: Collection[int] | None = None) -> list[Range]:
+        """Return the ranges, in these buckets or in all, that were never made, or were made from other inputs than the
+        present ones."""
+        return self._due(STAGES[name], [ends for _, ends in self._divided(buckets)])
 
-        def stands(shard: int) -> bool:
-            whole = shard in made and all(shard in rows for rows in inputs.values())
-            return whole and made[shard].input == input_hash(inputs, shard)
+    def _due(self, stage: Stage, ranges: Iterable[Range]) -> list[Range]:
+        inputs = {table: self.commits(table) for table in stage.inputs}
+        made = self._before(stage)[next(iter(stage.tables))]
+        return [ends for ends in ranges if not made_from(made, inputs, ends)]
 
-        return [shard for shard in shards if not stands(shard)]
+    def _before(self, stage: Stage) -> dict[str, Commits]:
+        """Return the commits of a stage's tables. Documents that lack the file of one table were never made."""
+        found = {table: self.commits(table) for table in stage.tables}
+        return {
+            table: Commits(row for row in commits.rows if all(other.cover(row.range) for other in found.values()))
+            for table, commits in found.items()
+        }
 
-    def _made(self, stage: Stage, key: str | None = None) -> dict[str, dict[int, ManifestRow]]:
-        """Return the commits of a stage's tables. A shard that lacks the file of one table was never made."""
-        found = {table: self._manifest(table, key or self.key(stage.name)) for table in stage.tables}
-        whole = set.intersection(*(set(rows) for rows in found.values()))
-        return {table: {shard: rows[shard] for shard in whole} for table, rows in found.items()}
-
-    def previous(self, stage: Stage) -> Previous:
-        """Return the committed files of a stage. Shards without files of their own are taken from files of another
-        number of shards."""
-        own, count = self._made(stage), self.settings.shard_count
-        lacking = len(next(iter(own.values()))) < count
-        layout = self.layout(stage) if lacking else None
-        failures = self.catalog.failures([layout.key]) if layout else []
-        return previous(self.tables, own, layout, count, failures)
-
-    def layout(self, stage: Stage, shards: int | None = None) -> Layout | None:
-        """Return a stage's files under another number of shards, or under `shards`. Whole sets of files come before
-        others, and newer ones before older. Return None if there are no such files."""
-        found = []
-        for count in sorted(({shards} if shards else self.catalog.layouts()) - {self.settings.shard_count}):
-            key = stage_keys(self.settings, self.frozen, count)[stage.name]
-            layout = Layout(count, key, self._made(stage, key))
-            if layout.first:
-                found.append(layout)
-        return max(found, key=lambda layout: (layout.whole, layout.made), default=None)
-
-    def _retried(self, stage: Stage, before: Previous) -> set[str]:
+    def _retried(self, stage: Stage, before: Mapping[str, Commits]) -> set[str]:
         """Return documents to try again although nothing about them changed: documents whose failure may pass. A run
         that retries failures gets every failed document, and documents with fallback results."""
-        failures = [*self.catalog.failures([self.key(stage.name)]), *before.failures]
+        failures = self.catalog.failures([self.key(stage.name)])
         if not self._run.retry_failed:
             return self.passing(stage, failures)
         found = {item.doc_id for item in failures}
         for table, record in stage.tables.items():
             if "method" in schema_of(record).names:
-                for standing in before.tables[table].values():
-                    read = standing.read(["doc_id", "method"])
+                for read in StoredRows(self.tables, table, before[table].rows).reads(["doc_id", "method"]):
                     pairs = zip(read["doc_id"].to_pylist(), read["method"].to_pylist(), strict=True)
                     found.update(doc_id for doc_id, method in pairs if method == FALLBACK)
         return found
@@ -516,11 +514,10 @@ class Engine:
         exceeded has changed, or no reader could read them and other readers are installed now."""
         own = [item for item in failures if item.stage == stage.name]
         found = {item.doc_id for item in own if item.code in PASSING}
-        limits = {item.doc_id: now for item in own if (now := self._limits_of(item.code))}
-        made = self.previous(stage).first if limits else {}
-        for shard in {self.shard_of(doc_id) for doc_id in limits} & made.keys():
-            states = made[shard].documents()
-            found.update(name for name in limits.keys() & states if states[name].limits not in ("", limits[name]))
+        limited = [item for item in own if self._limits_of(item.code)]
+        for item, state in self._failed_states(limited):
+            if state.limits not in ("", self._limits_of(item.code)):
+                found.add(item.doc_id)
         return found
 
     def _limits_of(self, code: str) -> str:
@@ -536,17 +533,17 @@ class Engine:
         return fingerprint(self._readers())
 
     def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
-        """Write the shard's files and commit them, with its failures, in one transaction."""
+        """Write the part's files and commit them, with its failures, in one transaction."""
         failures = [result for result in outcome.values() if isinstance(result, Failure)]
         fallbacks = {doc_id: result for doc_id, result in outcome.items() if isinstance(result, Fallback)}
         failures += [result.failure for result in fallbacks.values()]
         settled = {doc_id: item.rows if isinstance(item, Fallback) else item for doc_id, item in outcome.items()}
         keep: Mapping[str, DocumentState] = {}
         rows: list[ManifestRow] = []
-        stage = work.stage.name
+        stage, ends = work.stage.name, work.part.range
         for table, record in work.stage.tables.items():
-            before = plan.before.of(table, work.part.number)
-            known = before.documents() if before else {}
+            before = plan.known(table, ends)
+            known = before.states() if before else {}
             keep = keep if rows else work.keep(known)
             kept = self._kept(work, keep, before, settled)
             made = [as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
@@ -555,63 +552,48 @@ class Engine:
             states = self._states(work, keep, table, known, settled)
             for doc_id in fallbacks:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
-            file = self.tables.write(table, self.key(work.stage.name), work.part.number, arrow, states, note)
-            rows.append(
-                self._row(stage, table, work.part.number, file, plan.input(work.part.number), states, arrow.num_rows)
-            )
+            rows.append(self._written(stage, table, ends, arrow, states, plan.input(ends), note))
             if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
-        elsewhere = isinstance(plan.before.first.get(work.part.number), StandingElsewhere)
-        moved = plan.before.moved(keep) if elsewhere else []
-        self.commit(rows, work.stage.name, work.part.number, [*failures, *moved], keep.keys())
+        self.catalog.commit(rows, stage, self.key(stage), [ends], failures, keep.keys(), work.part.bucket)
         report.did(work, rows[0].rows, failures)
 
-    def _commit_empty(self, plan: StagePlan, shards: Sequence[int], report: StageReport, note: str) -> None:
-        """Commit shards that were never made and whose inputs have no documents; those of a bucket in one transaction,
+    def _commit_empty(self, plan: StagePlan, parts: Sequence[Ends], report: StageReport, note: str) -> None:
+        """Commit parts that were never made and whose inputs have no documents; those of a bucket in one transaction,
         and those of all buckets if this run is alone."""
         name = plan.stage.name
-        for bucket in [None] if self._run.alone else self.settings.buckets_of(shards):
-            own = [shard for shard in shards if bucket is None or self.settings.buckets_of([shard]) == [bucket]]
-            rows = []
-            for table, record in plan.stage.tables.items():
-                for shard in own:
-                    file = self.tables.write(table, self.key(name), shard, to_table(record, ()), {}, note)
-                    rows.append(self._row(name, table, shard, file, plan.input(shard), {}, 0))
+        for bucket in [None] if self._run.alone else sorted({bucket for bucket, _ in parts}):
+            own = [ends for within, ends in parts if bucket in (None, within)]
+            rows = [
+                self._written(name, table, ends, to_table(record, ()), {}, plan.input(ends), note)
+                for table, record in plan.stage.tables.items()
+                for ends in own
+            ]
             if own:
-                self.catalog.commit_shards(rows, name, self.key(name), own, bucket)
-        for shard in shards:
-            report.did(Work(plan.stage, self._part(shard, {}), {}), 0, ())
+                self.catalog.commit(rows, name, self.key(name), own, bucket=bucket)
+        for bucket, ends in parts:
+            report.did(Work(plan.stage, self._part(bucket, ends, {}), {}), 0, ())
 
-    def commit(
-        self,
-        rows: Sequence[ManifestRow],
-        stage: str,
-        shard: int,
-        failures: Sequence[Failure] = (),
-        keep_failures_of: Collection[str] = (),
-    ) -> None:
-        """Commit a shard as Catalog.commit does, in the bucket that it belongs to."""
-        (bucket,) = self.settings.buckets_of([shard])
-        self.catalog.commit(rows, stage, self.key(stage), shard, failures, keep_failures_of, bucket)
-
-    def _row(
+    def _written(
         self,
         stage: str,
         table: str,
-        shard: int,
-        file: str,
-        input_: str,
+        ends: Range,
+        arrow: pa.Table,
         states: Mapping[str, DocumentState],
-        rows: int,
+        input_: str,
+        note: str,
     ) -> ManifestRow:
+        """Write a part of a table, and return the row that commits it."""
         from resources.postgres.catalog import ManifestRow
 
+        file = self.tables.write(table, self.key(stage), ends, arrow, states, note)
         output = bucket_output(states)
-        return ManifestRow(table, self.key(stage), shard, file, input_, output, rows, len(states), self.run_id)
+        return ManifestRow(
+            table, self.key(stage), *ends, file, True, input_, output, arrow.num_rows, len(states), self.run_id
+        )
 
-    def _kept(
-        self, work: Work, keep: Collection[str], before: Standing | StandingElsewhere | None, settled: Settled
-    ) -> pa.Table | None:
+    def _kept(self, work: Work, keep: Collection[str], before: StoredRows | None, settled: Settled) -> pa.Table | None:
         """Return the rows to carry over: of unchanged documents, and of documents that failed at KEEPING unless they
         are withheld."""
         keeps = work.stage.name == KEEPING

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
 LARGE = 1 << 24
 """Bytes of a file above which it is hashed piece by piece and then read from disk, not from memory."""
-OWN_NAME = re.compile(r"[a-z_]+/[0-9a-zA-Z_-]+/(all|[0-9]{2,})-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.partial)?")
-"""Names that pincite gives to table files, and to half-written ones. It leaves all other files below the root alone."""
+OWN_NAME = re.compile(
+    r"[a-z_]+/[0-9a-zA-Z_-]+/(all|[0-9]{2,}|[0-9a-f]{8}-([0-9a-f]{8}|g))-[0-9a-f]{32}\.parquet(\.[0-9a-f]+\.partial)?"
+)
+"""Names that pincite gives to table files, and to half-written ones. Older versions wrote two digits or more in place
+of a range of ids. It leaves all other files below the root alone."""
 Listed = tuple[str, int]
 """The name of a file, and its bytes."""
 

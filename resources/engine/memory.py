@@ -7,79 +7,76 @@ which is only read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from resources.engine.files import Harmed, Listed, content_of
 from resources.hashes import bytes_hash
+from resources.postgres.catalog import rest
 
 if TYPE_CHECKING:
+    from pipelines.ranges import Range
     from pipelines.records import Failure
     from resources.postgres.catalog import Catalog, ManifestRow
 
 
 class MemoryManifest:
     """Commits and failures; implements Manifest. If a catalog `under` is given, its own hold until they are replaced
-    here. `shard_of` returns the shard of a document's id."""
+    here."""
 
-    def __init__(self, under: Catalog | None = None, shard_of: Callable[[str], int] = lambda doc_id: 0) -> None:
-        self._under, self._shard = under, shard_of
-        self._commits: dict[tuple[str, str, int], ManifestRow] = {}
-        self._failures: dict[tuple[str, int], list[Failure]] = {}
+    def __init__(self, under: Catalog | None = None) -> None:
+        self._under = under
+        self._commits: dict[tuple[str, str], list[ManifestRow]] = {}
+        self._failures: dict[tuple[str, str], list[Failure]] = {}
 
-    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Return the commits of a table under one key, by shard; only these shards if they are named."""
-        found = self._under.manifest_of(table, key, shards) if self._under else {}
-        own = {shard: row for (name, under, shard), row in self._commits.items()
-               if (name, under) == (table, key) and (shards is None or shard in shards)}  # fmt: skip
-        return dict(sorted({**found, **own}.items()))
+    def manifest_of(self, table: str, key: str) -> list[ManifestRow]:
+        """Return the commits of a table under one key, in order of their ranges."""
+        if (found := self._commits.get((table, key))) is not None:
+            return list(found)
+        return self._under.manifest_of(table, key) if self._under else []
 
     def commit(
         self,
         rows: Sequence[ManifestRow],
         stage: str,
         key: str,
-        shard: int,
+        over: Sequence[Range],
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
         bucket: int | None = None,
     ) -> None:
         """Commit as Catalog.commit does."""
-        before = (item for item in self.failures([key]) if self._shard(item.doc_id) == shard)
-        kept = [item for item in before if item.doc_id in keep_failures_of]
-        self._failures[key, shard] = [*kept, *failures]
-        self._commits.update({(row.table, row.key, row.bucket): row for row in rows})
-
-    def commit_shards(
-        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
-    ) -> None:
-        """Commit as Catalog.commit_shards does."""
-        for shard in shards:
-            self.commit([row for row in rows if row.bucket == shard], stage, key, shard)
+        before = [item for item in self.failures([key]) if item.stage == stage]
+        keep = {*keep_failures_of} - {item.doc_id for item in failures}
+        stay = [item for item in before if item.doc_id in keep or not _among(item.doc_id, over)]
+        replaced = {item.doc_id for item in failures}
+        self._failures[stage, key] = [*(item for item in stay if item.doc_id not in replaced), *failures]
+        for table in {row.table for row in rows}:
+            left = self.manifest_of(table, key)
+            for ends in over:
+                left = rest(left, ends)
+            own = [*left, *(row for row in rows if row.table == table)]
+            self._commits[table, key] = sorted(own, key=attrgetter("first"))
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
         """Return all failures that still hold under these keys of stages, by source and uri."""
         found = []
         for key in keys:
             before = self._under.failures([key]) if self._under else []
-            found += [item for item in before if (key, self._shard(item.doc_id)) not in self._failures]
-        found += [item for (key, _), items in self._failures.items() if key in keys for item in items]
+            found += [item for item in before if (item.stage, key) not in self._failures]
+        found += [item for (_, key), items in self._failures.items() if key in keys for item in items]
         return sorted(found, key=attrgetter("source", "uri", "stage"))
 
     def files_under(self, keys: Collection[str]) -> set[str]:
         """Return the committed files of these keys."""
         found = self._under.files_under(keys) if self._under else set()
-        return found | {row.file for row in self._commits.values() if row.key in keys}
+        return found | {row.file for rows in self._commits.values() for row in rows if row.key in keys}
 
-    def last_layout(self) -> int | None:
-        """Return among how many shards the sources were listed last; None if it is not known."""
-        return self._under.last_layout() if self._under else None
 
-    def layouts(self) -> set[int]:
-        """Return the total numbers of shards among which tables were divided."""
-        return self._under.layouts() if self._under else set()
+def _among(doc_id: str, ranges: Iterable[Range]) -> bool:
+    return any(first <= doc_id < after for first, after in ranges)
 
 
 class MemoryFiles:

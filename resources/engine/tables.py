@@ -1,16 +1,17 @@
-"""The form of a table in Parquet: one immutable file a shard, named by its content, with document states in its footer.
+"""The form of a table in Parquet: immutable files, named by their content, with the states of documents in the footer.
 
 The footer has the state of every document in the file, also of those without rows: columns, compressed, in base64,
 since a footer is text and JSON took longer to read than the rows. Older files have JSON; both are read.
 
 A file does not count until the manifest names it. It is read only if its bytes match its name; a damaged file is
-treated as missing. A shard without documents has a name, but no file: nothing is written or opened for it.
+treated as missing. Where there are no documents there is a name, but no file: nothing is written or opened for it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,12 +23,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from pipelines.ranges import ALL_IDS
 from pipelines.schemas import schema_of
 from pipelines.stages import STAGE_OF_TABLE
 from resources.engine.files import Files, Harmed, LocalFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pipelines.ranges import Range
 
     Documents: TypeAlias = Mapping[str, DocumentState] | pa.Table
 
@@ -92,10 +96,18 @@ FOOTER, STATES = b"pincite", b"pincite.documents"
 ROW_GROUP = 8192
 """Rows of a row group: the most that a reader of one piece at a time holds."""
 EMPTY = "empty"
-"""The last part of the name of a shard without documents. There is no such file, so older versions make the shard
-again."""
+"""The last part of the name of rows without documents. There is no such file."""
 PEEKED = 64 << 20
 """Bytes of columns peeked at in remote files that stay in memory, so that they are not fetched again."""
+
+
+_DIVIDED = re.compile(r"/([0-9a-f]{8})-([0-9a-f]{8}|g)-")
+
+
+def range_of(name: str) -> Range | None:
+    """Return the range of the documents in a file; None if its name tells none, or it is not divided."""
+    found = _DIVIDED.search(name)
+    return (found[1], found[2]) if found else None
 
 
 def is_empty(name: str) -> bool:
@@ -127,8 +139,8 @@ class ParquetTables:
         """True if the files themselves are on this machine."""
         return isinstance(self.files_kept, LocalFiles)
 
-    def path(self, table: str, key: str, shard: int, content: str) -> str:
-        part = "all" if shard < 0 else f"{shard:02d}"
+    def path(self, table: str, key: str, ends: Range, content: str) -> str:
+        part = "all" if ends == ALL_IDS else "-".join(ends)
         return f"{table}/{key}/{part}-{content}.parquet"
 
     def place(self, name: str) -> str:
@@ -136,8 +148,8 @@ class ParquetTables:
         with self._told(name):
             return str(self.files_kept.place(name))
 
-    def write(self, table: str, key: str, shard: int, rows: pa.Table, documents: Documents, note: str = "") -> str:
-        """Write rows with their documents' states. Return the file's name under the root.
+    def write(self, table: str, key: str, ends: Range, rows: pa.Table, documents: Documents, note: str = "") -> str:
+        """Write the rows of a range of documents, with their states. Return the file's name under the root.
 
         `note` is kept in the footer (the model of a table of vectors). The file appears whole or not at all. If there
         are no rows and no documents, only the name is made."""
@@ -147,7 +159,7 @@ class ParquetTables:
         if not rows.num_rows and not len(documents):
             return f"{table}/{key}/{EMPTY}"
         states = documents if isinstance(documents, pa.Table) else states_table(documents)
-        footer = json.dumps({"table": table, "key": key, "bucket": shard, "note": note})
+        footer = json.dumps({"table": table, "key": key, "first": ends[0], "after": ends[1], "note": note})
         sink, rows = pa.BufferOutputStream(), rows.replace_schema_metadata(None)
         dictionary = [field.name for field in rows.schema if field.type == pa.string()]
         with pq.ParquetWriter(
@@ -157,7 +169,7 @@ class ParquetTables:
             writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
-        name = self.path(table, key, shard, content)
+        name = self.path(table, key, ends, content)
         self.files_kept.put(name, data)
         self.damaged.pop(name, None)
         return name
@@ -244,12 +256,12 @@ class ParquetTables:
         return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
-        """Return the note of a file, "" for a shard without documents."""
+        """Return the note of a file, "" where there are no documents."""
         return "" if is_empty(name) else str(json.loads(self._open(name).metadata.metadata[FOOTER])["note"])
 
     def exists(self, name: str) -> bool:
         """Say whether the file exists and is not known to be damaged. This is always
-        true for a shard without documents, and for rows in Postgres, which have an empty name."""
+        true where there are no documents, and for rows in Postgres, which have an empty name."""
         return not name or is_empty(name) or (name not in self.damaged and self.files_kept.exists(name))
 
     def survey(self) -> None:
@@ -261,8 +273,8 @@ class ParquetTables:
         return 0 if is_empty(name) else int(self._open(name).metadata.num_rows)
 
     def intact(self, name: str) -> bool:
-        """Say whether a file exists with the bytes that it is named after; all of them are read. A
-        shard without documents is always intact."""
+        """Say whether a file exists with the bytes that it is named after; all of them are read.
+        Where there are no documents it is always intact."""
         return is_empty(name) or self.files_kept.intact(name)
 
     def mark_damaged(self, names: Collection[str]) -> None:

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from pipelines.errors import DamagedFile
 from pipelines.indexing.changed_links import places_in
+from pipelines.ranges import ALL_IDS, buckets_over
 from pipelines.records import Embedding
 from pipelines.schemas import schema_of
-from pipelines.stages import UNPARTITIONED
+from resources.engine.tables import range_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipelines.ranges import Range
     from resources.engine.committed import Part
     from resources.engine.tables import ParquetTables
 
@@ -111,10 +113,10 @@ def vectors_of(part: Part, table: str, doc_ids: Collection[str]) -> dict[str, di
     return found
 
 
-def kept_files(tables: ParquetTables, table: str, place: str, shards: Collection[int]) -> list[str]:
-    """Return the files of a table in a named place (instead of a key) that belong to these shards."""
-    parts = tuple(tables.path(table, place, shard, "").removesuffix(".parquet") for shard in shards)
-    return [name for name in tables.files(f"{table}/{place}") if name.startswith(parts)]
+def kept_files(tables: ParquetTables, table: str, place: str) -> dict[str, Range | None]:
+    """Return the files of a table in a named place (instead of a key), each with the range of its documents; None if
+    its name tells none."""
+    return {name: range_of(name) for name in tables.files(f"{table}/{place}")}
 
 
 @dataclass
@@ -225,14 +227,18 @@ class KnownVectors:
         # Each is a copy: a view of one vector would keep the whole batch in memory.
         self._found.update((key, vector.copy()) for key, vector in zip(keys, vectors, strict=True))
 
-    def keep(self, rows: pa.Table, shard: int = UNPARTITIONED) -> None:
+    def keep(self, rows: pa.Table, ends: Range = ALL_IDS) -> None:
         """Write vectors that no commit has yet, so that the stage that needs them, or a later run, finds them."""
-        self._tables.write(self._table, _UNFINISHED, shard, rows, {}, self._embedder)
+        self._tables.write(self._table, _UNFINISHED, ends, rows, {}, self._embedder)
 
-    def unkeep(self, shards: Collection[int], key: str) -> None:
-        """Delete vectors kept, or imported for a stage of this key, of shards that are committed now."""
+    def unkeep(self, key: str, buckets: Collection[int], count: int) -> None:
+        """Delete vectors kept, or imported for a stage of this key, of documents in these buckets, of `count` in
+        all, that are committed now."""
         for place in (_UNFINISHED, imported_for(key)):
-            self._tables.delete(kept_files(self._tables, self._table, place, shards))
+            found = kept_files(self._tables, self._table, place)
+            self._tables.delete(
+                [name for name, ends in found.items() if ends and {*buckets} >= {*buckets_over(ends, count)}]
+            )
 
     def rows(self, keys: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of these keys, shape (len(keys), dimension)."""

@@ -1,4 +1,4 @@
-"""The data that a stage's compute receives for each shard, and the data that it returns."""
+"""The data that a stage's compute receives for each part, and the data that it returns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from resources.engine.committed import Part, Standing, StandingElsewhere
+    from pipelines.ranges import Range
+    from resources.engine.committed import Part, StoredRows
     from resources.postgres.catalog import ManifestRow
 
 
@@ -42,30 +43,22 @@ class RunOfStages(Protocol):
 class Manifest(Protocol):
     """The record of commits and failures that the engine keeps; Catalog and MemoryManifest implement it."""
 
-    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]: ...
+    def manifest_of(self, table: str, key: str) -> list[ManifestRow]: ...
 
     def commit(
         self,
         rows: Sequence[ManifestRow],
         stage: str,
         key: str,
-        shard: int,
+        over: Sequence[Range],
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
         bucket: int | None = None,
     ) -> None: ...
 
-    def commit_shards(
-        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
-    ) -> None: ...
-
     def failures(self, keys: Collection[str]) -> list[Failure]: ...
 
     def files_under(self, keys: Collection[str]) -> set[str]: ...
-
-    def layouts(self) -> set[int]: ...
-
-    def last_layout(self) -> int | None: ...
 
 
 _BYTES_OF_A_VALUE = 8
@@ -74,7 +67,7 @@ Rows = Mapping[str, Sequence[Any]]
 
 
 class _Slices:
-    """A shard's rows, grouped by document."""
+    """A part's rows, grouped by document."""
 
     def __init__(self, rows: pa.Table) -> None:
         import numpy as np
@@ -124,13 +117,13 @@ def _sizes(values: pa.Array) -> NDArray[np.int64]:
 class Work:
     """The work on one part: the documents to `compute` with their fingerprints, and the `reasons` why.
 
-    Rows of the inputs, in `part`, are read on first use. `last` has the committed files of the stage's own tables.
+    Rows of the inputs, in `part`, are read on first use. `last` has the earlier rows of the stage's own tables.
     Only the number of `kept` documents is held, so a part with little to compute needs little memory."""
 
     stage: Stage
     part: Part
     compute: Mapping[str, str]
-    last: Mapping[str, Standing | StandingElsewhere] = field(default_factory=dict)
+    last: Mapping[str, StoredRows] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
     gone: Collection[str] = ()
     kept: int = 0
@@ -146,7 +139,7 @@ class Work:
         return rows_of(self.part.read(table, columns), self.doc_ids)
 
     def keep(self, known: Mapping[str, DocumentState]) -> dict[str, DocumentState]:
-        """Return the states of the documents that are kept, from the known states of all documents of the shard."""
+        """Return the states of the documents that are kept, from the known states of all documents of the part."""
         others = {*self.compute, *self.gone}
         return {doc_id: state for doc_id, state in known.items() if doc_id not in others}
 
@@ -184,49 +177,53 @@ class Work:
         return self.all(table, doc_id)[0]
 
     def forget(self) -> None:
-        """Drop the rows read, so that a run over many shards holds the rows of one at a time."""
+        """Drop the rows read, so that a run over many parts holds the rows of one at a time."""
         self._rows.clear()
         self._slices.clear()
 
 
-class Works:
-    """The shards of a stage that have something to compute. Each pass plans them again, one after the other, so that
-    only the plans of the shards at work are held in memory.
+Ends = tuple[int, "Range"]
+"""A bucket, and a range of documents in it."""
 
-    `most` has the largest number of documents to compute in each shard, or None if only its plan can say. A shard with
-    nothing to compute is passed to `settle` once it is planned: some of its documents may be gone, or may be in files
-    of other shards."""
+
+class Works:
+    """The parts of a stage that have something to compute. Each pass plans them again, one after the other, so that
+    only the plans of the parts at work are held in memory.
+
+    `most` has the largest number of documents to compute in each part, or None if only its plan can say. A part with
+    nothing to compute is passed to `settle` once it is planned: some of its documents may be gone, or may lie in other
+    files than they should."""
 
     def __init__(
-        self, most: Mapping[int, int | None], plan: Callable[[int], Work], settle: Callable[[Work], None]
+        self, most: Mapping[Ends, int | None], plan: Callable[[Ends], Work], settle: Callable[[Work], None]
     ) -> None:
         self._plan, self._settle = plan, settle
-        self._counts = {shard: count or 0 for shard, count in most.items()}
-        self._unknown = {shard for shard, count in most.items() if count is None}
+        self._counts = {part: count or 0 for part, count in most.items()}
+        self._unknown = {part: None for part, count in most.items() if count is None}
         self._total = sum(self._counts.values())
 
     def __iter__(self) -> Iterator[Work]:
-        for shard in list(self._counts):
-            if shard in self._counts and (work := self._planned(shard)).compute:
+        for part in list(self._counts):
+            if part in self._counts and (work := self._planned(part)).compute:
                 yield work
 
-    def _planned(self, shard: int) -> Work:
-        work = self._plan(shard)
-        self._total += len(work.compute) - self._counts[shard]
-        self._counts[shard] = len(work.compute)
-        self._unknown.discard(shard)
+    def _planned(self, part: Ends) -> Work:
+        work = self._plan(part)
+        self._total += len(work.compute) - self._counts[part]
+        self._counts[part] = len(work.compute)
+        self._unknown.pop(part, None)
         if not work.compute:
-            del self._counts[shard]
+            del self._counts[part]
             self._settle(work)
         return work
 
     @property
     def documents(self) -> int:
         """The number of documents to compute. It is exact after a full pass. Before that it includes documents that
-        failed in the inputs of shards that were never made. The first call plans the shards that may keep some
+        failed in the inputs of parts that were never made. The first call plans the parts that may keep some
         documents."""
-        for shard in sorted(self._unknown):
-            self._planned(shard)
+        for part in list(self._unknown):
+            self._planned(part)
         return self._total
 
 
@@ -259,33 +256,42 @@ class StageReport:
     total: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
-    shards: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Counts for each shard, or for each bucket if the data is in Postgres."""
-    parts: dict[int, list[str]] = field(default_factory=dict)
-    """Computed documents of each shard that kept others."""
+    buckets: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Counts for each bucket."""
+    parts: dict[str, list[str] | None] = field(default_factory=dict)
+    """The parts that were computed, by their first id: their computed documents, or None if no others were kept."""
+    seen: int = 0
+    """The number of parts that were looked at."""
     notes: dict[str, Any] = field(default_factory=dict)
 
-    def stands(self, row: ManifestRow) -> None:
-        """Count a shard that is up to date."""
-        self.kept += row.documents
-        self.total += row.rows
-        self.shards[row.bucket] = {"computed": 0, "kept": row.documents, "gone": 0, "rows": row.rows}
+    def stands(self, bucket: int, found: StoredRows) -> None:
+        """Count a part that is up to date."""
+        kept, rows = found.documents, found.rows
+        self.kept += kept
+        self.total += rows
+        self._count(bucket, kept=kept, rows=rows)
 
     def did(self, work: Work, rows: int, failures: Sequence[Failure]) -> None:
-        """Count a shard that was committed with `rows` rows."""
+        """Count a part that was committed with `rows` rows."""
         self.computed += len(work.compute)
         self.kept += work.kept
         self.gone += len(work.gone)
         self.total += rows
-        self.shards[work.part.number] = {
-            "computed": len(work.compute), "kept": work.kept, "gone": len(work.gone), "rows": rows
-        }  # fmt: skip
-        if work.kept:
-            self.parts[work.part.number] = work.doc_ids
+        self._count(
+            work.part.bucket, computed=len(work.compute), kept=work.kept, gone=len(work.gone), rows=rows
+        )  # fmt: skip
+        if work.compute:
+            self.parts[work.part.first] = work.doc_ids if work.kept else None
         self.failures.extend(failures)
 
+    def _count(self, bucket: int, **counts: int) -> None:
+        own = self.buckets.setdefault(bucket, {"computed": 0, "kept": 0, "gone": 0, "rows": 0})
+        for name, count in counts.items():
+            own[name] += count
+        self.seen += 1
+
     def with_more(self, more: StageReport) -> StageReport:
-        """Add the report of a second run of the stage over some of its shards. Totals stay as they are."""
+        """Add the report of a second run of the stage over some of its buckets. Totals stay as they are."""
         counted = {name: count + more.notes[name] for name, count in self.notes.items()
                    if isinstance(count, int) and isinstance(more.notes.get(name), int)}  # fmt: skip
         return replace(

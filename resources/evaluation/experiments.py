@@ -28,7 +28,7 @@ from resources.postgres.address import address_of
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import link_sentences, make, write_index
 from resources.state.generation import find_generation
-from resources.state.listing import adopt_listing, listing_output
+from resources.state.listing import listing_output, replace_listing
 from resources.state.run import Run, StageProgress
 from resources.state.state import SHARED, State
 
@@ -70,7 +70,7 @@ def list_sources(state: State) -> None:
             state.catalog.remove_source(row.name)
     listed = state.listing.now()
     state.listing.keep_memberships()
-    adopt_listing(state.engine, listed.documents, listed.failures)
+    replace_listing(state.engine, listed.documents, listed.failures)
 
 
 def made_index(state: State) -> MadeIndex:
@@ -114,7 +114,7 @@ def _content(state: State, generation: GenerationRow) -> str:
         *catalog.index_commits("indexed_documents", generation.schema).values(),
         *catalog.index_commits("loaded_links", generation.schema).values(),
     ]
-    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.bucket)))
+    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.first)))
     return fingerprint(generation.key, outputs, generation.statistics)
 
 

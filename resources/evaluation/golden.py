@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 HEADLINE = ("recall@5", "accuracy_page")
-_SHAPING = ("buckets", "shards", "parsing", "chunking", "sentences", "enrichment", "embedder")
+_SHAPING = ("buckets", "parsing", "chunking", "sentences", "enrichment", "embedder")
 
 
 def headline(run: Mapping[str, Any]) -> str:

@@ -1,12 +1,12 @@
 """The texts that still need a vector under the present settings: their keys, and their export as Parquet.
 
-A key takes sixteen bytes, whatever the size of the corpus. Texts are read shard by shard.
+A key takes sixteen bytes, whatever the size of the corpus. Texts are read part by part.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,9 +124,6 @@ class RequestedTexts:
         """Return the first document that has each of these texts."""
         return digits_of(self._doc_ids[self._owners[places]])
 
-    def shards(self, doc_ids: Sequence[str]) -> list[int]:
-        return list(map(self._state.engine.shard_of, doc_ids))
-
     def texts(self, places: NDArray[np.int64]) -> dict[str, str]:
         """Return the texts at these places, by key; the documents that have them are read again."""
         wanted = set(digits_of(self.keys[places]))
@@ -155,7 +152,7 @@ _AT_ONCE = 1_000
 
 
 def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
-    """Write each text once, in parts of bounded size, shard by shard.
+    """Write each text once, in files of bounded size.
 
     Return {"folder", "generation", "embedder", "texts", "windowed", "rows", "parts", "bytes"}; `windowed` are texts of
     several rows. Raise SettingsError, ModelError or IndexStateError."""
@@ -170,8 +167,8 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     written: list[Keys] = []
     counts = {"texts": 0, "windowed": 0, "rows": 0}
     folder.begin()
-    for work in works(state):
-        state.run.progress("export_texts", work.part.number, state.settings.shard_count)
+    for number, work in enumerate(works(state)):
+        state.run.progress("export_texts", work.part.bucket, state.settings.buckets)
         texts: dict[str, str] = {}
         for _, source in sources:
             items = {item.key: item.text for item in source.items_of(work)}
@@ -186,9 +183,9 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
         for key, rows in _rows(embedder, texts):
             counts["windowed"] += len(rows) > 1
             counts["rows"] += len(rows)
-            parts.add(work.part.number, key, rows)
+            parts.add(number, key, rows)
         parts.flush()
-    state.run.progress("export_texts", state.settings.shard_count, state.settings.shard_count)
+    state.run.progress("export_texts", state.settings.buckets, state.settings.buckets)
     return {
         "folder": folder.shown,
         "generation": generation.generation,
@@ -235,18 +232,18 @@ def _rows(embedder: CountingEmbedder, texts: dict[str, str]) -> Iterator[tuple[s
 
 
 class _Parts:
-    """The files of one shard after another; all windows of a text are in one file."""
+    """The files of one part after another; all windows of a text are in one file."""
 
     def __init__(self, folder: TextFolder, about: dict[str, Any]) -> None:
         self._folder, self._about = folder, about
         self._keys: list[str] = []
         self._texts: list[str] = []
-        self._size, self._shard, self._number = 0, -1, 0
+        self._size, self._part, self._number = 0, -1, 0
         self.count, self.bytes = 0, 0
 
-    def add(self, shard: int, key: str, rows: list[tuple[str, str]]) -> None:
-        if shard != self._shard:
-            self._shard, self._number = shard, 0
+    def add(self, part: int, key: str, rows: list[tuple[str, str]]) -> None:
+        if part != self._part:
+            self._part, self._number = part, 0
         for name, text in rows:
             self._keys.append(name)
             self._texts.append(text)
@@ -257,7 +254,7 @@ class _Parts:
     def flush(self) -> None:
         if not self._keys:
             return
-        self.bytes += self._folder.write(f"texts-{self._shard:02d}-{self._number:05d}.parquet", self._table())
+        self.bytes += self._folder.write(f"texts-{self._part:02d}-{self._number:05d}.parquet", self._table())
         self._keys, self._texts, self._size = [], [], 0
         self._number += 1
         self.count += 1

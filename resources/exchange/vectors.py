@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -498,13 +499,15 @@ class _Mean:
 
 
 class _Kept:
-    """Vectors on their way into files: one file for each table that wants them, and shard."""
+    """Vectors on their way into files: one file for each table that wants them, and part."""
 
     def __init__(self, state: State, asked: RequestedTexts, identity: str, write: bool) -> None:
         self._state, self._asked, self._identity, self._write = state, asked, identity, write
         self._held: dict[tuple[int, int], list[tuple[list[str], list[str], Vectors]]] = {}
         self._sizes: Counter[tuple[int, int]] = Counter()
         self._means: dict[tuple[int, int], _Mean] = {}
+        self._ranges = [part.range for part in state.engine.parts(())]
+        self._firsts = [first for first, _ in self._ranges]
         self.taken, self.known, self._left_out = 0, 0, 0
 
     @property
@@ -549,13 +552,13 @@ class _Kept:
             return
         wanted = self._asked.missing_at(places)
         doc_ids, keys = self._asked.documents(places), digits_of(self._asked.keys[places])
-        shards = np.array(self._asked.shards(doc_ids))
+        parts = np.array([bisect_right(self._firsts, doc_id) - 1 for doc_id in doc_ids])
         for bit in range(len(self._asked.tables)):
-            for shard in np.unique(shards[wanted & (1 << bit) > 0]).tolist():
-                chosen = np.flatnonzero((shards == shard) & (wanted & (1 << bit) > 0))
-                part = [doc_ids[row] for row in chosen], [keys[row] for row in chosen], vectors[chosen]
-                self._held.setdefault((bit, shard), []).append(part)
-                self._sizes[bit, shard] += part[2].nbytes
+            for part in np.unique(parts[wanted & (1 << bit) > 0]).tolist():
+                chosen = np.flatnonzero((parts == part) & (wanted & (1 << bit) > 0))
+                found = [doc_ids[row] for row in chosen], [keys[row] for row in chosen], vectors[chosen]
+                self._held.setdefault((bit, part), []).append(found)
+                self._sizes[bit, part] += found[2].nbytes
         self._asked.mark(places)
         self.taken += len(places)
         while self._sizes and (self._sizes.total() > HELD_BYTES or max(self._sizes.values()) > PART_BYTES):
@@ -566,14 +569,15 @@ class _Kept:
             self._write_out(group)
 
     def _write_out(self, group: tuple[int, int]) -> None:
-        parts, (bit, shard) = self._held.pop(group), group
+        parts, (bit, part) = self._held.pop(group), group
         del self._sizes[group]
         if not self._write:
             return
         stage, table = self._asked.tables[bit]
         pairs = [(doc_id, key) for doc_ids, keys, _ in parts for doc_id, key in zip(doc_ids, keys, strict=True)]
         rows = vector_table(
-            [VectorRow(doc_id, 0, "", key) for doc_id, key in pairs], np.concatenate([part[2] for part in parts])
+            [VectorRow(doc_id, 0, "", key) for doc_id, key in pairs],
+            np.concatenate([vectors for _, _, vectors in parts]),
         )
         place = imported_for(self._state.engine.key(stage))
-        self._state.parts.tables.write(table, place, shard, rows, {}, self._identity)
+        self._state.parts.tables.write(table, place, self._ranges[part], rows, {}, self._identity)

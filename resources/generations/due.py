@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError
-from pipelines.fingerprint import bucket_of
+from pipelines.ranges import bucket_of
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
@@ -72,11 +72,14 @@ def _due(state: State) -> Due:
     if live is None or wanted is None or not _whole(state, {row.generation: row for row in (live, wanted)}):
         return everything
     engine = state.of_generation(wanted).engine
+    stages = [stage.name for stage in STAGES.values() if stage.inputs and stage.parted]
+    if any(engine.due(stage) for stage in stages):  # a run of other buckets, or one that was stopped, left it so
+        return everything
     failed = engine.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in engine.passing(stage, failed)}
     changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
     if changed:
-        return Due(range(min(changed), max(changed) + 1))
+        return everything if engine.spans_buckets() else Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
         return replace(everything, up_to_date=judged(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()

@@ -15,20 +15,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, PinciteError, SettingsError
-from pipelines.fingerprint import bucket_of
+from pipelines.ranges import bucket_range
 from pipelines.stages import STAGES
 from resources.checks.audit import standing_problems, tuned_audit
 from resources.checks.hnsw_recall import to_be_judged
 from resources.engine import StageReport
 from resources.generations.publish import AUDITED_SHARE
-from resources.postgres.catalog import IndexCommit, commit_row, each_generation
+from resources.postgres.catalog import IndexCommit, commit_index_rows, each_generation
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.row_security import shut_where_damaged
-from resources.stages.indexed_documents import SHARDS, IndexBuild
+from resources.stages.indexed_documents import PARTS, IndexBuild
 from resources.stages.make import freeze_terms, link_sentences, make, with_repair, write_index
 from resources.state import generation as generations
-from resources.state.access import groups_now, hidden_documents, shard_count
-from resources.state.listing import adopt_listing, listing_output
+from resources.state.access import groups_now, hidden_documents
+from resources.state.listing import listing_output
 from resources.state.run import Problems
 
 if TYPE_CHECKING:
@@ -119,7 +119,6 @@ def _follow(state: State, live: GenerationRow, report: StageReport) -> None:
 
 def _update(state: State, beside: State, report: StageReport) -> None:
     buckets = range(beside.settings.buckets)
-    adopt_listing(beside.engine, state.listing.committed(), state.engine.failures())
     for stage in _BY_DOCUMENTS:
         make(beside, stage, buckets)
     link_sentences(beside)
@@ -188,9 +187,11 @@ def _withdraw(
             elif (now := groups[doc_id]) is not None and now != before and wanted(doc_id, before, now):
                 regrouped.setdefault(bucket, {})[doc_id] = now
     committed = state.catalog.index_commits("indexed_documents", generation.schema)
-    parts = state.catalog.index_commits(SHARDS, generation.schema)
+    parts = state.catalog.index_commits(PARTS, generation.schema).values()
+    buckets = generation.settings.get("buckets", state.settings.buckets)
     for bucket in sorted(gone.keys() | regrouped.keys()):
-        last, changed = committed.get(bucket), {*gone.get(bucket, ()), *regrouped.get(bucket, ())}
+        last = committed.get(bucket_range(bucket, buckets)[0])
+        changed = {*gone.get(bucket, ()), *regrouped.get(bucket, ())}
 
         def commit(
             connection: Connection[Any],
@@ -200,10 +201,9 @@ def _withdraw(
             touched: Collection[str] = changed,
         ) -> None:
             # The rows no longer match their inputs: they are written again, even if the inputs stay the same.
-            shards = {bucket_of(doc_id, shard_count(generation)) for doc_id in touched} & parts.keys()
             own = [replace(before, output=left, rows=rows)] if before else []
-            for row in [*own, *(parts[shard] for shard in shards)]:
-                commit_row(connection, replace(row, input="", run_id=state.run.id))
+            own += [row for row in parts if any(row.first <= doc_id < row.after for doc_id in touched)]
+            commit_index_rows(connection, [replace(row, input="", run_id=state.run.id) for row in own])
 
         index.replace(bucket, [], gone.get(bucket, []), regrouped=regrouped.get(bucket), commit=commit)
     if gone and state.run.alone:  # dangling links stay for a while; publishing loads the links again

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError
+from pipelines.fingerprint import combined
+from pipelines.ranges import ALL_IDS, Range, joined, overlap
 from pipelines.records import Failure
 from resources.postgres.statements import query, script
 
@@ -42,12 +44,13 @@ class SourceRow:
 
 @dataclass(frozen=True, slots=True)
 class IndexCommit:
-    """The commit of rows of a generation in Postgres, of one bucket or part, or of all links. `input` hashes the data
-    that they were made from, `output` the rows. `key` is the generation's schema."""
+    """The commit of rows of a generation in Postgres, for the documents of a bucket or part, or for all links. `input`
+    hashes the data that they were made from, `output` the rows. `key` is the generation's schema."""
 
     table: str
     key: str
-    bucket: int
+    first: str
+    after: str
     input: str
     output: str
     rows: int
@@ -58,19 +61,50 @@ class IndexCommit:
 
 @dataclass(frozen=True, slots=True)
 class ManifestRow:
-    """The commit of one table's file for one shard, for the engine alone. `input` hashes the data that the file was
-    made from, `output` the rows that it holds."""
+    """The commit of one table's rows for a range of documents, for the engine alone. `input` hashes the data that the
+    rows were made from, `output` the rows.
+
+    If the row is not `whole`, its file holds other documents too. Then `rows` and `documents` may be UNCOUNTED."""
 
     table: str
     key: str
-    bucket: int
+    first: str
+    after: str
     file: str
+    whole: bool
     input: str
     output: str
     rows: int
     documents: int
     run_id: str | None = None
     committed_at: datetime | None = None
+
+    @property
+    def range(self) -> Range:
+        return self.first, self.after
+
+    def part(self, ends: Range) -> ManifestRow:
+        """Return the row for those of its documents that are in a range. It has no hash of its inputs, so each document
+        is compared on its own, and their number is not known."""
+        common = overlap(self.range, ends)
+        assert common, f"no document of {self.file} is from {ends[0]} to before {ends[1]}"
+        if common == self.range:
+            return self
+        first, after = common
+        output, count = combined([self.output, first, after]), UNCOUNTED if self.documents else 0
+        return replace(
+            self, first=first, after=after, whole=False, input="", output=output, rows=count, documents=count
+        )
+
+
+UNCOUNTED = -1
+"""The number of rows in a part of a file before somebody has read it."""
+
+
+def rest(rows: Iterable[ManifestRow], over: Range) -> list[ManifestRow]:
+    """Return what is left of rows outside of a range."""
+    others = (("", over[0]), (over[1], ALL_IDS[1]))
+    return [row.part(ends) for row in rows for ends in others if overlap(row.range, ends)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +151,13 @@ def schema_name(generation: int) -> str:
     return f"g{generation:04d}"
 
 
-def commit_row(connection: Connection[Any], row: ManifestRow | IndexCommit) -> None:
-    """Commit a row with whatever else the transaction writes."""
-    connection.execute(query("catalog", "commit_row"), {"file": "", **asdict(row)})
+def commit_index_rows(connection: Connection[Any], rows: Sequence[IndexCommit]) -> None:
+    """Commit rows of a generation, in place of those that overlap them, with whatever else the transaction writes."""
+    for row in rows:
+        values = {"tables": [row.table], "key": row.key, "first": row.first, "after": row.after}
+        connection.execute(query("catalog", "forget_overlapping"), values)
+        fields = {**asdict(row), "file": "", "whole": True, "committed_at": None}
+        connection.execute(query("catalog", "commit_row"), fields)
 
 
 def add_statistics(connection: Connection[Any], number: int, statistics: Mapping[str, Any]) -> GenerationRow:
@@ -185,21 +223,19 @@ class Catalog:
 
     # ------------------------------------------------------------ manifest and failures
 
-    def manifest_of(self, table: str, key: str, shards: Collection[int] | None = None) -> dict[int, ManifestRow]:
-        """Return the committed files of a table under one key, by shard; only these shards if they are named."""
-        wanted = None if shards is None else list(shards)
-        rows = [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key, shards=wanted)]
-        return {row.bucket: row for row in rows}
+    def manifest_of(self, table: str, key: str) -> list[ManifestRow]:
+        """Return the commits of a table under one key, in order of their ranges, which do not overlap."""
+        return [ManifestRow(*row) for row in self._rows("manifest_of", table=table, key=key)]
 
-    def index_commits(self, name: str, schema: str) -> dict[int, IndexCommit]:
-        """Return the commits of a generation's rows in Postgres under a name, by bucket or part."""
-        rows = self._rows("manifest_of", table=name, key=schema, shards=None)
-        return {row[2]: IndexCommit(*row[:3], *row[4:]) for row in rows}
+    def index_commits(self, name: str, schema: str) -> dict[str, IndexCommit]:
+        """Return the commits of a generation's rows in Postgres under a name, by the first id of their range."""
+        rows = self._rows("manifest_of", table=name, key=schema)
+        return {row[2]: IndexCommit(*row[:4], *row[6:]) for row in rows}
 
     def commit_index(self, commit: IndexCommit) -> None:
         """Commit rows that need no transaction with others."""
         with self.database.writing() as connection:
-            commit_row(connection, commit)
+            commit_index_rows(connection, [commit])
 
     def files_under(self, keys: Collection[str]) -> set[str]:
         """Return the committed files of these keys."""
@@ -216,59 +252,37 @@ class Catalog:
         rows: Sequence[ManifestRow],
         stage: str,
         key: str,
-        shard: int,
+        over: Sequence[Range],
         failures: Sequence[Failure] = (),
         keep_failures_of: Collection[str] = (),
         bucket: int | None = None,
     ) -> None:
-        """Commit files of one stage, key and shard, and replace the failures recorded for it, in one transaction.
-        Failures of the documents in `keep_failures_of` stay unchanged. `bucket` is the shard's bucket; without a bucket
-        only a run that holds the lock alone may write.
+        """Commit rows of a stage's tables in place of all that these ranges have, and replace the failures recorded for
+        their documents, in one transaction. If there are no rows, only failures are replaced.
+
+        A committed row that reaches beyond the ranges keeps the rest. Failures of the documents in `keep_failures_of`
+        stay unchanged. `bucket` is the ranges' bucket; without a bucket only a run that holds the lock alone may write.
 
         Raises IndexStateError (`lock_lost`) if another run may write by now."""
+        tables, failed = sorted({row.table for row in rows}), [failure.doc_id for failure in failures]
+        values = {"stage": stage, "key": key, "tables": tables, "keep": [*keep_failures_of, *failed]}
         with self.database.writing(bucket) as connection, connection.cursor() as cursor:
-            failed = [failure.doc_id for failure in failures]
-            values = {"stage": stage, "key": key, "bucket": shard, "keep": list(keep_failures_of), "failed": failed}
-            cursor.execute(query("catalog", "forget_failures"), values)
+            if tables:  # a row may reach into a bucket of which another run commits, if the number of buckets changed
+                cursor.execute(query("catalog", "lock_commits"), {"key": key})
+            left: list[ManifestRow] = []
+            for first, after in joined(over):
+                at = {"first": first, "after": after}
+                cursor.execute(query("catalog", "forget_failures"), {**values, **at})
+                if tables:
+                    cursor.execute(query("catalog", "forget_overlapping"), {**values, **at})
+                    left += [ManifestRow(*row) for row in cursor.fetchall()]
+            for ends in over:
+                left = rest(left, ends)
             if failures:
-                records = [{**asdict(failure), "key": key, "bucket": shard} for failure in failures]
+                records = [{**asdict(failure), "key": key} for failure in failures]
                 cursor.executemany(query("catalog", "record_failure"), records)
-            for row in rows:
-                commit_row(connection, row)
-
-    def commit_shards(
-        self, rows: Sequence[ManifestRow], stage: str, key: str, shards: Sequence[int], bucket: int | None
-    ) -> None:
-        """Commit files of several shards, which have no failures, as `commit` does, in one transaction."""
-        with self.database.writing(bucket) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                query("catalog", "forget_failures_of_shards"), {"stage": stage, "key": key, "shards": [*shards]}
-            )
-            cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in rows])
-
-    # ------------------------------------------------------------ shards
-
-    def shards(self, buckets: int) -> int:
-        """Return the most shards per bucket that this state has had with this number of buckets."""
-        return int(self._rows("shards", buckets=buckets)[0][0])
-
-    def last_layout(self) -> int | None:
-        """Return among how many shards, in all, the sources were listed last; None if an older version listed them."""
-        return next((int(row[0]) for row in self._rows("last_layout")), None)
-
-    def settle_layout(self, buckets: int, shards: int) -> None:
-        """Record the layout by which the sources are listed from now on."""
-        with self.database.writing() as connection:
-            connection.execute(query("catalog", "settle_layout"), {"buckets": buckets, "shards": shards})
-
-    def keep_layout(self, buckets: int, shards: int) -> None:
-        """Record that tables are divided among this number of buckets, and of shards in each."""
-        with self.database.writing() as connection:
-            connection.execute(query("catalog", "keep_layout"), {"buckets": buckets, "shards": shards})
-
-    def layouts(self) -> set[int]:
-        """Return the total numbers of shards among which tables of this state were divided."""
-        return {int(row[0]) for row in self._rows("layouts")}
+            if tables:
+                cursor.executemany(query("catalog", "commit_row"), [asdict(row) for row in (*rows, *left)])
 
     def failures(self, keys: Collection[str]) -> list[Failure]:
         """Return all failures that still hold under these keys of stages, by source and uri."""

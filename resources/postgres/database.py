@@ -22,6 +22,8 @@ from resources.postgres.statements import fill, migrations, query
 if TYPE_CHECKING:
     import psycopg
 
+    from resources.postgres.document_ranges import KeyInputs
+
 APPLICATION = "pincite"
 CONNECT_TRIES = 5
 IDLE_CONNECTIONS = 2
@@ -62,15 +64,19 @@ def damaged_postings(schema: str, why: str) -> IndexStateError:
 
 
 class Database:
-    """Connections to one database. `settings_database` is `embedded` or an address.
+    """Connections to one database. `settings_database` is `embedded` or an address. `inputs` are needed to migrate an
+    index of an older version whose keys must be computed again.
 
     Raises SettingsError if it is neither. Nothing is started before `url` or a connection is asked for."""
 
-    def __init__(self, settings_database: str, state: Path, log: Log | None = None) -> None:
+    def __init__(
+        self, settings_database: str, state: Path, log: Log | None = None, inputs: KeyInputs | None = None
+    ) -> None:
         self.embedded = settings_database == "embedded"
         self.server = PostgresServer(state, log) if self.embedded else None
         self._url = self.server.url if self.server else settings_database
         self._address: Address = address_of(self._url)
+        self._inputs = inputs
         self._acquired = False
         self._fence: Fence | None = None
         self._idle: list[tuple[int, psycopg.Connection[Any]]] = []
@@ -134,7 +140,8 @@ class Database:
                 applied = self._applied(connection)
                 connection.execute(query("session", "use_catalog_schema"))
             for number, name, text in known[applied:]:
-                connection.execute(fill(text, {}, name))
+                with self._moved(connection, name):
+                    connection.execute(fill(text, {}, name))
                 connection.execute(query("session", "record_migration"), {"number": number, "name": name})
             self._require_query_role(connection)
         if applied > len(known):
@@ -143,6 +150,18 @@ class Database:
                 f"{len(known)}); upgrade pincite, or index into another state and database",
                 "newer_index",
             )
+
+    @contextmanager
+    def _moved(self, connection: psycopg.Connection[Any], migration: str) -> Iterator[None]:
+        """Move the rows that this migration changes in ways that SQL does not express."""
+        from resources.postgres import document_ranges
+
+        if migration != document_ranges.NAME:
+            yield
+            return
+        move = document_ranges.Move(connection, self._inputs, self._address.shown)
+        yield
+        move.write()
 
     def holds_catalog(self) -> bool:
         """Say whether there is a schema `pincite`, of whatever version."""
@@ -191,10 +210,12 @@ class Database:
         wait_seconds: float = 0.0,
         waiting: Waiting = lambda busy: None,
         run_id: str = "",
+        count: int = 0,
     ) -> AbstractContextManager[None]:
-        """Hold the lock for work on some buckets alone, beside other such work: the newest run may write each
-        bucket. Nobody holds the lock exclusively meanwhile."""
-        return self._held(name, buckets, wait_seconds, waiting, run_id)
+        """Hold the lock for work on some buckets alone, of `count`, beside other such work: the newest run may write
+        each bucket, and none may write that divides documents into another number. Nobody holds the lock exclusively
+        meanwhile."""
+        return self._held(name, buckets, wait_seconds, waiting, run_id, count)
 
     def close(self) -> None:
         """Close idle connections and stop counting as a user of the embedded server."""
@@ -222,14 +243,20 @@ class Database:
 
     @contextmanager
     def _held(
-        self, name: str, buckets: Sequence[int] | None, wait_seconds: float, waiting: Waiting, run_id: str
+        self,
+        name: str,
+        buckets: Sequence[int] | None,
+        wait_seconds: float,
+        waiting: Waiting,
+        run_id: str,
+        count: int = 0,
     ) -> Iterator[None]:
         self.migrate()
         with self.connect(f"pincite {name}, process {os.getpid()}", autocommit=True) as connection:
             lock(connection, name, wait_seconds, waiting, shared=buckets is not None)
             answers = True
             try:
-                self._fence = begin(connection, name, buckets, run_id)
+                self._fence = begin(connection, name, buckets, run_id, count)
                 yield
             except DatabaseError:
                 answers = False  # the lock ends with the connection

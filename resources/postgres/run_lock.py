@@ -29,6 +29,7 @@ ENDS_WITHIN = 5.0
 ALL = -1
 """The number, in place of a bucket's, for all that belongs to no bucket: generations, statistics, the pointer to the
 live one."""
+MOST_BUCKETS = 64
 _NAMED = 3
 
 Waiting = Callable[[str], None]
@@ -40,13 +41,22 @@ def lock_key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
 
 
+def _divided(count: int) -> int:
+    """Return the number, in place of a bucket's, for runs whose settings divide the documents into `count` buckets."""
+    return ALL - count
+
+
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The right to write of the run with this token: everything, or only `buckets`."""
+    """The right to write of the run with this token: everything, or only `buckets`, of `count` in all.
+
+    Buckets of another number hold other documents, and a document's rows are the same rows whatever the number is. So a
+    newer run with another number takes over everything from runs of some buckets. It has no number if `count` is 0."""
 
     name: str
     token: int
     buckets: frozenset[int] | None = None
+    count: int = 0
 
     def require(self, connection: psycopg.Connection[Any], bucket: int | None = None) -> None:
         """Keep newer runs, until the transaction ends, from writing this bucket, or the data of no bucket.
@@ -61,7 +71,8 @@ class Fence:
                 "materialise that in a run of its own",
                 "not_held",
             )
-        values = {"name": self.name, "buckets": None if bucket is None else [ALL, bucket]}
+        others = [_divided(count) for count in range(1, MOST_BUCKETS + 1) if count != self.count] if self.count else []
+        values = {"name": self.name, "buckets": None if bucket is None else [ALL, bucket, *others]}
         found = dict(connection.execute(query("session", "run_tokens"), values).fetchall())
         own = ALL if self.buckets is None else bucket
         if found.get(own) != self.token or any(token > self.token for token in found.values()):
@@ -73,14 +84,19 @@ class Fence:
 
 
 def begin(
-    connection: psycopg.Connection[Any], name: str, buckets: Sequence[int] | None = None, run_id: str = ""
+    connection: psycopg.Connection[Any],
+    name: str,
+    buckets: Sequence[int] | None = None,
+    run_id: str = "",
+    count: int = 0,
 ) -> Fence:
-    """Begin a run of these buckets, or of all if none are named; earlier runs may not write them any more."""
+    """Begin a run of these buckets, of `count`, or of all if none are named; earlier runs may not write them any
+    more."""
     token = int(_one(connection, "next_run")[0])
-    taken = [ALL] if buckets is None else sorted(buckets)
+    taken = [ALL] if buckets is None else sorted([*buckets, *([_divided(count)] if count else [])])
     values = {"name": name, "token": token, "buckets": taken, "run_id": run_id}
     connection.execute(query("session", "begin_run"), values)
-    return Fence(name, token, None if buckets is None else frozenset(buckets))
+    return Fence(name, token, None if buckets is None else frozenset(buckets), count)
 
 
 def lock(

@@ -18,6 +18,7 @@ from pipelines.increments import DocumentState
 from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
 from pipelines.indexing.overlap import CONDITIONAL
+from pipelines.ranges import bucket_range
 from pipelines.records import DESCRIPTION
 from pipelines.stages import STAGE_OF_TABLE, STAGES, Stage, stage_key
 from pipelines.tokens import count_tokens
@@ -26,7 +27,7 @@ from resources.parsers.registry import files_of
 from resources.postgres.statements import query
 from resources.search.passages import Searcher
 from resources.sources.files import hash_now
-from resources.stages.shard_rows import INPUTS
+from resources.stages.part_rows import INPUTS
 from resources.state.generation import floor_for
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Chain:
 
     def origin(self, table: str) -> tuple[str | None, datetime | None]:
         """Return where the rows of a table lie, and when they were committed; None if they were never made."""
-        return self.part.origin(table) if self.part.has(table) else (None, None)
+        return self.part.origin(table, self.doc_id) if self.part.has(table) else (None, None)
 
     def _state(self, table: str) -> DocumentState | None:
         return self.part.states(table).get(self.doc_id) if self.part.has(table) else None
@@ -151,11 +152,7 @@ class Chain:
             "stage": name,
             "key": key,
             "version": stage.version,
-            "settings": {
-                "buckets": settings.buckets,
-                "shards": settings.shards,
-                **stage.shaped_by(settings, engine.frozen),
-            },
+            "settings": stage.shaped_by(settings, engine.frozen),
             "keys_before": {
                 before: engine.key(before) for before in (STAGE_OF_TABLE[item].name for item in stage.inputs)
             },
@@ -476,7 +473,8 @@ def _generation(chain: Chain) -> dict[str, Any]:
 
 def _indexed(chain: Chain) -> dict[str, Any]:
     """Return the facts of the rows in Postgres, with their stored hash and the hash that Parquet calls for."""
-    committed = chain.state.catalog.index_commits("indexed_documents", chain.generation.schema).get(chain.bucket)
+    commits = chain.state.catalog.index_commits("indexed_documents", chain.generation.schema)
+    committed = commits.get(bucket_range(chain.bucket, chain.state.settings.buckets)[0])
     outputs = {table: state.output for table in INPUTS[1:] if (state := chain.states[table])}
     raw, parsed, facts = chain.one("raw_documents"), chain.states["parsed_documents"], _facts(chain)
     wanted = None

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from pipelines.errors import IndexStateError, SettingsError, SourceError
-from pipelines.fingerprint import bucket_of
 from pipelines.llm.prompts import cost, prompt_tokens
 from pipelines.ports import NoReply, Prompt, Reply, ReplyCheck
 from pipelines.settings.models import Role
@@ -34,12 +33,11 @@ from resources.postgres.statements import query
 from resources.reports import run_result as outcome
 from resources.sources.folder import source_from
 from resources.sources.registry import Listed, SourceRegistry
-from resources.stages.make import guard, list_documents, make, with_repair
+from resources.stages.make import guard, list_documents, make
 from resources.state import generation as generations
-from resources.state.listing import adopt_listing
 from resources.state.parts import Parts
 from resources.state.run import Run, StageProgress, silent
-from resources.state.state import State, settle
+from resources.state.state import State
 
 if TYPE_CHECKING:
     from pipelines.settings.base import Settings
@@ -95,10 +93,9 @@ class PlannedCatalog(MemoryManifest):
     """The state's catalog, overlaid with the rows that a trial run writes. Everything is empty if there is no state
     yet."""
 
-    def __init__(self, catalog: Catalog | None, buckets: int) -> None:
-        super().__init__(catalog, lambda doc_id: bucket_of(doc_id, buckets * self.shards(buckets)))
-        self._catalog, self._layouts = catalog, dict[int, int]()
-        self._settled: int | None = None
+    def __init__(self, catalog: Catalog | None) -> None:
+        super().__init__(catalog)
+        self._catalog = catalog
         self._sources: dict[str, SourceRow] = {}
 
     def sources(self) -> list[SourceRow]:
@@ -117,25 +114,8 @@ class PlannedCatalog(MemoryManifest):
     def remember_lost(self, name: str, lost: Mapping[str, str]) -> None:
         """Keep nothing."""
 
-    def index_commits(self, name: str, schema: str) -> dict[int, IndexCommit]:
+    def index_commits(self, name: str, schema: str) -> dict[str, IndexCommit]:
         return self._catalog.index_commits(name, schema) if self._catalog else {}
-
-    def shards(self, buckets: int) -> int:
-        before = self._catalog.shards(buckets) if self._catalog else 1
-        return max(before, self._layouts.get(buckets, 1))
-
-    def keep_layout(self, buckets: int, shards: int) -> None:
-        self._layouts[buckets] = shards
-
-    def settle_layout(self, buckets: int, shards: int) -> None:
-        self.keep_layout(buckets, shards)
-        self._settled = buckets * shards
-
-    def last_layout(self) -> int | None:
-        return self._settled or (self._catalog.last_layout() if self._catalog else None)
-
-    def layouts(self) -> set[int]:
-        return super().layouts() | {buckets * shards for buckets, shards in self._layouts.items()}
 
     def live(self) -> GenerationRow | None:
         return self._catalog.live() if self._catalog else None
@@ -298,7 +278,7 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     project = kept.project
     there = project.settings.database != "embedded" or project.state.is_dir()
     known = there and ((project.state / "parquet").is_dir() or kept.database.holds_catalog())
-    catalog = PlannedCatalog(kept.catalog if known else None, project.settings.buckets)
+    catalog = PlannedCatalog(kept.catalog if known else None)
     tables = PlannedTables(kept.tables.files_kept, own)
     place = project.state if known else Path(own)
     stands = {
@@ -312,7 +292,6 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
         state.parts.sources.select(source_from(argument, state.parts.sources.known()))
-    with_repair(state, lambda: settle(state))
     served = served_now(state)
     due, notes = find_due(state), []
     state.run.published(due.up_to_date)
@@ -366,7 +345,6 @@ def _follow(state: State) -> list[str]:
         return []
     if not beside.settings.bought or not generations.reproducible(live, beside.settings):
         return []
-    adopt_listing(beside.engine, state.listing.committed(), state.engine.failures())
     asked = len(state.run.models)
     _make(beside, range(beside.settings.buckets))
     if not any(spent.calls for spent in _counted(state)[asked:]):

@@ -104,10 +104,18 @@ def _embedded(state: State, stage: str) -> int:
     return int(report.notes.get("texts embedded", 0)) if report else 0
 
 
+SHARDS_IGNORED = (
+    "the setting `shards` has no effect any more, since files are split as they grow; leave it out: a later version "
+    "refuses it"
+)
+
+
 def _notes(state: State, row: Any) -> list[str]:
     """Return notes for the operator: an automatically chosen preset, languages it was not made for, damaged files, the
     audit's problems."""
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
+    if state.project.settings.shards is not None:
+        notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
     if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:

@@ -20,7 +20,7 @@ from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import storable
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
-from resources.stages.shard_rows import INPUTS
+from resources.stages.part_rows import INPUTS
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -15,14 +15,12 @@ from resources.sources.sorted_spool import AT_ONCE, SortedSpool
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipelines.ranges import Range
+
 _NAMES = tuple(field.name for field in fields(RawDocument))
 _NONE = "{}"
 _LISTS = ("groups", "source_groups")
 NAMED = ("doc_id", "source", "content_hash")
-
-
-Range = tuple[str, str]
-"""The first id of some documents, and the first id after them."""
 
 
 class DocumentsById(Protocol):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import SettingsError, SourceError, UsageError
+from pipelines.ranges import Range
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.locations import location_of, of_folder
@@ -26,7 +27,7 @@ from resources.settings_file import Project
 from resources.sources.files import Place, Skipped, opened_source
 from resources.sources.folder import NOTHING, FolderListing, list_source
 from resources.sources.landing import Landing
-from resources.sources.listed_documents import AllListed, Range
+from resources.sources.listed_documents import AllListed
 from resources.sources.memberships import QUERY, ReadMemberships, asked, fetched, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
 from resources.sources.siblings import Before

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pipelines.fingerprint import records_hash
 from pipelines.increments import Made
 from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
-from resources.engine.vectors import VectorRow, imported_for, kept_files, matrix, vector_table
+from pipelines.ranges import ALL_IDS, overlap
+from resources.engine.tables import range_of
+from resources.engine.vectors import VectorRow, imported_for, matrix, vector_table
 from resources.state import generation as generations
 
 if TYPE_CHECKING:
@@ -163,7 +165,7 @@ STAGES: Mapping[str, Callable[[str], tuple[FromModel | FromVectors, ...]]] = {
 
 
 def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, Made]:
-    """Return a shard's tables split by document."""
+    """Return a part's tables split by document."""
     tables: dict[str, dict[str, Any]] = {doc_id: {} for doc_id in doc_ids}
     outputs: dict[str, dict[str, str]] = {doc_id: {} for doc_id in doc_ids}
     for name, embedded in made.items():
@@ -181,16 +183,21 @@ def by_document(doc_ids: list[str], made: Mapping[str, Embedded]) -> dict[str, M
 
 
 def imported_vectors(state: State, names: Iterable[str]) -> tuple[GenerationRow | None, set[str]]:
-    """Return the generation of the present settings, and those of these files that were imported for it and are not
-    used yet. The generation is given only if there are such files."""
-    if not any(f"/{imported_for('')}" in name for name in names):
+    """Return the generation of the present settings, and those of these files that were imported for its embedder and
+    are not used yet, whatever key its stages had then. The generation is given only if there are such files."""
+    imported = [name for name in names if f"/{imported_for('')}" in name]
+    if not imported:
         return None, set()
     row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         return None, set()
     engine, tables, found = state.of_generation(row).engine, state.parts.tables, set[str]()
     for stage, sources_of in STAGES.items():
-        due = engine.due(stage, range(state.settings.shard_count))
-        for source in sources_of(state.settings.sentences.embedded):
-            found.update(kept_files(tables, source.table, imported_for(engine.key(stage)), due))
+        due = engine.due(stage)
+        made = {source.table for source in sources_of(state.settings.sentences.embedded)}
+        for name in imported:
+            ends = range_of(name) or ALL_IDS
+            if name.split("/")[0] in made and any(overlap(ends, own) for own in due):
+                seen = tables.peek(name, ["text_hash"])
+                found.update([name] if seen and seen[0] == row.embedder["identity"] else [])
     return (row, found) if found else (None, found)

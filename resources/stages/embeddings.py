@@ -1,6 +1,6 @@
 """The stages of vectors: each text is embedded once, and a text that the model refuses gets a fallback.
 
-A vector that any file of the state holds for the same model is reused. Vectors are made shard by shard, so a run holds
+A vector that any file of the state holds for the same model is reused. Vectors are made part by part, so a run holds
 few at a time.
 """
 
@@ -137,7 +137,9 @@ class BoughtVectors:
         self._beside = source.beside and (source.beside.items_of, known[source.beside.table])
         self._texts, self._embedder, self._name, self._file_of = texts, embedder, name, file_of
         self._last: dict[str, int] = {}
-        """Keys that several shards ask for, with the last of these shards."""
+        """Keys that several parts ask for, with the last of these parts, numbered as they come."""
+        self._numbers: dict[str, int] = {}
+        """Numbers of the parts, by their first id."""
         self.refused: dict[str, list[TextWithoutVector]] = {}
         """Texts for which the model gave no vector, by doc_id."""
 
@@ -146,26 +148,28 @@ class BoughtVectors:
         of a corpus do not fit in memory."""
         import numpy as np
 
-        keys, texts, shards = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
-        for work in works:
+        keys, texts, parts = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
+        self._numbers.clear()
+        for number, work in enumerate(works):
+            self._numbers[work.part.first] = number
             items = self._items_of(work)
             keys.append(keys_from(item.key for item in items))
             texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
-            shards.append(np.full(len(items), work.part.number, np.int32))
+            parts.append(np.full(len(items), number, np.int32))
             work.forget()
-        asked, text_of, shard_of = map(np.concatenate, (keys, texts, shards))
+        asked, text_of, part_of = map(np.concatenate, (keys, texts, parts))
         order = np.argsort(asked, kind="stable")
-        asked, text_of, shard_of = asked[order], text_of[order], shard_of[order]
+        asked, text_of, part_of = asked[order], text_of[order], part_of[order]
         edge, changes = np.ones(len(asked[:1]), np.bool_), asked[1:] != asked[:-1]
-        first, last = (np.flatnonzero(np.concatenate(parts)) for parts in ((edge, changes), (changes, edge)))
-        several = last[shard_of[first] != shard_of[last]]
-        self._last = dict(zip(digits_of(asked[several]), shard_of[several].tolist(), strict=True))
+        first, last = (np.flatnonzero(np.concatenate(own)) for own in ((edge, changes), (changes, edge)))
+        several = last[part_of[first] != part_of[last]]
+        self._last = dict(zip(digits_of(asked[several]), part_of[several].tolist(), strict=True))
         fresh = np.unique(text_of[last][~self._known.expect(asked[last])])
         self._texts.wanted += len(fresh)
         self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
-        items, number = self._items_of(work), work.part.number
+        items, number = self._items_of(work), self._numbers[work.part.first]
         failed = self._make(work, items)
         self._note(items, failed)
         for instead in (_beginning, _heading, _nothing):
@@ -262,7 +266,7 @@ class BoughtVectors:
         vectors = made.of([(item.text, item.span) for item in items])
         poor = set(uneven(vectors))
         good = [row for row in range(len(items)) if row not in poor]
-        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.number)
+        self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.range)
 
     def _keep(self, items: Sequence[Item], done: Mapping[str, Vectors]) -> None:
         """Write vectors into a file that no commit names, where the next run finds them."""
@@ -314,7 +318,7 @@ _CODES = ("unreachable", BAD_VECTOR, "refused_text")
 """Codes of a document's failure, the worst first: of several faults the first in this order is reported."""
 
 
-def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
+def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Bring a stage of vectors up to date. A text for which the model gives no usable vector gets the vector of its
     beginning, else of its headings, else of a word; its document gets a failure that says so.
 
@@ -331,13 +335,13 @@ def embed(state: State, stage: str, shards: Sequence[int]) -> StageReport:
         for each in STAGES[stage](form)
     ]
     before = state.parts.embedders.tokens(identity)
-    report = state.run_stage(stage, shards, lambda works: _outcomes(works, tables, state), note=identity)
+    report = state.run_stage(stage, buckets, lambda works: _outcomes(works, tables, state), note=identity)
     tokens = state.parts.embedders.tokens(identity) - before if texts.embedded else 0
     report.notes.update({"texts embedded": texts.embedded, "texts reused": texts.reused, "tokens": tokens})
     if texts.embedded:
         state.catalog.add_cost(state.run.id, stage, texts.embedded, tokens, report.seconds, generation.generation)
     for each in STAGES[stage](form):
-        known[each.table].unkeep(report.shards, state.engine.key(stage))
+        known[each.table].unkeep(state.engine.key(stage), buckets, state.settings.buckets)
     return report
 
 

@@ -51,7 +51,7 @@ from resources.engine import Fallback
 from resources.hashes import bytes_hash
 from resources.parsers.registry import MEDIA_TYPES, media_type_of
 from resources.sources.files import Place
-from resources.stages.in_worker import Given, Options, by_shard, in_worker, made_by_workers
+from resources.stages.in_worker import Given, Options, by_part, in_worker, made_by_workers
 
 if TYPE_CHECKING:
     from pipelines.settings.models import EnrichmentSettings
@@ -74,11 +74,11 @@ memory."""
 def windows(given: Iterator[Given]) -> Iterator[list[Given]]:
     """Yield documents by WINDOW, across works. The rows read of a work are dropped when the next window has none of its
     documents."""
-    last: dict[int, Given] = {}
+    last: dict[str, Given] = {}
     while window := list(islice(given, WINDOW)):
-        here = {each[0].part.number: each for each in window}
-        for shard in last.keys() - here.keys():
-            last[shard][0].forget()
+        here = {each[0].part.first: each for each in window}
+        for part in last.keys() - here.keys():
+            last[part][0].forget()
         last = here
         yield window
     for work, _ in last.values():
@@ -236,7 +236,7 @@ def _plain(state: State, stage: Enrichment, window: Sequence[Given]) -> list[_Pl
 
 def _bought(state: State, stage: Enrichment) -> Compute:
     """Return the function that buys a stage's texts. Prompts of all works go to the model in order, so that few
-    documents in many shards keep it busy. The rows without a model are made window by window and finished before the
+    documents in many parts keep it busy. The rows without a model are made window by window and finished before the
     model is asked: workers that wait meanwhile would count as hanging."""
 
     def run(works: Works) -> Outcomes:
@@ -266,7 +266,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
                 state.run.progress(stage.stage, done, works.documents)
                 yield plain.task.doc_id, outcome
 
-        return by_shard(works, made)
+        return by_part(works, made)
 
     return run
 
@@ -426,6 +426,6 @@ def _described(state: State) -> Compute:
                 rows = figure_descriptions(task.figures, said, model.name, before=before)
                 yield task.raw.doc_id, outcome_of(STAGE, task.raw, rows, replies)
 
-        return by_shard(works, described)
+        return by_part(works, described)
 
     return run

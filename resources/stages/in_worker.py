@@ -34,7 +34,7 @@ def in_worker(state: State, stage: str, options: Options) -> Compute:
             for task, result in made_by_workers(state, stage, given, lambda: works.documents, options, progress):
                 yield task.doc_id, result
 
-        return by_shard(works, made)
+        return by_part(works, made)
 
     return run
 
@@ -45,7 +45,7 @@ def made_by_workers(
     """Yield what workers make of documents for a stage, in the order in which they finish."""
 
     def tasks() -> Iterator[Task]:
-        for _, own in groupby(given, lambda each: each[0].part.number):
+        for _, own in groupby(given, lambda each: each[0].part.first):
             places: Mapping[str, tuple[str, str]] | None = None
             for work, doc_id in own:
                 places = state.listing.places(work.doc_ids) if places is None else places
@@ -79,7 +79,7 @@ class _Open:
     made: dict[str, Any] = field(default_factory=dict)
 
 
-def by_shard(
+def by_part(
     works: Works, worked_on: Callable[[Iterator[Given]], Iterable[tuple[str, T]]]
 ) -> Generator[tuple[Work, dict[str, T]], None, None]:
     """Yield each work with its documents' results once all of them are there. Documents are given out in order, across

@@ -15,20 +15,21 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
 from pipelines.indexing.indexed_documents import DocumentFacts, document_facts
+from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
-from pipelines.stages import UNPARTITIONED
 from resources.engine import StageReport
-from resources.postgres.catalog import IndexCommit, add_statistics, commit_row
+from resources.postgres.catalog import IndexCommit, add_statistics, commit_index_rows
 from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
-from resources.stages.shard_rows import INPUTS, TERMS, PartRows, read_part, regrouped
+from resources.stages.part_rows import INPUTS, TERMS, PartRows, read_part, regrouped
 from resources.state import generation as generations
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from pipelines.ranges import Range
     from resources.engine import Part
     from resources.postgres.catalog import GenerationRow
     from resources.state.state import State
@@ -45,12 +46,12 @@ class BucketWrite:
     parts: Sequence[Part]
     stands: Mapping[str, str]
     whole: bool
-    changed: dict[int, list[str]] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     held: set[str] = field(default_factory=set)
     regrouped: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    documents: dict[int, int] = field(default_factory=dict)
-    """Number of documents that can be served, by part."""
+    documents: dict[str, int] = field(default_factory=dict)
+    """Number of documents that can be served, by the first id of their part."""
     chunks: int = 0
     _last: PartRows | None = None
 
@@ -60,8 +61,8 @@ class BucketWrite:
         known, left = {} if self.whole else self.stands, set(self.stands)
         for part in self.parts if self.stands else ():
             found = self._read(part)
-            self.changed[part.number] = [doc_id for doc_id, value in found.hashes.items() if known.get(doc_id) != value]
-            self.documents[part.number] = len(found.hashes)
+            self.changed[part.first] = [doc_id for doc_id, value in found.hashes.items() if known.get(doc_id) != value]
+            self.documents[part.first] = len(found.hashes)
             left -= found.hashes.keys() | found.held
             held = found.held & self.stands.keys()
             self.held |= held
@@ -72,11 +73,11 @@ class BucketWrite:
     def batches(self) -> Iterator[Sequence[IndexedDocument]]:
         """Yield the documents to write, one part at a time."""
         for part in self.parts:
-            if self.stands and not self.changed[part.number]:
+            if self.stands and not self.changed[part.first]:
                 continue
             found = self._read(part)
-            changed = self.changed.setdefault(part.number, list(found.hashes))
-            self.documents[part.number] = len(found.hashes)
+            changed = self.changed.setdefault(part.first, list(found.hashes))
+            self.documents[part.first] = len(found.hashes)
             documents = found.documents(changed)
             self.chunks += sum(len(document.chunks) for document in documents)
             yield documents
@@ -107,8 +108,8 @@ def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, s
 # ---------------------------------------------------------------- the build of an index
 
 
-SHARDS = "indexed_shards"
-"""Name of the commits that record, for each shard of a bucket with several, what its documents' rows were made from."""
+PARTS = "indexed_parts"
+"""Name of the commits that record, for each part of a bucket, what its documents' rows were made from."""
 
 
 class IndexBuild:
@@ -134,17 +135,17 @@ class IndexBuild:
         are one transaction."""
         report, started = StageReport("indexed_documents"), time.perf_counter()
         written = self._catalog.index_commits("indexed_documents", self.key)
-        parts = self._catalog.index_commits(SHARDS, self.key)
+        parts = self._catalog.index_commits(PARTS, self.key)
         made = self._parts(buckets)
         self.require_terms()
         states = self.index.bucket_states(buckets)
         for done, bucket in enumerate(buckets, start=1):
-            wanted, before = _input(made[bucket]), written.get(bucket)
+            wanted, before = _input(made[bucket]), written.get(self._range(bucket)[0])
             touched = states.get(bucket, EMPTY) != (before.output if before else EMPTY)
             if before and before.input == wanted and not touched:
                 report.kept += before.documents
                 report.total += before.rows
-                report.shards[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
+                report.buckets[bucket] = {"documents": before.documents, "written": 0, "rows": before.rows}
             else:
                 known = parts if before and not touched else {}
                 self._write_bucket(bucket, made[bucket], wanted, touched, known, report)
@@ -161,6 +162,9 @@ class IndexBuild:
             found[part.bucket].append(part)
         return found
 
+    def _range(self, bucket: int) -> Range:
+        return bucket_range(bucket, self._state.settings.buckets)
+
     @property
     def key(self) -> str:
         """The key of the manifest rows for this generation's tables."""
@@ -170,9 +174,10 @@ class IndexBuild:
         """Say whether all rows are as the last run left them, as far as counts and hashes of documents show."""
         committed = self._catalog.index_commits("indexed_documents", self.key)
         states = self.index.bucket_states()
-        if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in committed.items()):
+        made = {bucket_of(first, self._state.settings.buckets): row for first, row in committed.items()}
+        if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in made.items()):
             return False
-        links = self._catalog.index_commits("loaded_links", self.key).get(UNPARTITIONED)
+        links = self._catalog.index_commits("loaded_links", self.key).get(ALL_IDS[0])
         if links is None or len(committed) != self._state.settings.buckets:
             return False
         valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
@@ -209,26 +214,27 @@ class IndexBuild:
         parts: Sequence[Part],
         wanted: str,
         whole: bool,
-        before: Mapping[int, IndexCommit],
+        before: Mapping[str, IndexCommit],
         report: StageReport,
     ) -> None:
         """Write a bucket. Parts whose inputs are those of their commits `before` are not read."""
-        inputs = {part.number: _input([part]) for part in parts}
-        kept = {number: before[number] for number, value in inputs.items()
-                if number in before and before[number].input == value}  # fmt: skip
-        fresh = [part for part in parts if part.number not in kept]
+        inputs = {part.first: _input([part]) for part in parts}
+        kept = {part.first: row for part in parts if (row := before.get(part.first))
+                and (row.after, row.input) == (part.after, inputs[part.first])}  # fmt: skip
+        fresh = [part for part in parts if part.first not in kept]
         todo = BucketWrite(fresh, standing_of(self.index.document_hashes(bucket), fresh), whole)
         todo.plan(self.index)
 
         def commit(connection: Connection[Any], state: str, rows: int) -> None:
             run, key, count = self._state.run.id, self.key, sum(todo.documents.values())
             count += sum(row.documents for row in kept.values())
-            row = IndexCommit("indexed_documents", key, bucket, wanted, state, rows, count, run)
-            commit_row(connection, row)
-            for number in (part.number for part in fresh) if len(parts) > 1 else ():
-                documents = todo.documents.get(number, 0)
-                commit_row(connection, IndexCommit(SHARDS, key, number, inputs[number], "", 0, documents, run))
-            report.shards[bucket] = {"documents": count, "written": todo.written, "rows": rows}
+            row = IndexCommit("indexed_documents", key, *self._range(bucket), wanted, state, rows, count, run)
+            own = [
+                IndexCommit(PARTS, key, *part.range, inputs[part.first], "", 0, todo.documents.get(part.first, 0), run)
+                for part in fresh
+            ]
+            commit_index_rows(connection, [row, *own])
+            report.buckets[bucket] = {"documents": count, "written": todo.written, "rows": rows}
             report.total += rows
             report.kept += count - todo.written
 
@@ -290,12 +296,12 @@ class IndexBuild:
         """Bring RELATED_TO in Postgres to what Parquet says. Nothing is read if it already agrees."""
         links = self._state.engine.whole("sentence_links")
         output, count = links.output("sentence_links"), links.rows("sentence_links")
-        loaded = self._catalog.index_commits("loaded_links", self.key).get(UNPARTITIONED)
+        loaded = self._catalog.index_commits("loaded_links", self.key).get(ALL_IDS[0])
         if loaded and loaded.input == output and self.index.link_count() == loaded.rows:
             return
         pieces = links.pieces("sentence_links")
         self.index.replace_links(link for piece in pieces for link in from_table(SentenceLink, piece))
-        row = IndexCommit("loaded_links", self.key, UNPARTITIONED, output, output, count, 0, self._state.run.id)
+        row = IndexCommit("loaded_links", self.key, *ALL_IDS, output, output, count, 0, self._state.run.id)
         self._catalog.commit_index(row)
 
     # ------------------------------------------------------------ checks
@@ -307,7 +313,8 @@ class IndexBuild:
     def missing_buckets(self) -> list[tuple[str, str]]:
         """Return a problem if a backfill has not filled all buckets of the generation yet."""
         written = self._catalog.index_commits("indexed_documents", self.key)
-        missing = [f"{bucket:02d}" for bucket in range(self._state.settings.buckets) if bucket not in written]
+        buckets = range(self._state.settings.buckets)
+        missing = [f"{bucket:02d}" for bucket in buckets if self._range(bucket)[0] not in written]
         if not missing:
             return []
         return [("missing_bucket", f"indexed_documents has not been made for buckets {', '.join(missing)}")]
@@ -318,9 +325,10 @@ class IndexBuild:
         problems = []
         states = self.index.bucket_states(buckets)
         written = self._catalog.index_commits("indexed_documents", self.key)
-        made = self._parts([bucket for bucket in written if not buckets or bucket in buckets])
+        known = [bucket_of(first, self._state.settings.buckets) for first in written]
+        made = self._parts([bucket for bucket in known if not buckets or bucket in buckets])
         for bucket, parts in made.items():
-            row = written[bucket]
+            row = written[self._range(bucket)[0]]
             chunks = sum(part.rows("chunks") for part in parts)
             found = None if chunks == row.rows else _hashes(parts)
             if found:
@@ -332,9 +340,9 @@ class IndexBuild:
             if states.get(bucket, EMPTY) == row.output and row.input == _input(parts):
                 continue
             hashes, held = found or _hashes(parts)
-            known = self.index.document_hashes(bucket)
-            both = (known.keys() | hashes.keys()) - held
-            differ = sorted(doc for doc in both if known.get(doc) != hashes.get(doc))
+            stored_hashes = self.index.document_hashes(bucket)
+            both = (stored_hashes.keys() | hashes.keys()) - held
+            differ = sorted(doc for doc in both if stored_hashes.get(doc) != hashes.get(doc))
             problems += [("disagree", f"document {doc_id} differs between Parquet and Postgres") for doc_id in differ]
             if states.get(bucket, EMPTY) != row.output and not differ:
                 problems.append(("disagree", f"rows of bucket {bucket:02d} were changed by somebody else"))

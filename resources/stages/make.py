@@ -13,16 +13,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from pipelines.errors import IndexStateError, Waiting
-from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
+from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.documents.protocol import parse_task
 from resources.memory import give_back
 from resources.stages import embeddings as embedding
 from resources.stages import enrichment as describing
 from resources.stages import enrichment as enriching
 from resources.stages.embedded_items import STAGES as OF_VECTORS
-from resources.stages.in_worker import Given, Options, by_shard, in_worker
+from resources.stages.in_worker import Given, Options, by_part, in_worker
 from resources.state.generation import floor_for
-from resources.state.state import settle
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress
@@ -57,8 +56,8 @@ def compute_of(state: State, stage: str) -> Compute:
 
 
 def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progress: Progress) -> Compute:
-    """Return the function that parses documents. They are given out by WINDOW, across shards, the largest first, so
-    that all workers are busy. Each shard is handed back, and committed, once it is whole."""
+    """Return the function that parses documents. They are given out by WINDOW, across parts, the largest first, so
+    that all workers are busy. Each part is handed back, and committed, once it is whole."""
 
     def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
@@ -73,7 +72,7 @@ def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progr
             for task, result in pool.run(tasks, lambda: works.documents, progress):
                 yield task.doc_id, result
 
-        return by_shard(works, parsed)
+        return by_part(works, parsed)
 
     return run
 
@@ -116,22 +115,22 @@ _BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chu
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     """Bring a partitioned stage of text or vectors up to date. Damaged files of the stages before it are made again
     first."""
-    return with_repair(state, lambda: _make(state, stage, state.settings.shards_of(buckets)), before=stage)
+    return with_repair(state, lambda: _make(state, stage, buckets), before=stage)
 
 
-def _make(state: State, stage: str, shards: Sequence[int]) -> StageReport:
+def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
-    lost = lost_shards(state, stage) if state.engine.damaged else []
-    shards = sorted({*shards, *state.run.rebuilt, *lost})
+    lost = lost_buckets(state, stage) if state.engine.damaged else set()
+    buckets = sorted({*buckets, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
     if stage in OF_VECTORS:
-        return embedding.embed(state, stage, shards)
+        return embedding.embed(state, stage, buckets)
     if stage == "parsed_elements":
         state.warmup.import_models()
     before = len(state.run.models)
-    report = state.run_stage(stage, shards, compute_of(state, stage))
+    report = state.run_stage(stage, buckets, compute_of(state, stage))
     for model in state.run.models[before:]:
         report.notes.update({"model": model.name, "currency": state.settings.llm.currency, **asdict(model.spent)})
     return report
@@ -150,11 +149,10 @@ def require_replies(state: State) -> None:
 
 
 def list_documents(state: State, buckets: Sequence[int], sources: Sequence[str], allow_deletions: bool) -> StageReport:
-    """Commit the listing of the named sources, of all known ones by default, in as many shards as they need."""
+    """Commit the listing of the named sources, of all known ones by default."""
 
     def do() -> StageReport:
-        settle(state, sources)
-        lost = lost_shards(state, "raw_documents")
+        lost = lost_buckets(state, "raw_documents")
         report = state.listing.commit(buckets, sources, lost, allow_deletions)
         state.run.rebuilt.update(lost)
         return state.run.report(report)
@@ -190,7 +188,7 @@ def write_index(state: State, buckets: Sequence[int]) -> StageReport:
     from resources.stages.indexed_documents import IndexBuild
 
     def do() -> StageReport:
-        return IndexBuild(state).write(sorted({*buckets, *state.settings.buckets_of(state.run.rebuilt)}))
+        return IndexBuild(state).write(sorted({*buckets, *state.run.rebuilt}))
 
     report = state.run.report(with_repair(state, do, before="indexed_documents"))
     give_back()
@@ -230,29 +228,28 @@ def _keys(state: State) -> set[str]:
     return keys
 
 
-def lost_shards(state: State, stage: str) -> list[int]:
-    """Return the shards with a damaged or missing committed file of the stage, as far as this run may make them."""
-    found, own = set[int](), state.run.buckets
-    for table in STAGES[stage].tables:
-        found.update(state.engine.table(table).lost_parts)
-    return sorted(found if own is None else found & set(state.settings.shards_of(own)))
+def lost_buckets(state: State, stage: str) -> set[int]:
+    """Return the buckets with a damaged or missing committed file of the stage, as far as this run may make them."""
+    count, own = state.settings.buckets, state.run.buckets
+    found = {bucket for table in STAGES[stage].tables for bucket in state.engine.table(table).lost_buckets(count)}
+    return found if own is None else found & own
 
 
 def _remake(state: State, before: str) -> None:
     for stage in STAGES:
         if stage == before:
             return
-        lost = lost_shards(state, stage)
+        lost = lost_buckets(state, stage)
         if not lost:
             continue
-        buckets = [] if lost == [UNPARTITIONED] else state.settings.buckets_of(lost)
         earlier = state.run.reports.get(stage)
         if stage == STAGE_OF_TABLE["raw_documents"].name:
-            report = list_documents(state, buckets, (), allow_deletions=False)
-        elif lost == [UNPARTITIONED]:
+            report = list_documents(state, sorted(lost), (), allow_deletions=False)
+        elif not STAGES[stage].parted:
             report = link_sentences(state)
         else:
-            report = make(state, stage, buckets)
+            report = make(state, stage, sorted(lost))
         if earlier:
             state.run.report(earlier.with_more(report))
-        state.run.rebuilt.update(set(lost) - {UNPARTITIONED})
+        if STAGES[stage].parted:
+            state.run.rebuilt.update(lost)

@@ -48,7 +48,7 @@ Piece = tuple[Ids, Ids, "NDArray[np.float32]"]
 """Ids of sentences, their chunks and vectors, shape (ids, dimension)."""
 
 
-class _Shard(NamedTuple):
+class _PartSentences(NamedTuple):
     """Ids of a part's sentences in ascending order, their chunks, and the part that has their vectors."""
 
     ids: Ids
@@ -80,12 +80,12 @@ def updated(
     over = float(before.note(STAGE) or 0.0)  # no note if there were no sentences
     if over not in (floor, lowered(floor)) or not most:
         return None
-    standing, fresh, shards = PreviousLinks(link_columns(before.read(STAGE)), most), list[Ids](), list[_Shard]()
-    for shard, new in _sentences(parts, changed):
-        standing.see(shard.ids[~new])
-        fresh.append(shard.ids[new])
-        shards.append(shard)
-    count = sum(len(shard.ids) for shard in shards)
+    standing, fresh, groups = PreviousLinks(link_columns(before.read(STAGE)), most), list[Ids](), list[_PartSentences]()
+    for group, new in _sentences(parts, changed):
+        standing.see(group.ids[~new])
+        fresh.append(group.ids[new])
+        groups.append(group)
+    count = sum(len(group.ids) for group in groups)
     held, lost = standing.held()
     new_ids = np.concatenate([held.sources[:0], *fresh])
     asked = np.concatenate([new_ids, lost])
@@ -93,9 +93,9 @@ def updated(
         return None
     links = held
     if len(asked):
-        chunk_ids, vectors = _vectors_of(shards, asked)
+        chunk_ids, vectors = _vectors_of(groups, asked)
         search = Neighbours(asked, chunk_ids, vectors, len(new_ids), held, most, over)
-        _compare(search, shards, progress)
+        _compare(search, groups, progress)
         links = search.links()
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
@@ -108,15 +108,15 @@ def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: P
     vectors are in memory at a time. Return None if they are fewer.
 
     Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
-    shards = [shard for shard, _ in _sentences(parts, ())]
-    count = sum(len(shard.ids) for shard in shards)
+    groups = [group for group, _ in _sentences(parts, ())]
+    count = sum(len(group.ids) for group in groups)
     if count * count <= EXACT_PAIRS or not most:
         return None
-    ids = np.concatenate([shard.ids for shard in shards])
+    ids = np.concatenate([group.ids for group in groups])
     order = np.argsort(ids)
     ids = ids[order]
-    chunks = np.unique(np.concatenate([shard.chunk_ids for shard in shards])[order], return_inverse=True)[1]
-    ranked = [(np.searchsorted(ids, shard.ids), shard) for shard in shards]
+    chunks = np.unique(np.concatenate([group.chunk_ids for group in groups])[order], return_inverse=True)[1]
+    ranked = [(np.searchsorted(ids, group.ids), group) for group in groups]
 
     def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         seen = 0
@@ -126,7 +126,9 @@ def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: P
         if seen != count:
             raise _without_vectors(count - seen)
 
-    def rows(ranked: tuple[NDArray[np.int64], _Shard]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    def rows(
+        ranked: tuple[NDArray[np.int64], _PartSentences],
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         return ((ranked[0][at], on_grid(vectors.copy())) for at, vectors in _rows(ranked[1]))
 
     for over in (floor, lowered(floor)):
@@ -138,9 +140,9 @@ def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: P
     return Updated(LinkColumns(ids[sources], ids[targets], cosines), count, over)
 
 
-def _compare(search: Neighbours, shards: Sequence[_Shard], progress: Progress) -> None:
-    seen, count = 0, sum(len(shard.ids) for shard in shards)
-    for ids, chunk_ids, vectors in read_ahead(shards, _piece):
+def _compare(search: Neighbours, groups: Sequence[_PartSentences], progress: Progress) -> None:
+    seen, count = 0, sum(len(group.ids) for group in groups)
+    for ids, chunk_ids, vectors in read_ahead(groups, _piece):
         search.compare(ids, chunk_ids, vectors)
         seen += len(ids)
         progress(seen, count)
@@ -224,40 +226,40 @@ def _stand_ins(part: Part, states: pa.Table) -> set[str]:
     return {name for name, text in rows if keys[name] != vector_key(text)}
 
 
-def _sentences(parts: Sequence[Part], changed: Collection[str]) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+def _sentences(parts: Sequence[Part], changed: Collection[str]) -> Iterator[tuple[_PartSentences, NDArray[np.bool_]]]:
     """Yield each part, and which of its sentences are of documents that changed."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     others = pa.array(sorted(changed), pa.string())
 
-    def read(part: Part) -> Iterator[tuple[_Shard, NDArray[np.bool_]]]:
+    def read(part: Part) -> Iterator[tuple[_PartSentences, NDArray[np.bool_]]]:
         rows = linked(part).sort_by("sentence_id")
         new = pc.is_in(rows["doc_id"], others).to_numpy()
-        yield _Shard(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), part), new
+        yield _PartSentences(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), part), new
 
     return read_ahead(parts, read)
 
 
-def _piece(shard: _Shard) -> Iterator[Piece]:
-    return ((shard.ids[at], shard.chunk_ids[at], vectors) for at, vectors in _rows(shard))
+def _piece(group: _PartSentences) -> Iterator[Piece]:
+    return ((group.ids[at], group.chunk_ids[at], vectors) for at, vectors in _rows(group))
 
 
-def _rows(shard: _Shard) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yield vectors of a shard's sentences, read-only and a piece at a time, with their places in the shard."""
-    for piece in shard.part.pieces(_VECTORS, ["item_id", "vector"]) if len(shard.ids) else ():
-        at, found = places_in(shard.ids, ids_of(piece["item_id"]))
+def _rows(group: _PartSentences) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+    """Yield vectors of a group's sentences, read-only and a piece at a time, with their places in the group."""
+    for piece in group.part.pieces(_VECTORS, ["item_id", "vector"]) if len(group.ids) else ():
+        at, found = places_in(group.ids, ids_of(piece["item_id"]))
         if found.any():
             vectors = matrix(piece["vector"])
             yield (at, vectors) if found.all() else (at[found], vectors[found])
 
 
-def _vectors_of(shards: Sequence[_Shard], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
+def _vectors_of(groups: Sequence[_PartSentences], asked: Ids) -> tuple[Ids, NDArray[np.float32]]:
     """Return the chunks and vectors of these sentences, in their order."""
     found, among = list[Piece](), np.sort(asked)
-    for shard in shards:  # shards without any of them are not read
-        wanted = places_in(among, shard.ids)[1]
-        found += _piece(_Shard(shard.ids[wanted], shard.chunk_ids[wanted], shard.part))
+    for group in groups:  # groups without any of them are not read
+        wanted = places_in(among, group.ids)[1]
+        found += _piece(_PartSentences(group.ids[wanted], group.chunk_ids[wanted], group.part))
     ids = np.concatenate([asked[:0], *(each[0] for each in found)])
     order = np.argsort(ids)
     at, there = places_in(ids[order], asked)
@@ -345,7 +347,7 @@ def _with_rows(states: pa.Table) -> pa.Table:
 
 def link_sentences(state: State) -> StageReport:
     """Compare the sentences of documents that changed since the last links with all others. No row is read if no
-    sentence and no vector changed. Raise IndexStateError (`missing_input`) if a shard's sentences have no vectors
+    sentence and no vector changed. Raise IndexStateError (`missing_input`) if a bucket's sentences have no vectors
     yet."""
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
     state.ensure_generation()

@@ -36,9 +36,9 @@ _NAMING = ("doc_id", "groups", "source_groups")
 
 
 def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[str, str], Known]]:
-    """Yield, shard by shard, the groups of the listed documents that are not withheld.
+    """Yield, part by part, the groups of the listed documents that are not withheld.
 
-    Each item has the first id of the shard, the first id after it, and the groups. Groups that a file names itself come
+    Each item has the first id of the part, the first id after it, and the groups. Groups that a file names itself come
     from its last parse under the generation's settings, or from a newer parse under the present ones. A record is built
     only for documents that something restricts."""
     listing, hidden = state.listing.committed(), hidden_documents(state)
@@ -77,15 +77,8 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[Table], ends: tuple
 
 def _parses(state: State, generation: GenerationRow) -> list[Table]:
     """Return the parses under the generation's settings and, if those differ, under the present settings."""
-    counts = {generation.keys.get("parsed_elements", ""): shard_count(generation, state.settings.buckets)}
-    counts.setdefault(state.engine.key("parsed_elements"), state.settings.shard_count)
-    return [state.engine.table("parsed_documents", key=key, count=count) for key, count in counts.items()]
-
-
-def shard_count(generation: GenerationRow, buckets: int = 1) -> int:
-    """Return the number of shards that a generation was made in; `buckets` is used if an old generation does not
-    say."""
-    return int(generation.settings.get("buckets", buckets) * generation.settings.get("shards", 1))
+    keys = [generation.keys.get("parsed_elements", ""), state.engine.key("parsed_elements")]
+    return [state.engine.table("parsed_documents", key=key) for key in dict.fromkeys(keys)]
 
 
 def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:

@@ -65,7 +65,7 @@ def static_vectors(pool: DocumentPool, chunks: Sequence[PackedChunk]) -> tuple[l
 
 
 _SAMPLE = 2000
-_PLACES = {"database", "tables", "tables_cache_mb"}
+_PLACES = {"database", "tables", "tables_cache_mb", "shards"}
 """Settings that say where things are kept. A generation does not record them: they do not shape it, and a database
 address may hold a password."""
 LEAST_DRIFT = 100
@@ -134,7 +134,7 @@ def ensure_generation(
     """Return the generation of these settings.
 
     Make one from the parsed and packed documents if there was no match, or if the corpus has drifted from the one that
-    the statistics were frozen from. Raise IndexStateError if a shard was never packed or no document has text."""
+    the statistics were frozen from. Raise IndexStateError if a bucket was never packed or no document has text."""
     found = find_generation(catalog, settings)
     if found and not _drifted(found, settings, engine):
         return found
@@ -155,7 +155,7 @@ def ensure_generation(
         "packed_chunks": chunks,
         "languages": languages,
         "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
-        "chunking": chunking_key(settings, models, settings.buckets),
+        "chunking": chunking_key(settings, models),
         "precision": "full" if settings.vector_index.precision == "full" else "half",
         "overlap": _floors([] if found else catalog.generations(), settings, engine, static),
     }
@@ -202,17 +202,16 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
 
 
 def require_whole(engine: Engine, table: str) -> None:
-    """Require every shard of a table, since statistics are frozen from the whole corpus whatever buckets a backfill
+    """Require every bucket of a table, since statistics are frozen from the whole corpus whatever buckets a backfill
     begins with.
 
-    Raise IndexStateError (`missing_input`) if a shard was never made."""
+    Raise IndexStateError (`missing_input`) if a bucket was never made."""
     missing = engine.unmade(table, lost=True)
     if missing:
-        first = missing[0].removeprefix("shard ")
         raise IndexStateError(
-            f"a generation takes its statistics from all buckets, but {table} has not been made for {first}"
-            f"{' and others' if len(missing) > 1 else ''}; materialise {STAGE_OF_TABLE[table].name} for all "
-            "buckets first",
+            f"a generation takes its statistics from all buckets, but {table} has not been made for bucket "
+            f"{missing[0]:02d}{' and others' if len(missing) > 1 else ''}; materialise {STAGE_OF_TABLE[table].name} "
+            "for all buckets first",
             "missing_input",
         )
 
@@ -232,8 +231,7 @@ def _floors(
     computed."""
     models = installed(settings)
     for generation in reversed(others):
-        buckets = generation.settings.get("buckets", settings.buckets)
-        if generation.statistics.get("chunking") == chunking_key(settings, models, buckets):
+        if generation.statistics.get("chunking") == chunking_key(settings, models):
             return dict(generation.statistics["overlap"])
     if not settings.chunking.overlap_tokens or settings.chunking.strategy != CONDITIONAL:
         return {}

@@ -152,9 +152,8 @@ def shape_of(settings: Settings) -> str:
     """Return a hash of everything that decides what a run makes and who may find it: sources with their groups, the
     place of the tables, settings that shape an index, stage versions and installed models.
 
-    `settings` must be the project's own. If they leave the number of shards open, the number chosen later does not
-    change the hash."""
-    shared = settings.model_dump(mode="json", include={"buckets", "shards", "sources", "access", "tables"})
+    `settings` must be the project's own."""
+    shared = settings.model_dump(mode="json", include={"buckets", "sources", "access", "tables"})
     return fingerprint(shared, generation_key(settings, installed(settings)))
 
 

@@ -1,4 +1,4 @@
-"""The list of documents in a state's sources: as read now, once a run, and as committed in Parquet, shard by shard."""
+"""The list of documents in a state's sources: as read now, once a run, and as committed in Parquet, part by part."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
 from pipelines.increments import DocumentState
+from pipelines.ranges import file_ranges
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table, schema_of, to_table
 from resources.engine import Part, StageReport, Table, rows_of, time_shown, withheld
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.files import Skipped
-from resources.sources.listed_documents import AllListed, OfRanges, Range
+from resources.sources.listed_documents import AllListed, OfRanges
 from resources.sources.registry import Listed, guard
 from resources.sources.siblings import KNOWN, Before, KnownContents
 from resources.sources.sorted_spool import TextSet
@@ -24,6 +26,7 @@ from resources.sources.sorted_spool import TextSet
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipelines.ranges import Range
     from resources.engine import Engine
     from resources.sources.listed_documents import DocumentsById
     from resources.sources.registry import Restrictions
@@ -38,7 +41,7 @@ LISTING = "raw_documents"
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A shard's listing before and after a change."""
+    """A part's listing before and after a change."""
 
     before: pa.Table
     now: pa.Table
@@ -46,6 +49,14 @@ class Merged:
     @property
     def same(self) -> bool:
         return bool(self.before.equals(self.now))
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The numbers of documents that are new or changed, and of those that are gone."""
+        if self.same or not self.before.num_rows:
+            return self.now.num_rows - self.before.num_rows, 0
+        last, rows = ({row.doc_id: row for row in from_table(RawDocument, each)} for each in (self.before, self.now))
+        return sum(last.get(doc_id) != row for doc_id, row in rows.items()), len(last.keys() - rows.keys())
 
 
 class CommittedListing:
@@ -75,35 +86,34 @@ def commit_listing(
     documents: DocumentsById,
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
-    parts: Sequence[Part] | None = None,
+    buckets: Collection[int] | None = None,
     known: Restrictions | None = None,
 ) -> StageReport:
-    """Replace the listing of `sources` and commit it, part by part; only these parts if any are named.
+    """Replace the listing of `sources` and commit it, bucket by bucket; only these buckets if any are named.
 
     Documents of other sources stay as they are. A document that could not be read this time keeps its last listing,
     with the restrictions that are `known` now. A withheld document leaves the listing."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
     listed = engine.catalog.failures([engine.key("raw_documents")])
     others = {item.doc_id for item in listed if item.source not in sources}
-    failed: dict[int, list[Failure]] = {}
-    for item in failures:
-        failed.setdefault(engine.shard_of(item.doc_id), []).append(item)
-    for part, found in merged_listing(engine, documents, sources, failures, known, parts):
-        report.total += found.now.num_rows
-        if not found.same:
-            last = {row.doc_id: row for row in from_table(RawDocument, found.before)}
-            rows = {row.doc_id: row for row in from_table(RawDocument, found.now)}
-            report.computed += sum(last.get(doc_id) != row for doc_id, row in rows.items())
-            report.gone += len(last.keys() - rows.keys())
-        report.shards[part.number] = {"rows": found.now.num_rows}
-        _commit_part(engine, part, found, failed.get(part.number, []), others)
+    merged = merged_listing(engine, documents, sources, failures, known, buckets)
+    for bucket, found in groupby(merged, key=lambda each: each[0].bucket):
+        own = list(found)
+        for _, change in own:
+            report.total += change.now.num_rows
+            computed, gone = change.counts
+            report.computed += computed
+            report.gone += gone
+        report.buckets[bucket] = {"rows": sum(change.now.num_rows for _, change in own)}
+        failed = [item for item in failures if engine.bucket_of(item.doc_id) == bucket]
+        _commit_bucket(engine, bucket, own, failed, others)
     report.kept = report.total - report.computed
     report.seconds = time.perf_counter() - started
     return report
 
 
-def adopt_listing(engine: Engine, documents: DocumentsById, failures: Sequence[Failure]) -> None:
-    """Commit a whole listing that was made under other settings; do nothing if it was made under these."""
+def replace_listing(engine: Engine, documents: DocumentsById, failures: Sequence[Failure]) -> None:
+    """Commit a listing in place of the one before, whatever sources that had."""
     own = committed_listing(engine)
     sources = {*documents.sources(), *own.sources(), *(failure.source for failure in failures)}
     failed = [failure for failure in failures if failure.stage == "raw_documents"]
@@ -116,16 +126,16 @@ def merged_listing(
     sources: Sequence[str],
     failures: Sequence[Failure] = (),
     known: Restrictions | None = None,
-    parts: Sequence[Part] | None = None,
+    buckets: Collection[int] | None = None,
 ) -> Iterator[tuple[Part, Merged]]:
-    """Yield each part with its committed listing and the listing that `documents` of `sources` make of it. `parts`
-    are the parts to yield; None means all."""
+    """Yield each part with its committed listing and the listing that `documents` of `sources` make of it; only parts
+    of these buckets, if any are named."""
     import pyarrow as pa
 
     before = committed_listing(engine)
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
-    for part in engine.parts([LISTING], partial=True) if parts is None else parts:
+    for part in engine.parts([LISTING], buckets, partial=True):
         old = before.between(part.first, part.after)
         stay, now = _staying(old, sources, unread, hidden), documents.between(part.first, part.after)
         if stay.num_rows:
@@ -133,12 +143,6 @@ def merged_listing(
                 stay = to_table(RawDocument, [known.applied(row) for row in from_table(RawDocument, stay)])
             now = pa.concat_tables([now, stay]).sort_by("doc_id")
         yield part, Merged(old, now)
-
-
-def regroup_listing(engine: Engine) -> bool:
-    """Commit the listing from files of another number of shards. Return False if that other listing is not whole; then
-    all sources must be listed."""
-    return engine.regroup(LISTING, _whole, lambda rows: listed_output(from_table(RawDocument, rows)))
 
 
 def _whole(read: pa.Table) -> pa.Table:
@@ -159,22 +163,49 @@ def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hid
     return old.filter(pc.and_(stay, pc.invert(pc.is_in(old["doc_id"], names["hidden"]))))
 
 
-def _commit_part(
-    engine: Engine, part: Part, found: Merged, failures: Sequence[Failure], others: Collection[str]
+def _commit_bucket(
+    engine: Engine,
+    bucket: int,
+    own: Sequence[tuple[Part, Merged]],
+    failures: Sequence[Failure],
+    others: Collection[str],
 ) -> None:
-    if not part.has(LISTING) or not found.same:
-        rows = from_table(RawDocument, found.now)
-        output = listed_output(rows)
-        if not part.has(LISTING) or part.output(LISTING) != output:
-            known = part.states(LISTING) if part.has(LISTING) else {}
+    """Commit the parts of a bucket that changed, in as many files as they should have now. Nothing is written for the
+    rest. No file has documents of another bucket afterwards, so that a run of this bucket leaves others as they are."""
+    import pyarrow as pa
+
+    now = pa.concat_tables([change.now.replace_schema_metadata(None) for _, change in own])
+    doc_ids = now["doc_id"].to_pylist()
+    ranges = file_ranges([part.range for part, _ in own], doc_ids)
+    same = {part.range for part, change in own if part.has_own_file(LISTING) and _unchanged(part, change)}
+    stay = same.intersection(ranges)
+    fresh = [ends for ends in ranges if ends not in stay]
+    known: dict[str, DocumentState] = {}
+    for part, _ in own:
+        if part.range not in stay and part.has(LISTING):
+            known |= part.states(LISTING)
+
+    def made() -> Iterator[tuple[Range, pa.Table, dict[str, DocumentState], str]]:
+        for first, after in fresh:
+            at = bisect_left(doc_ids, first)
+            found = now.slice(at, bisect_left(doc_ids, after) - at)
+            rows = from_table(RawDocument, found)
             states = {row.doc_id: _state(engine, row, known.get(row.doc_id)) for row in rows}
-            engine.commit_part(LISTING, part, found.now, states, output, failures, others)
-            return
-    engine.commit_failures(LISTING, part, failures, others)
+            yield (first, after), found, states, listed_output(rows)
+
+    if fresh:
+        engine.commit_parts(LISTING, bucket, fresh, made(), failures, others)
+    if stay:
+        engine.commit_parts(LISTING, bucket, sorted(stay), (), failures, others)
+
+
+def _unchanged(part: Part, change: Merged) -> bool:
+    """Say whether a part that was committed stays as it is."""
+    return change.same or part.output(LISTING) == listed_output(from_table(RawDocument, change.now))
 
 
 def listed_output(rows: Sequence[RawDocument]) -> str:
-    """Return the hash of a shard's listing."""
+    """Return the hash of a part's listing."""
     return fingerprint(rows)
 
 
@@ -205,7 +236,6 @@ class SourceListing:
 
     def __init__(self, parts: Parts, engine: Engine, listed: Listed | None = None) -> None:
         self._parts, self._engine, self._listed = parts, engine, listed
-        self._everything = False
 
     # ------------------------------------------------------------ as read now
 
@@ -213,19 +243,6 @@ class SourceListing:
         """Return the files of the selected sources. They are read once a run."""
         if self._listed is None:
             self._listed = self._read()
-        return self._listed
-
-    def count(self, sources: Sequence[str]) -> int:
-        """Return the number of files that these sources have now (all known sources if none are named), plus the number
-        of listed documents of other sources."""
-        if self._listed is None:
-            self._listed = self._read(sources)
-        others = (count for name, count in self.counts().items() if name not in self._listed.sources)
-        return len(self._listed.documents) + sum(others)
-
-    @property
-    def read_already(self) -> Listed | None:
-        """The listing as read now, or None if the sources were not read yet."""
         return self._listed
 
     @property
@@ -238,10 +255,9 @@ class SourceListing:
         return self._listed.failing if self._listed else {}
 
     def _read(self, names: Sequence[str] = ()) -> Listed:
-        """Read the sources. All are listed, whatever was requested, if no listing was committed under the present
-        settings (with another number of buckets, say): else the documents of the other sources would be missing."""
-        everything = self._everything or not self._engine.table(LISTING).made
-        return self._list_all(names, everything)
+        """Read the sources. All are listed, whatever was requested, if no whole listing was committed yet: else the
+        documents of the other sources would be missing."""
+        return self._list_all(names, everything=bool(self._engine.unmade(LISTING)))
 
     def _list_all(self, names: Sequence[str], everything: bool) -> Listed:
         before, progress = self._known_before(), self._engine.progress
@@ -274,7 +290,7 @@ class SourceListing:
         return before
 
     def _ranges(self) -> list[Range]:
-        return [(part.first, part.after) for part in self._engine.parts(())]
+        return [part.range for part in self._engine.parts(())]
 
     def _pieces_before(self) -> Iterator[pa.Table]:
         return map(self._listed_before(), self._ranges())
@@ -286,7 +302,7 @@ class SourceListing:
 
     def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[Range], pa.Table]:
         """Return a function from a range of ids to these columns of its last committed listing. If the file of a part
-        is damaged or gone, or was made for another number of shards, the served documents stand in for it."""
+        is damaged or gone, the served documents stand in for it."""
         live, listing = self._parts.catalog.live(), self.committed()
         served = GenerationTables(self._parts.database, live) if live else None
 
@@ -302,43 +318,34 @@ class SourceListing:
     def commit(
         self, buckets: Sequence[int], sources: Sequence[str], lost: Collection[int], allow_deletions: bool
     ) -> StageReport:
-        """Commit these buckets of the listing of the named sources (all known ones if none are named), and the parts
+        """Commit these buckets of the listing of the named sources (all known ones if none are named), and the buckets
         whose committed files were `lost`."""
         if lost:  # list all sources, even if the run names only some
             self._listed = self._list_all((), everything=True)
         elif self._listed is None:
             self._listed = self._read(sources)
         self.guard(allow_deletions)
-        parts = self._engine.parts([LISTING], partial=True)
-        wanted = [part for part in parts if part.bucket in buckets or part.number in lost]
+        wanted = sorted({*buckets, *lost})
         listed = self._listed = self._stored(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
         report = commit_listing(self._engine, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self._parts.sources.settle(listed.sources)
         return report
 
-    def _stored(self, listed: Listed, parts: Sequence[Part]) -> Listed:
-        """Copy the files of the documents in these parts to the store, if there is one. Return the listing with a
+    def _stored(self, listed: Listed, buckets: Sequence[int]) -> Listed:
+        """Copy the files of the documents in these buckets to the store, if there is one. Return the listing with a
         failure for each document that could not be copied."""
         if self._parts.sources.stored is None:
             return listed
-        own = OfRanges(listed.documents, [(part.first, part.after) for part in parts])
+        own = OfRanges(listed.documents, [part.range for part in self._engine.parts((), buckets)])
         known = TextSet(() if self._engine.retry_failed else self._values("content_hash"))
         failures = self._parts.sources.keep_files(own, known, self._engine.progress)
         listed.documents.drop([item.doc_id for item in failures])
         return replace(listed, failures=[*listed.failures, *failures])
 
-    def regroup(self) -> None:
-        """Commit the listing under the present number of shards, if the last run used another number."""
-        catalog, settings = self._parts.catalog, self._engine.settings
-        if catalog.last_layout() != settings.shard_count:
-            self._everything = not regroup_listing(self._engine)
-            catalog.settle_layout(settings.buckets, settings.shards_per_bucket)
-
     def restrict(self) -> None:
         """Commit new restrictions of the documents that were listed before, as far as their sources can be listed
         now."""
-        self.regroup()
         if not self._engine.table(LISTING).made:
             return
         listed = self._listed or self._parted(self._parts.sources.list_remembered(self._known_before()))
@@ -354,7 +361,6 @@ class SourceListing:
         """Remove a source's documents from the listing and return their number. The next run removes them from the
         index."""
         with self._parts.database.exclusive("index"):
-            self.regroup()
             count = self.counts()[name]
             self._parts.sources.root(name)
             self._parts.sources.require_not_opened(name)

@@ -16,6 +16,7 @@ from resources.settings_file import Project
 from resources.sources.registry import SourceRegistry
 
 if TYPE_CHECKING:
+    from pipelines.stages import Frozen
     from resources.documents.pool import DocumentPool
     from resources.engine.tables import ParquetTables
     from resources.llm.model import BoughtModel
@@ -64,6 +65,13 @@ def _import_models() -> None:
 # ---------------------------------------------------------------- parts
 
 
+def _installed_models(settings: Settings) -> Frozen:
+    """Return the installed models, which only a migration of the database asks for here."""
+    from resources.state.generation import installed
+
+    return installed(settings)
+
+
 T = TypeVar("T")
 
 
@@ -97,8 +105,10 @@ class Parts:
     @_LazyPart
     def database(self) -> Database:
         from resources.postgres.database import Database
+        from resources.postgres.document_ranges import KeyInputs
 
-        return Database(self.project.settings.database, self.project.state)
+        inputs = KeyInputs(self.project.settings, _installed_models)
+        return Database(self.project.settings.database, self.project.state, inputs=inputs)
 
     @_LazyPart
     def catalog(self) -> Catalog:

@@ -127,7 +127,7 @@ class Run:
     reports: dict[str, StageReport] = field(default_factory=dict)
     """Reports of the stages, by stage."""
     rebuilt: set[int] = field(default_factory=set)
-    """Shards that later stages must look at besides their own: a damaged file of theirs was made again, or a new
+    """Buckets that later stages must look at besides their own: a damaged file of theirs was made again, or a new
     generation replaced one whose statistics no longer describe the corpus."""
     problems: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Problems that each check found, by check."""

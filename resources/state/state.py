@@ -1,4 +1,4 @@
-"""An opened state: its settings with the number of shards, its services, its current run and its generation.
+"""An opened state: its settings, its services, its current run and its generation.
 
 Works without Dagster, and knows no stage: resources/stages/make.py brings stages up to date.
 """
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pipelines.fingerprint import shards_wanted
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen, code_versions
 from resources.engine import Engine, Table
@@ -30,24 +29,6 @@ if TYPE_CHECKING:
     from resources.postgres.catalog import Catalog, GenerationRow
     from resources.postgres.database import Database
     from resources.sources.registry import Listed
-
-
-# ---------------------------------------------------------------- number of shards
-
-
-def settle(state: State, sources: Sequence[str] = ()) -> None:
-    """Decide the number of shards before a run makes anything, and regroup the listing by it.
-
-    If the settings leave the number open, it grows with the number of files of these sources (all known ones if none
-    are named) and of listed documents of other sources. Stages regroup the other tables themselves. Only a run that is
-    alone may call this. Raise SourceError."""
-    state.listing.regroup()
-    if state.project.settings.shards == "auto":
-        wanted = shards_wanted(state.listing.count(sources), state.settings.buckets)
-        if wanted > state.settings.shards_per_bucket:
-            state.catalog.keep_layout(state.settings.buckets, wanted)
-            state.relaid()
-            state.listing.regroup()
 
 
 # ---------------------------------------------------------------- state
@@ -74,7 +55,6 @@ class State:
         self.project = project
         self.run, self.parts = run or Run(), parts or Parts(project)
         self._generation, self._listed = generation, listed
-        self._settings: Settings | None = None
         self._engine: Engine | None = None
         self._listing: SourceListing | None = None
         self._code_versions: dict[str, str] = {}
@@ -82,23 +62,8 @@ class State:
 
     @property
     def settings(self) -> Settings:
-        """The project's settings, with the state's number of shards if they leave it open."""
-        found = self._settings
-        if found is None:
-            found = self.project.settings
-            if found.shards == "auto":
-                found = found.model_copy(update={"shards": self.parts.catalog.shards(found.buckets)})
-            self._settings = found
-        return found
-
-    def relaid(self) -> None:
-        """Read the state's number of shards again, if the settings leave it open. The listing that was read is kept."""
-        own, known = self.project.settings, self._settings
-        if own.shards != "auto" or known is None or known.shards == self.parts.catalog.shards(own.buckets):
-            return
-        if self._listing is not None:
-            self._listed = self._listing.read_already
-        self._settings = self._engine = self._listing = None
+        """The project's settings."""
+        return self.project.settings
 
     @property
     def catalog(self) -> Catalog:
@@ -133,7 +98,7 @@ class State:
         """Return a table as it is committed now, of the buckets of the run; or all of it under a key that is recorded,
         for which nothing but the catalog and the files is asked."""
         if key is not None:
-            return Table(name, self.parts.tables, self.catalog.manifest_of(name, key), self.settings.shard_count)
+            return Table(name, self.parts.tables, self.catalog.manifest_of(name, key))
         return self.engine.table(name, self.run.buckets)
 
     # ------------------------------------------------------------ the same state otherwise
@@ -179,7 +144,7 @@ class State:
             self.engine.freeze(generations.frozen_of(made))
             self._generation = made
             if known and known.generation != made.generation:
-                self.run.rebuilt.update(range(self.settings.shard_count))
+                self.run.rebuilt.update(range(self.settings.buckets))
         return self._generation
 
     @property
@@ -230,9 +195,9 @@ class State:
 
     # ------------------------------------------------------------ running a stage
 
-    def run_stage(self, stage: str, shards: Sequence[int], compute: Compute, note: str = "") -> StageReport:
-        """Bring a stage's shards up to date with a compute, and keep the report with the run."""
-        report = self.run.report(self.engine.run(stage, shards, compute, note))
+    def run_stage(self, stage: str, buckets: Sequence[int], compute: Compute, note: str = "") -> StageReport:
+        """Bring a stage up to date in some buckets with a compute, and keep the report with the run."""
+        report = self.run.report(self.engine.run(stage, buckets, compute, note))
         if stage == LAST_OF_TEXT:
             self.parts.release("pool")
         self.warmup.join()

@@ -24,10 +24,8 @@ DELETE FROM pincite.sources WHERE name = %(name)s;
 UPDATE pincite.sources SET indexed_at = now() WHERE name = ANY (%(names)s::text[]);
 
 -- name: manifest_of
-SELECT table_name, key, bucket, file, input, output, rows, documents, run_id, committed_at
-FROM pincite.manifest
-WHERE table_name = %(table)s AND key = %(key)s
-    AND (%(shards)s::smallint[] IS NULL OR bucket = ANY (%(shards)s::smallint[])) ORDER BY bucket;
+SELECT table_name, key, first, after, file, whole, input, output, rows, documents, run_id, committed_at
+FROM pincite.manifest WHERE table_name = %(table)s AND key = %(key)s ORDER BY first;
 
 -- name: files_under
 SELECT DISTINCT file FROM pincite.manifest WHERE file <> '' AND key = ANY (%(keys)s::text[]);
@@ -38,30 +36,33 @@ DELETE FROM pincite.manifest WHERE key <> ALL (%(keys)s::text[]);
 -- name: forget_failures_of_keys
 DELETE FROM pincite.failures WHERE key <> ALL (%(keys)s::text[]);
 
+-- name: lock_commits
+-- Commits of one key come one after the other. It ends with the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('pincite manifest ' || %(key)s, 0));
+
+-- name: forget_overlapping
+DELETE FROM pincite.manifest
+WHERE table_name = ANY (%(tables)s::text[]) AND key = %(key)s AND first < %(after)s AND after > %(first)s
+RETURNING table_name, key, first, after, file, whole, input, output, rows, documents, run_id, committed_at;
+
 -- name: commit_row
-INSERT INTO pincite.manifest (table_name, key, bucket, file, input, output, rows, documents, run_id)
-VALUES (%(table)s, %(key)s, %(bucket)s, %(file)s, %(input)s, %(output)s, %(rows)s, %(documents)s, %(run_id)s)
-ON CONFLICT (table_name, key, bucket) DO UPDATE SET
-    file = excluded.file, input = excluded.input, output = excluded.output, rows = excluded.rows,
-    documents = excluded.documents, run_id = excluded.run_id, committed_at = now();
+INSERT INTO pincite.manifest (table_name, key, first, after, file, whole, input, output, rows, documents, run_id,
+    committed_at)
+VALUES (%(table)s, %(key)s, %(first)s, %(after)s, %(file)s, %(whole)s, %(input)s, %(output)s, %(rows)s, %(documents)s,
+    %(run_id)s, coalesce(%(committed_at)s, now()));
 
 -- name: forget_failures
 DELETE FROM pincite.failures
-WHERE stage = %(stage)s AND key = %(key)s AND bucket = %(bucket)s
-    AND doc_id <> ALL (%(keep)s::text[]) AND doc_id <> ALL (%(failed)s::text[]);
-
--- name: forget_failures_of_shards
-DELETE FROM pincite.failures
-WHERE stage = %(stage)s AND key = %(key)s AND bucket = ANY (%(shards)s::smallint[]);
+WHERE stage = %(stage)s AND key = %(key)s AND doc_id COLLATE "C" >= %(first)s AND doc_id COLLATE "C" < %(after)s
+    AND doc_id <> ALL (%(keep)s::text[]);
 
 -- name: record_failure
-INSERT INTO pincite.failures (doc_id, stage, key, bucket, source, uri, code, message)
-VALUES (%(doc_id)s, %(stage)s, %(key)s, %(bucket)s, %(source)s, %(uri)s, %(code)s, %(message)s)
+INSERT INTO pincite.failures (doc_id, stage, key, source, uri, code, message)
+VALUES (%(doc_id)s, %(stage)s, %(key)s, %(source)s, %(uri)s, %(code)s, %(message)s)
 ON CONFLICT (doc_id, stage, key) DO UPDATE SET
-    bucket = excluded.bucket, source = excluded.source, uri = excluded.uri,
-    code = excluded.code, message = excluded.message, failed_at = now()
-WHERE (failures.bucket, failures.source, failures.uri, failures.code, failures.message)
-    IS DISTINCT FROM (excluded.bucket, excluded.source, excluded.uri, excluded.code, excluded.message);
+    source = excluded.source, uri = excluded.uri, code = excluded.code, message = excluded.message, failed_at = now()
+WHERE (failures.source, failures.uri, failures.code, failures.message)
+    IS DISTINCT FROM (excluded.source, excluded.uri, excluded.code, excluded.message);
 
 -- name: failures
 SELECT doc_id, source, uri, stage, code, message FROM pincite.failures
@@ -162,22 +163,3 @@ INSERT INTO pincite.scores (generation, name, metrics) VALUES (%(generation)s, %
 -- name: scores
 SELECT generation, to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, name, metrics
 FROM pincite.scores ORDER BY scores.at, generation, name;
-
--- name: shards
-SELECT coalesce(max(shards), 1) FROM pincite.layouts WHERE buckets = %(buckets)s;
-
--- name: keep_layout
-INSERT INTO pincite.layouts (buckets, shards) VALUES (%(buckets)s, %(shards)s) ON CONFLICT DO NOTHING;
-
--- name: settle_layout
-INSERT INTO pincite.layouts (buckets, shards, settled_at) VALUES (%(buckets)s, %(shards)s, clock_timestamp())
-ON CONFLICT (buckets, shards) DO UPDATE SET settled_at = excluded.settled_at;
-
--- name: last_layout
-SELECT buckets * shards FROM pincite.layouts WHERE settled_at IS NOT NULL ORDER BY settled_at DESC LIMIT 1;
-
--- name: layouts
--- Those of generations of older versions, which had a shard a bucket, are told by their settings.
-SELECT buckets * shards FROM pincite.layouts
-UNION SELECT (settings->>'buckets')::integer * coalesce((settings->>'shards')::integer, 1) FROM pincite.generations
-WHERE settings ? 'buckets';

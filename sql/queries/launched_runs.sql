@@ -29,7 +29,7 @@ SELECT record FROM pincite.launched_runs WHERE run_id = ANY(%(run_ids)s) ORDER B
 -- Those whose session is there, by the name that it has; and how they hold the lock `index`, if they do: alone (-1 is
 -- all that belongs to no bucket), or shared.
 SELECT r.run_id, r.host, r.process, r.buckets, r.began, r.stage, r.done, r.total,
-    (SELECT min(held.bucket) < 0 FROM pincite.runs held WHERE held.name = 'index' AND held.run_id = r.run_id)
+    (SELECT bool_or(held.bucket = -1) FROM pincite.runs held WHERE held.name = 'index' AND held.run_id = r.run_id)
 FROM pincite.launched_runs r JOIN pg_stat_activity a ON a.application_name = %(session)s || r.run_id
 WHERE a.datname = current_database() AND r.ended_at IS NULL
 ORDER BY r.began, r.run_id;

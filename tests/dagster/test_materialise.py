@@ -235,10 +235,12 @@ def test_publishing_by_itself_looks_at_what_other_runs_made(project: Project) ->
 
 
 def test_what_was_never_made_is_named_with_its_remedy(project: Project) -> None:
-    with pytest.raises(IndexStateError, match=r"shard 02 of raw_documents.*materialise raw_documents first"):
+    with pytest.raises(
+        IndexStateError, match=r"raw_documents has not been made.* for bucket 02; materialise raw_documents first"
+    ):
         materialise(project, ["parsed_elements"], ("02",))
     materialise(project, BEFORE_STATISTICS, ("02",))
-    with pytest.raises(IndexStateError, match=r"packed_chunks has not been made for 00.*for all buckets first"):
+    with pytest.raises(IndexStateError, match=r"packed_chunks has not been made for bucket 00.*for all buckets first"):
         materialise(project, ["chunks"], ("02",))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 import dagster as dg
 import pytest
@@ -18,6 +19,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from assets.definitions import build_defs
 from pipelines.errors import IndexStateError, UsageError
+from pipelines.ranges import buckets_over
 from pipelines.settings.base import Settings
 from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs
 from resources.postgres.database import Database
@@ -101,41 +103,41 @@ def everything() -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("shards", [1, 3])
-def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, shards: int) -> None:
+@pytest.mark.parametrize("most", [1000, 1])
+def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, most: int) -> None:
     project.index()
-    parted.configure(shards=shards)
-    everything()
+    with mock.patch("pipelines.ranges.MOST_IN_FILE", most), mock.patch("pipelines.ranges.FEWEST_IN_FILES", 0):
+        everything()
     assert content(parted) == content(project)
     assert parted.run("verify").json["ok"] is True
 
 
 @pytest.mark.faults
-def test_ranges_side_by_side_take_over_what_other_shards_have(parted: Project, endpoint: EmbeddingServer) -> None:
+def test_ranges_side_by_side_take_over_what_other_buckets_have(
+    parted: Project, project: Project, endpoint: EmbeddingServer
+) -> None:
+    project.index()
+    parted.configure(buckets=5)
     parted.index()
-    before = content(parted)
     endpoint.forget()
-    parted.configure(shards=3)
+    parted.configure(buckets=4)
     everything()
     assert [text for text in endpoint.texts if text != "dimension"] == []
-    assert content(parted) == before
+    assert content(parted) == content(project)
     assert parted.rows("SELECT generation FROM pincite.live") == [(2,)]
-    made = "SELECT count(DISTINCT bucket), min(bucket), max(bucket) FROM pincite.manifest WHERE table_name = 'chunks'"
-    assert parted.rows(f"{made} AND key = (SELECT keys->>'chunks' FROM pincite.generations WHERE generation = 2)") == [
-        (12, 0, 11)
-    ]
+    made = parted.rows("SELECT first, after FROM pincite.manifest WHERE table_name = 'chunks'")
+    assert all(len(buckets_over(ends, 4)) == 1 for ends in made)
     assert parted.run("verify").json["ok"] is True
 
 
-def test_a_range_may_not_write_shards_of_other_buckets(parted: Project) -> None:
-    parted.configure(shards=3)
+def test_a_range_may_not_write_other_buckets(parted: Project) -> None:
     parted.index()
     with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
-        rows = state.engine.manifest("packed_chunks")
+        rows, key = state.engine.commits("packed_chunks").rows, state.engine.key("packed_chunks")
         with state.parts.database.shared("index", [0, 1]):
-            state.engine.commit([rows[5]], "packed_chunks", 5)
+            state.catalog.commit([rows[1]], "packed_chunks", key, [rows[1].range], bucket=1)
             with pytest.raises(IndexStateError, match="may not write bucket 02") as caught:
-                state.engine.commit([rows[6]], "packed_chunks", 6)
+                state.catalog.commit([rows[2]], "packed_chunks", key, [rows[2].range], bucket=2)
     assert caught.value.code == "not_held"
 
 
@@ -155,12 +157,14 @@ def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
 @pytest.mark.faults
 def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(parted: Project) -> None:
     parted.index()
-    damaged = {bucket: next(parted.state.glob(f"parquet/chunks/*/{bucket}-*.parquet")) for bucket in ("00", "02")}
+    damaged = {
+        first: next(parted.state.glob(f"parquet/chunks/*/{first}-*.parquet")) for first in ("00000000", "80000000")
+    }
     for file in damaged.values():
         file.write_bytes(file.read_bytes()[:-1] + b"?")
     launch(BEFORE_INDEX, HALVES[0])
-    assert parted.rows("SELECT bucket FROM pincite.manifest WHERE table_name = 'chunks' AND run_id <> ''")
-    assert damaged["02"].read_bytes().endswith(b"?")
+    assert parted.rows("SELECT first FROM pincite.manifest WHERE table_name = 'chunks' AND run_id <> ''")
+    assert damaged["80000000"].read_bytes().endswith(b"?")
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ POINTS = {
     "terms frozen": Point(f"{_TABLES}.freeze_terms", "after"),
     "copying chunks": Point(f"{_TABLES}._copy", "items", _copied("chunks")),
     "copying sentences": Point(f"{_TABLES}._copy", "items", _copied("sentences")),
-    "before rows commit": Point("resources.stages.indexed_documents:commit_row", "after"),
+    "before rows commit": Point("resources.stages.indexed_documents:commit_index_rows", "after"),
     "after rows commit": Point(f"{_TABLES}.replace_by_parts", "after"),
     "copying links": Point(f"{_TABLES}._copy", "items", _copied("staged_links")),
     "links loaded": Point(f"{_TABLES}.replace_links", "after"),

@@ -63,9 +63,9 @@ def swap(project: Project) -> None:
 
 
 def regroup(project: Project) -> None:
-    """The same edit, and other shards."""
+    """The same edit, and other buckets."""
     edit(project)
-    project.configure(shards=4)
+    project.configure(buckets=3)
 
 
 # ---------------------------------------------------------------- what stands

@@ -1,7 +1,7 @@
 """`pincite index` killed at every named point, then run again: reliability.md 1, with the oracle after each.
 
 A first build, an edit of the live generation, a change of embedder whose edit also goes into the generation that serves
-meanwhile, and of the number of shards, with the same. In all but the first a reader never stops asking.
+meanwhile, and of the number of buckets, with the same. In all but the first a reader never stops asking.
 """
 
 from __future__ import annotations

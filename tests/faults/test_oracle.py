@@ -86,14 +86,14 @@ C = [
 D = [
     case(
         "d",
-        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
+        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND first = '40000000'",
         "unfinished",
-        "shard 01",
+        "bucket 01",
         "input-changed",
     ),
     case(
         "d",
-        "DELETE FROM pincite.manifest WHERE table_name = 'chunk_embeddings' AND bucket = 2",
+        "DELETE FROM pincite.manifest WHERE table_name = 'chunk_embeddings' AND first = '80000000'",
         "missing_bucket",
         "02 of chunk_embeddings",
         "vectors-not-committed",

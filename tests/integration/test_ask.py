@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psycopg
 import pytest
 
 from pincite.index import open_index
 from pipelines.query.routes import MEASURES
+from resources.postgres.statements import migrations
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.llm_server import LlmServer, llm_server, says, status
@@ -302,15 +304,15 @@ def test_who_asks_first_brings_the_tables_to_this_version_or_is_told_that_they_a
     plain: Project, command: str
 ) -> None:
     newest = "number = (SELECT max(number) FROM pincite.migrations)"
-    ((name,),) = plain.rows(f"DELETE FROM pincite.migrations WHERE {newest} RETURNING name")
-    assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
-    assert plain.rows(f"SELECT name FROM pincite.migrations WHERE {newest}") == [(name,)]
-    plain.rows("INSERT INTO pincite.migrations (number, name) VALUES (99, 'later')")
+    later = (len(migrations()) + 1, "later", "SELECT 1")
+    with mock.patch("resources.postgres.database.migrations", return_value=[*migrations(), later]):
+        assert plain.run("query", "vault key", "--strategy", "lexical").code == 0
+    assert plain.rows(f"SELECT name FROM pincite.migrations WHERE {newest}") == [("later",)]
     try:
         ran = plain.run(command, "vault key" if command != "show" else "abcdef0")
         assert (ran.code, ran.json["error"]["code"]) == (1, "newer_index"), ran.out
     finally:
-        plain.rows("DELETE FROM pincite.migrations WHERE number = 99")
+        plain.rows("DELETE FROM pincite.migrations WHERE name = 'later'")
 
 
 @pytest.mark.case(9)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from pipelines.errors import DatabaseError, IndexStateError, SourceError
+from pipelines.ranges import Range
 from pipelines.records import Failure
-from resources.postgres.catalog import Catalog, GenerationRow, IndexCommit, ManifestRow
+from resources.engine.memory import MemoryManifest
+from resources.engine.work import Manifest
+from resources.postgres.catalog import UNCOUNTED, Catalog, GenerationRow, IndexCommit, ManifestRow
 from resources.postgres.database import Database
+from resources.postgres.statements import query
 
 pytestmark = pytest.mark.integration
 
-ROW = ManifestRow("chunks", "k1", 3, "chunks/a.parquet", "in", "out", 12, 2, "run")
+ROW = ManifestRow("chunks", "k1", "30", "40", "chunks/a.parquet", True, "in", "out", 12, 2, "run")
 
 
 def failure(doc_id: str, code: str = "corrupt", stage: str = "parsed_elements") -> Failure:
@@ -65,20 +72,95 @@ def test_a_source_is_forgotten(catalog: Catalog) -> None:
 # ---------------------------------------------------------------- manifest and failures
 
 
-def test_several_shards_are_committed_together_and_have_no_failures(catalog: Catalog) -> None:
-    for shard, doc_id in ((3, "a"), (4, "b"), (5, "c")):
-        catalog.commit([], "parsed_elements", "k1", shard, [failure(doc_id)])
-    catalog.commit([], "parsed_elements", "k2", 3, [failure("d")])
-    rows = [replace(ROW, bucket=shard, file="chunks/k1/empty", rows=0, documents=0) for shard in (3, 4)]
-    catalog.commit_shards(rows, "parsed_elements", "k1", [3, 4], None)
-    assert list(map(plain, catalog.manifest_of("chunks", "k1").values())) == rows
-    assert [item.doc_id for item in catalog.failures(["k1"])] == ["c"]
-    assert [item.doc_id for item in catalog.failures(["k2"])] == ["d"]
+def row(first: str, after: str, file: str = "chunks/a.parquet", **more: Any) -> ManifestRow:
+    return replace(ROW, first=first, after=after, file=file, **more)
+
+
+def test_a_commit_replaces_what_its_range_had(catalog: Catalog) -> None:
+    others = [row("50", "60"), replace(ROW, key="k2"), replace(ROW, table="sentences", first="38", after="3c")]
+    catalog.commit([ROW, others[0]], "chunks", "k1", [("30", "40"), ("50", "60")])
+    catalog.commit([others[1]], "chunks", "k2", [("30", "40")])
+    catalog.commit([others[2]], "sentences", "k1", [("38", "3c")])
+    new = row("30", "40", "chunks/c.parquet", output="new")
+    catalog.commit([new], "chunks", "k1", [("30", "40")])
+    assert list(map(plain, catalog.manifest_of("chunks", "k1"))) == [new, others[0]]
+    assert list(map(plain, catalog.manifest_of("chunks", "k2"))) == [others[1]]
+    assert list(map(plain, catalog.manifest_of("sentences", "k1"))) == [others[2]]
+
+
+HALVES = [row("30", "38", "chunks/b.parquet"), row("38", "40", "chunks/c.parquet")]
+COMMITS: dict[str, list[tuple[list[ManifestRow], list[Range]]]] = {
+    "split": [([ROW], [("30", "40")]), (HALVES, [("30", "38"), ("38", "40")])],
+    "joined": [(HALVES, [("30", "40")]), ([ROW], [("30", "40")])],
+    "one half after the other": [([ROW], [("30", "40")]), (HALVES[1:], [("38", "40")]), (HALVES[:1], [("30", "38")])],
+    "a part of the middle": [([ROW], [("30", "40")]), ([row("34", "38", "chunks/d.parquet")], [("34", "38")])],
+    "over two others": [(HALVES, [("30", "40")]), ([row("34", "3c", "chunks/d.parquet")], [("34", "3c")])],
+    "over a gap": [([HALVES[0]], [("30", "38")]), ([row("34", "50", "chunks/d.parquet")], [("34", "50")])],
+    "cut twice": [
+        ([ROW], [("30", "40")]), ([row("34", "38", "chunks/d.parquet")], [("34", "38")]),
+        ([row("36", "3c", "chunks/e.parquet")], [("36", "3c")]),
+    ],
+    "of no rows": [([ROW], [("30", "40")]), ([], [("30", "40")])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMITS)
+def test_what_lies_outside_of_a_committed_range_stays(catalog: Catalog, name: str) -> None:
+    """The manifest in memory does the same."""
+    memory = MemoryManifest()
+    for rows, over in COMMITS[name]:
+        for manifest in (catalog, memory):
+            manifest.commit(rows, "chunks", "k1", over)
+    found = catalog.manifest_of("chunks", "k1")
+    assert list(map(plain, found)) == list(map(plain, memory.manifest_of("chunks", "k1")))
+    assert all(one.after <= following.first for one, following in pairwise(found))
+    owners = {
+        at: [item.file for item in found if item.first <= at < item.after]
+        for at in ["30", "32", "34", "36", "38", "3a", "3c", "44"]
+    }
+    wanted: dict[str, list[str]] = {at: [] for at in owners}
+    for rows, _ in COMMITS[name]:
+        for at in wanted:
+            wanted[at] = next(([item.file] for item in rows if item.first <= at < item.after), wanted[at])
+    assert owners == wanted
+    for item in found:
+        made = next(each for rows, _ in COMMITS[name] for each in rows if each.file == item.file)
+        assert item.whole == (item.range == made.range)
+        assert (item.input == "", item.rows, item.documents) == (
+            (False, made.rows, made.documents) if item.whole else (True, UNCOUNTED, UNCOUNTED)
+        )
+
+
+def test_runs_of_two_buckets_commit_at_once_where_a_row_reaches_into_both(catalog: Catalog, database: Database) -> None:
+    """Neither takes the other's rows for its own. Whoever comes second waits for the first."""
+    catalog.commit([row("20", "60")], "chunks", "k1", [("20", "60")])
+    with ThreadPoolExecutor() as threads, database.connect() as held:
+        held.execute(query("catalog", "lock_commits"), {"key": "k1"})
+        ends = [(f"{at:02x}", f"{at + 4:02x}") for at in range(0x20, 0x60, 4)]
+        tasks = [
+            threads.submit(catalog.commit, [row(*own, f"chunks/{own[0]}.parquet")], "chunks", "k1", [own])
+            for own in ends
+        ]
+        held.commit()
+        for task in tasks:
+            task.result()
+    assert [(item.range, item.whole) for item in catalog.manifest_of("chunks", "k1")] == [(own, True) for own in ends]
+
+
+def test_empty_parts_are_committed_together_and_have_no_failures(catalog: Catalog) -> None:
+    for doc_id in ("3a", "4b", "5c"):
+        catalog.commit([], "parsed_elements", "k1", [(doc_id[0], f"{doc_id[0]}z")], [failure(doc_id)])
+    catalog.commit([], "parsed_elements", "k2", [("3", "4")], [failure("3d")])
+    rows = [row(first, after, "chunks/k1/empty", rows=0, documents=0) for first, after in (("30", "40"), ("40", "50"))]
+    catalog.commit(rows, "parsed_elements", "k1", [("30", "40"), ("40", "50")])
+    assert list(map(plain, catalog.manifest_of("chunks", "k1"))) == rows
+    assert [item.doc_id for item in catalog.failures(["k1"])] == ["5c"]
+    assert [item.doc_id for item in catalog.failures(["k2"])] == ["3d"]
 
 
 def test_rows_in_postgres_have_commits_of_their_own(catalog: Catalog) -> None:
-    catalog.commit([ROW], "chunks", "k1", 3)
-    made = IndexCommit("indexed_documents", "g0001", 3, "in", "out", 12, 2, "run")
+    catalog.commit([ROW], "chunks", "k1", [ROW.range])
+    made = IndexCommit("indexed_documents", "g0001", "30", "40", "in", "out", 12, 2, "run")
     catalog.commit_index(made)
     assert catalog.index_commits("indexed_documents", "g0002") == {}
     (found,) = catalog.index_commits("indexed_documents", "g0001").values()
@@ -86,50 +168,53 @@ def test_rows_in_postgres_have_commits_of_their_own(catalog: Catalog) -> None:
     assert catalog.files_under(["k1", "g0001"]) == {ROW.file}
 
 
-def test_the_manifest_has_one_row_a_table_key_and_bucket(catalog: Catalog) -> None:
-    other_bucket, other_key = replace(ROW, bucket=4), replace(ROW, key="k2", file="chunks/b.parquet")
-    catalog.commit([ROW, other_bucket, other_key], "chunks", "k1", 3)
-    catalog.commit([replace(ROW, file="chunks/c.parquet", output="new")], "chunks", "k1", 3)
-    found = catalog.manifest_of("chunks", "k1")
-    assert {bucket: plain(row) for bucket, row in found.items()} == {
-        3: replace(ROW, file="chunks/c.parquet", output="new"),
-        4: other_bucket,
-    }
-    assert catalog.manifest_of("sentences", "k1") == {}
+def test_commits_of_rows_in_postgres_replace_those_that_overlap(catalog: Catalog) -> None:
+    made = IndexCommit("indexed_parts", "g0001", "30", "40", "in", "out", 12, 2, "run")
+    halves = [replace(made, after="38"), replace(made, first="38")]
+    for rows in ([made], halves, [made], halves[1:]):
+        for each in rows:
+            catalog.commit_index(each)
+        found = catalog.index_commits("indexed_parts", "g0001").values()
+        assert [replace(each, committed_at=None) for each in found] == rows
 
 
 def test_what_no_kept_key_needs_is_forgotten(catalog: Catalog) -> None:
-    catalog.commit([replace(ROW, file="old"), replace(ROW, bucket=4, file="old")], "chunks", "k1", 3, [failure("a")])
-    catalog.commit([replace(ROW, key="k2", file="new")], "chunks", "k2", 3, [failure("b")])
-    catalog.commit([replace(ROW, key="g0001", table="loaded", file="")], "loaded", "g0001", 3)
+    catalog.commit(
+        [row("30", "40", "old"), row("40", "50", "old")], "chunks", "k1", [("30", "50")], [failure("3a")]
+    )  # fmt: skip
+    catalog.commit([replace(ROW, key="k2", file="new")], "chunks", "k2", [ROW.range], [failure("3b")])
+    catalog.commit([replace(ROW, key="g0001", table="loaded", file="")], "loaded", "g0001", [ROW.range])
     assert catalog.files_under({"k1", "k2", "g0001"}) == {"old", "new"}
     catalog.forget_keys({"k2"})
     assert catalog.files_under({"k1", "k2", "g0001"}) == {"new"}
-    assert [item.doc_id for item in catalog.failures({"k1", "k2"})] == ["b"]
+    assert [item.doc_id for item in catalog.failures({"k1", "k2"})] == ["3b"]
 
 
-def test_failures_of_a_stage_and_bucket_are_replaced(catalog: Catalog) -> None:
-    catalog.commit([], "parsed_elements", "k1", 3, [failure("a"), failure("b"), failure("c")])
-    catalog.commit([], "parsed_elements", "k1", 4, [failure("d")])
-    catalog.commit([], "chunks", "k1", 3, [failure("e", stage="chunks")])
-    catalog.commit([ROW], "parsed_elements", "k1", 3, [failure("b", "encrypted")], keep_failures_of={"c"})
-    assert [(item.doc_id, item.code) for item in catalog.failures({"k1"})] == [
-        ("b", "encrypted"), ("c", "corrupt"), ("d", "corrupt"), ("e", "corrupt"),
+@pytest.mark.parametrize("kind", ["catalog", "memory"])
+def test_failures_of_a_stage_and_range_are_replaced(catalog: Catalog, kind: str) -> None:
+    book: Manifest = catalog if kind == "catalog" else MemoryManifest()
+    book.commit([], "parsed_elements", "k1", [("3", "4")], [failure("3a"), failure("3b"), failure("3c")])
+    book.commit([], "parsed_elements", "k1", [("4", "5")], [failure("4d")])
+    book.commit([], "chunks", "k1", [("3", "4")], [failure("3e", stage="chunks")])
+    book.commit([ROW], "parsed_elements", "k1", [("3", "4")], [failure("3b", "encrypted")], keep_failures_of={"3c"})
+    assert [(item.doc_id, item.code) for item in book.failures({"k1"})] == [
+        ("3b", "encrypted"), ("3c", "corrupt"), ("3e", "corrupt"), ("4d", "corrupt"),
     ]  # fmt: skip
-    assert catalog.failures({"k1"})[0] == failure("b", "encrypted")
+    assert book.failures({"k1"})[0] == failure("3b", "encrypted")
 
 
 def test_files_and_failures_are_committed_together_or_not_at_all(catalog: Catalog) -> None:
-    catalog.commit([], "chunks", "k1", 3, [failure("a", stage="chunks")])
-    with pytest.raises(DatabaseError, match="bucket"):
-        catalog.commit([ROW, replace(ROW, bucket=None)], "chunks", "k1", 3)  # type: ignore[arg-type]
-    assert catalog.manifest_of("chunks", "k1") == {}
-    assert [item.doc_id for item in catalog.failures({"k1"})] == ["a"]
+    catalog.commit([], "chunks", "k1", [("3", "4")], [failure("3a", stage="chunks")])
+    for wrong in (replace(ROW, output=None), row("40", "30")):  # type: ignore[arg-type]
+        with pytest.raises(DatabaseError):
+            catalog.commit([ROW, wrong], "chunks", "k1", [("3", "4")])
+        assert catalog.manifest_of("chunks", "k1") == []
+        assert [item.doc_id for item in catalog.failures({"k1"})] == ["3a"]
 
 
 def test_what_is_the_same_is_not_written_again(catalog: Catalog, database: Database) -> None:
     def write() -> list[tuple[str, ...]]:
-        catalog.commit([], "chunks", "k1", 3, [failure("a", stage="chunks")])
+        catalog.commit([], "chunks", "k1", [("0", "g")], [failure("a", stage="chunks")])
         catalog.remember_source("handbook", "/docs", {"groups": []})
         with database.connect() as connection:
             return connection.execute(

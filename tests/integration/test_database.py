@@ -26,6 +26,7 @@ from resources.postgres.postings import bounded, unpacked
 from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
+from tests.support.sharded_states import inputs
 from tests.support.waiting import HANG_SECONDS
 
 KNOWN = [(number, name) for number, name, _ in sql_files.migrations()]
@@ -84,7 +85,7 @@ INSERT INTO g0001.terms VALUES ('all', 4), ('mine', 2), ('yours', 1);
 @pytest.fixture
 def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A database at migration 2 with one generation, in which one of two documents is restricted."""
-    with Database(fresh_url, tmp_path) as database:
+    with Database(fresh_url, tmp_path, inputs=inputs()) as database:
         with monkeypatch.context() as patched:
             patched.setattr(module, "migrations", lambda: sql_files.migrations()[:2])
             database.migrate()
@@ -483,6 +484,29 @@ def test_a_run_of_some_buckets_may_write_nothing_else(database: Database, bucket
     ):
         pass
     assert raised.value.code == "not_held"
+
+
+@pytest.mark.case(3)
+def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
+    database: Database, fresh_url: str, tmp_path: Path
+) -> None:
+    """Bucket 8 of 16 has documents of bucket 4 of 8: their runs may not both write. Runs of one number go on."""
+    with (
+        Database(fresh_url, tmp_path) as beside,
+        Database(fresh_url, tmp_path) as newer,
+        database.shared("index", [8], count=16),
+        beside.shared("index", [9], count=16),
+    ):
+        for each, bucket in ((database, 8), (beside, 9)):
+            with each.writing(bucket) as connection:
+                connection.execute("SELECT 1")
+        with newer.shared("index", [4], count=8):
+            for each, bucket in ((database, 8), (beside, 9)):
+                with pytest.raises(IndexStateError, match="took over its buckets") as raised, each.writing(bucket):
+                    pass
+                assert raised.value.code == "lock_lost"
+            with newer.writing(4) as connection:
+                connection.execute("SELECT 1")
 
 
 @pytest.mark.case(3)

@@ -35,7 +35,7 @@ def parsed_by(project: Project) -> dict[str, str]:
     """The run that parsed each document, by its uri."""
     with closing(State(locate(str(project.config)))) as state:
         uris = {raw.doc_id: raw.uri for raw in state.listing.raw_documents()}
-        files = [row.file for row in state.engine.manifest("parsed_documents").values()]
+        files = state.engine.table("parsed_documents").files
         tables = [state.parts.tables.documents(file) for file in files]
         return {uris[doc_id]: str(known.run) for table in tables for doc_id, known in table.items()}
 

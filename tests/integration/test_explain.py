@@ -225,16 +225,25 @@ def test_rows_that_somebody_changed_are_named(project: Project) -> None:
     assert codes(explained_chunk(project, chunk)) == {"text", "vector", "rows"}
 
 
+def committed(project: Project, table: str, result: dict[str, Any]) -> tuple[str, str, tuple[str, str]]:
+    """Key, file and range of the commit that has the explained document."""
+    ((key, file, *ends),) = project.rows(
+        "SELECT key, file, first, after FROM pincite.manifest WHERE table_name = %s AND first <= %s AND after > %s",
+        table, result["document"]["doc_id"], result["document"]["doc_id"],
+    )  # fmt: skip
+    return key, file, tuple(ends)
+
+
 def rewrite(project: Project, table: str, doc_id: str, **changed: str) -> None:
     """Puts another state of a document into a table's footer, as damage or an older version would."""
     tables = ParquetTables(str(project.state / "parquet"))
-    for key, bucket, file in project.rows(
-        "SELECT key, bucket, file FROM pincite.manifest WHERE table_name = %s", table
+    for key, file, *ends in project.rows(
+        "SELECT key, file, first, after FROM pincite.manifest WHERE table_name = %s", table
     ):
         states = tables.documents(file)
         if doc_id in states:
             states[doc_id] = replace(states[doc_id], **changed)
-            made = tables.write(table, key, bucket, tables.read(file), states, tables.note(file))
+            made = tables.write(table, key, tuple(ends), tables.read(file), states, tables.note(file))
             project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, file)
 
 
@@ -256,14 +265,11 @@ def test_a_vector_of_another_text_is_named(project: Project) -> None:
 
     result = explained(project, "boiler wing October")
     tables = ParquetTables(str(project.state / "parquet"))
-    bucket = result["document"]["bucket"]
-    ((key, file),) = project.rows(
-        "SELECT key, file FROM pincite.manifest WHERE table_name = 'chunk_embeddings' AND bucket = %s", bucket
-    )
+    key, file, ends = committed(project, "chunk_embeddings", result)
     rows = tables.read(file)
     column = rows.column_names.index("text_hash")
     rows = rows.set_column(column, "text_hash", pa.array(["0" * 32] * len(rows), pa.string()))
-    made = tables.write("chunk_embeddings", key, bucket, rows, tables.documents(file), tables.note(file))
+    made = tables.write("chunk_embeddings", key, ends, rows, tables.documents(file), tables.note(file))
     project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, file)
     again = explained_chunk(project, result["chunk_id"])
     assert codes(again) == {"text_hash"}
@@ -272,12 +278,10 @@ def test_a_vector_of_another_text_is_named(project: Project) -> None:
 
 def test_what_parquet_does_not_hold_is_named(project: Project) -> None:
     result = explained(project, "boiler wing October")
-    tables, bucket = ParquetTables(str(project.state / "parquet")), result["document"]["bucket"]
+    tables = ParquetTables(str(project.state / "parquet"))
     for table, code in (("chunk_embeddings", "no_vector"), ("chunks", "no_chunk")):
-        ((key, file),) = project.rows(
-            "SELECT key, file FROM pincite.manifest WHERE table_name = %s AND bucket = %s", table, bucket
-        )
-        made = tables.write(table, key, bucket, tables.read(file)[:0], tables.documents(file), tables.note(file))
+        key, file, ends = committed(project, table, result)
+        made = tables.write(table, key, ends, tables.read(file)[:0], tables.documents(file), tables.note(file))
         project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, file)
         told = {item["code"]: item["message"] for item in explained_chunk(project, result["chunk_id"])["problems"]}
         assert table in told[code]

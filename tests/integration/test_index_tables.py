@@ -64,7 +64,7 @@ def test_every_table_is_there_with_the_columns_of_its_record(project: Project) -
         assert len(vectors) == 2 and all(abs(sum(x * x for x in vector) - 1) < 1e-4 for vector in vectors)
 
 
-def test_only_shards_with_documents_have_files(project: Project) -> None:
+def test_only_parts_with_documents_have_files(project: Project) -> None:
     """A table has at most a file for each document, and each file has one."""
     for name in ("raw_documents", "chunks", "sentence_search_embeddings"):
         files = list((project.state / "parquet" / name).glob("*/*.parquet"))

@@ -49,9 +49,9 @@ def counts(result: dict[str, Any]) -> tuple[int, int, int, int]:
 
 def test_nothing_is_made_again_of_files_of_an_older_version(project: Project) -> None:
     age(project)
-    files = project.rows("SELECT table_name, bucket, file FROM pincite.manifest ORDER BY 1, 2")
+    files = project.rows("SELECT table_name, first, file FROM pincite.manifest ORDER BY 1, 2")
     assert counts(project.index()) == (3, 0, 0, 0)
-    assert project.rows("SELECT table_name, bucket, file FROM pincite.manifest ORDER BY 1, 2") == files
+    assert project.rows("SELECT table_name, first, file FROM pincite.manifest ORDER BY 1, 2") == files
     project.write("well.md", DOCUMENTS["well.md"].replace("oak", "elm"))
     assert counts(project.index()) == (2, 1, 1, 2), "of a chunk and a sentence"
     assert [hit["uri"] for hit in project.hits("elm")][:1] == ["well.md"]

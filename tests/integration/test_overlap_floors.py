@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.fingerprint import bucket_of, document_id
+from pipelines.fingerprint import document_id
+from pipelines.ranges import bucket_of
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database, run_command

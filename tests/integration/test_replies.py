@@ -16,6 +16,7 @@ import pytest
 
 from pipelines.errors import DatabaseError
 from pipelines.ports import Prompt, Reply
+from pipelines.ranges import bucket_range
 from pipelines.records import ChunkContext, DocumentSummary, FigureDescription
 from pipelines.schemas import to_table
 from resources import threads as workers
@@ -312,9 +313,9 @@ def test_replies_are_taken_back_from_the_files_of_the_state(
     one, two, three, four = (made.key_of(prompt) for prompt in prompts("one", "two", "three", "four"))
     kept = [summary(one, "A kept summary."), summary(two, "Plain words.", "fallback", "the model refused"),
             summary("", "Plain words.", "extractive"), summary(four, "Old words.", "waiting")]  # fmt: skip
-    tables.write("document_summaries", "some-key", 1, to_table(DocumentSummary, kept), {})
+    tables.write("document_summaries", "some-key", bucket_range(1, 16), to_table(DocumentSummary, kept), {})
     context = ChunkContext("doc", 0, "chunk", "A kept context.", "llm", MODEL, three)
-    tables.write("chunk_contexts", "other-key", 2, to_table(ChunkContext, [context]), {})
+    tables.write("chunk_contexts", "other-key", bucket_range(2, 16), to_table(ChunkContext, [context]), {})
     broken = tmp_path / "parquet/chunk_contexts/other-key/03-broken.parquet"
     broken.write_bytes(b"PAR1 half")
     assert texts_of(said(made, "one", "two", "three", "four")) == [
@@ -334,7 +335,7 @@ def test_descriptions_of_figures_are_taken_back_too(server: LlmServer, database:
         FigureDescription("doc", 1, 5, "b", "", "fallback", MODEL, made.key_of(refused), "the model refused"),
         FigureDescription("doc", 2, 7, "c", "", "unseen", note="an EMF drawing"),
     ]
-    tables.write("figure_descriptions", "some-key", 1, to_table(FigureDescription, kept), {})
+    tables.write("figure_descriptions", "some-key", bucket_range(1, 16), to_table(FigureDescription, kept), {})
     replies = list(made.replies([shown, refused, other], usable))
     assert texts_of(replies) == ["A map of the harbour.", "unusable", words_about("What is this?")]
     assert len(server.calls) == 1

@@ -13,7 +13,6 @@ from pipelines.records import Sentence, SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.stages import before_publishing, check
-from resources.postgres.catalog import ManifestRow
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.support.embedding_server import EmbeddingServer
@@ -101,13 +100,14 @@ def test_what_is_left_out_stands_in_a_table_with_its_rule(state: State) -> None:
 def tamper(state: State, table: str, record: type, change: Callable[[list[Any]], list[Any]]) -> None:
     """The last bucket of a table with rows committed anew, its rows changed."""
     state.ensure_generation()
-    rows = state.engine.manifest(table)
-    bucket, row = [(at, row) for at, row in sorted(rows.items()) if row.rows][-1]
+    row = [row for row in state.engine.commits(table).rows if row.rows][-1]
     tables, key = state.parts.tables, state.engine.key(STAGE_OF_TABLE[table].name)
     found = change(from_table(record, tables.read(row.file)))
-    file = tables.write(table, key, bucket, to_table(record, found), tables.documents(row.file), tables.note(row.file))
-    put = ManifestRow(table, key, bucket, file, row.input, row.output, len(found), row.documents, "tampered")
-    state.parts.catalog.commit([put], STAGE_OF_TABLE[table].name, key, bucket)
+    file = tables.write(
+        table, key, row.range, to_table(record, found), tables.documents(row.file), tables.note(row.file)
+    )
+    put = replace(row, file=file, rows=len(found), run_id="tampered", committed_at=None)
+    state.parts.catalog.commit([put], STAGE_OF_TABLE[table].name, key, [row.range])
 
 
 def replaced(at: int, **values: Any) -> Callable[[list[Any]], list[Any]]:

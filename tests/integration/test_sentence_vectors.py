@@ -231,14 +231,14 @@ def test_vectors_searched_that_were_spoilt_are_found(project: Project) -> None:
 
     table = "sentence_search_embeddings"
     tables = ParquetTables(str(project.state / "parquet"))
-    (file, key, bucket), *_ = project.rows(
-        "SELECT file, key, bucket FROM pincite.manifest WHERE table_name = %s AND rows > 0 ORDER BY bucket", table
+    (file, key, *ends), *_ = project.rows(
+        "SELECT file, key, first, after FROM pincite.manifest WHERE table_name = %s AND rows > 0 ORDER BY first", table
     )
     read = tables.read(file)
     spoilt = (np.stack(read["vector"].to_pylist()) * 2).astype(np.float32)
     at = read.schema.get_field_index("vector")
     rows = read.set_column(at, "vector", pa.array(list(spoilt), schema_of(Embedding).field("vector").type))
-    other = tables.write(table, key, bucket, rows, tables.documents(file), tables.note(file))
+    other = tables.write(table, key, tuple(ends), rows, tables.documents(file), tables.note(file))
     project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", other, file)
     ran = project.run("verify")
     assert ran.code != 0

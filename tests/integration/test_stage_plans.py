@@ -1,4 +1,4 @@
-"""A stage plans its shards one at a time: a run holds the plans of those only that are worked on, whatever comes of
+"""A stage plans its parts one at a time: a run holds the plans of those only that are worked on, whatever comes of
 them."""
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pipelines.errors import IndexStateError
 from pipelines.fingerprint import document_id
 from pipelines.records import OFF, DocumentSummary, Failure
 from pipelines.stages import STAGES
-from resources.engine import Engine, Outcomes, StageReport, Work, Works
+from resources.engine import Outcomes, StageReport, Work, Works
+from resources.postgres.catalog import Catalog
 from resources.settings_file import locate
 from resources.stages.make import list_documents, make
 from resources.state.run import Run
@@ -65,7 +66,7 @@ def workers() -> Iterator[None]:
 def listed(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        yield make_project(tmp_path / "listed", documents(), database=url, buckets=BUCKETS, shards=1, embedder=embedder)
+        yield make_project(tmp_path / "listed", documents(), database=url, buckets=BUCKETS, embedder=embedder)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
     folder = tmp_path_factory.mktemp("plans") / "project"
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(folder, documents(), database=url, buckets=BUCKETS, shards=1, embedder=embedder)
+        project = make_project(folder, documents(), database=url, buckets=BUCKETS, embedder=embedder)
         project.index(code=3)
         yield project
 
@@ -97,7 +98,7 @@ def made(project: Project, told: Told | None = None, **run: Any) -> dict[str, St
 
 
 def in_small_windows() -> ExitStack:
-    """As little is given out ahead as of shards of a thousand documents."""
+    """As little is given out ahead as of parts of a thousand documents."""
     stack = ExitStack()
     for name, size in {
         "resources.stages.make.WINDOW": 2,
@@ -111,28 +112,28 @@ def in_small_windows() -> ExitStack:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
-    """How many plans there are whenever a shard is committed, by stage."""
+    """How many plans there are whenever a part is committed, by stage."""
     seen: list[weakref.ref[Work]] = []
     counts: dict[str, list[int]] = defaultdict(list)
-    begin, commit = Work.__init__, Engine.commit
+    begin, commit = Work.__init__, Catalog.commit
 
     def begun(work: Work, *arguments: Any, **named: Any) -> None:
         begin(work, *arguments, **named)
         seen.append(weakref.ref(work))
 
-    def committed(engine: Engine, rows: Any, stage: str, *arguments: Any, **named: Any) -> None:
-        commit(engine, rows, stage, *arguments, **named)
+    def committed(catalog: Catalog, rows: Any, stage: str, *arguments: Any, **named: Any) -> None:
+        commit(catalog, rows, stage, *arguments, **named)
         counts[stage].append(sum(work() is not None for work in seen))
 
     monkeypatch.setattr(Work, "__init__", begun)
-    monkeypatch.setattr(Engine, "commit", committed)
+    monkeypatch.setattr(Catalog, "commit", committed)
     return counts
 
 
 @pytest.mark.parametrize(
     "bought", [False, pytest.param(True, marks=pytest.mark.faults)], ids=["by rules", "by a model"]
 )
-def test_a_run_holds_the_plans_of_few_shards(
+def test_a_run_holds_the_plans_of_few_parts(
     listed: Project, held: dict[str, list[int]], server: LlmServer, bought: bool
 ) -> None:
     if bought:
@@ -141,7 +142,7 @@ def test_a_run_holds_the_plans_of_few_shards(
     with in_small_windows():
         reports = made(listed)
     for name in PARTITIONED:
-        assert len(held[name]) == len(reports[name].shards) == BUCKETS, name
+        assert len(held[name]) == len(reports[name].buckets) == BUCKETS, name
         assert max(held[name]) <= HELD, (name, held[name])
     assert {name: report.computed for name, report in reports.items()} == {
         name: WHOLE + BROKEN if name == "parsed_elements" else WHOLE for name in PARTITIONED
@@ -179,36 +180,35 @@ def test_a_run_over_changed_documents_is_told_of_these(project: Project, changed
 
 
 @pytest.mark.faults
-def test_the_same_documents_in_other_shards_are_told_of_nothing(project: Project) -> None:
-    project.configure(shards=4)
+def test_the_same_documents_in_other_files_are_told_of_nothing(project: Project) -> None:
+    project.configure(buckets=BUCKETS - 1)
     told: Told = defaultdict(list)
     with closing(
         State(locate(str(project.config)), Run("plans", lambda *said: told[said[0]].append(said[1:])))
     ) as state:
-        state.listing.regroup()
-        list_documents(state, range(BUCKETS), (), allow_deletions=False)
-        reports = [make(state, name, range(BUCKETS)) for name in PARTITIONED]
+        list_documents(state, range(BUCKETS - 1), (), allow_deletions=False)
+        reports = [make(state, name, range(BUCKETS - 1)) for name in PARTITIONED]
     assert [report.computed for report in reports] == [0] * len(PARTITIONED)
     assert reports[1].kept == WHOLE
     assert all(said == [(0, 0)] for said in told.values()), told
 
 
 @pytest.mark.faults
-def test_shards_that_only_lose_documents_lie_between_others(project: Project, held: dict[str, list[int]]) -> None:
+def test_parts_that_only_lose_documents_lie_between_others(project: Project, held: dict[str, list[int]]) -> None:
     with closing(State(locate(str(project.config)))) as state:
-        shard_of = state.engine.shard_of
+        bucket_of = state.engine.bucket_of
         own: dict[int, list[str]] = defaultdict(list)
         for number in range(WHOLE):
             uri = f"rule-{number:02}.md"
-            own[shard_of(document_id("docs", uri))].append(uri)
-    lessened, *emptied = [shard for shard in sorted(own) if len(own[shard]) > 1]
+            own[bucket_of(document_id("docs", uri))].append(uri)
+    lessened, *emptied = [bucket for bucket in sorted(own) if len(own[bucket]) > 1]
     changed, emptied = [emptied[0], emptied[-1]], emptied[1:-1]
-    gone = [own[lessened][0], *(uri for shard in emptied for uri in own[shard])]
+    gone = [own[lessened][0], *(uri for bucket in emptied for uri in own[bucket])]
     assert len(emptied) > HELD
     for uri in gone:
         (project.docs / uri).unlink()
-    for shard in changed:
-        project.write(own[shard][0], text(99, f" It was changed in {shard}."))
+    for bucket in changed:
+        project.write(own[bucket][0], text(99, f" It was changed in {bucket}."))
     told: Told = defaultdict(list)
     with in_small_windows():
         reports = made(project, told)
@@ -239,24 +239,25 @@ def summaries(work: Work) -> dict[str, Any]:
 
 
 def committed(state: State) -> dict[int, tuple[int, str]]:
-    return {shard: (row.documents, row.output) for shard, row in state.engine.manifest(SUMMARIES).items()}
+    rows = state.engine.commits(SUMMARIES).rows
+    return {state.engine.bucket_of(row.first): (row.documents, row.output) for row in rows}
 
 
 def test_a_compute_may_look_twice_and_hand_back_in_any_order(state: State) -> None:
     passes: list[list[tuple[int, list[str]]]] = []
 
     def compute(works: Works) -> Outcomes:
-        passes.append([(work.part.number, work.doc_ids) for work in works])
+        passes.append([(work.part.bucket, work.doc_ids) for work in works])
         every = list(works)
-        passes.append([(work.part.number, work.doc_ids) for work in every])
+        passes.append([(work.part.bucket, work.doc_ids) for work in every])
         assert works.documents == WHOLE
         for work in reversed(every):
             yield work, summaries(work)
 
     report = state.run_stage(SUMMARIES, range(BUCKETS), compute)
-    assert passes[0] == passes[1] and [shard for shard, _ in passes[0]] == list(range(BUCKETS))
+    assert passes[0] == passes[1] and [bucket for bucket, _ in passes[0]] == list(range(BUCKETS))
     assert (report.computed, report.kept, report.total) == (WHOLE, 0, WHOLE)
-    assert list(report.shards) == list(range(BUCKETS))
+    assert list(report.buckets) == list(range(BUCKETS))
     found = committed(state)
     again = make(state, SUMMARIES, range(BUCKETS))
     assert (again.computed, again.kept, again.total) == (0, WHOLE, WHOLE)
@@ -285,12 +286,12 @@ def test_what_was_committed_before_a_compute_or_a_commit_fails_stays(
         raise IndexStateError("no room", "disk")
 
     with monkeypatch.context() as patched, pytest.raises(IndexStateError, match="no room") as raised:
-        patched.setattr(state.engine, "commit", full)
+        patched.setattr(state.engine.catalog, "commit", full)
         state.run_stage(SUMMARIES, range(BUCKETS), compute)
     assert len(ended) == 2, "the compute has ended though the error is still held"
     assert raised.value.code == "disk" and list(committed(state)) == [0, 1, 2]
     report = state.run_stage(SUMMARIES, range(BUCKETS), compute)
-    assert len(report.shards) == BUCKETS and report.computed + report.kept == WHOLE
+    assert len(report.buckets) == BUCKETS and report.computed + report.kept == WHOLE
     assert report.computed == WHOLE - sum(documents for documents, _ in list(committed(state).values())[:3])
 
 
@@ -316,10 +317,12 @@ def test_all_documents_may_fail_and_be_tried_again(state: State) -> None:
 
 
 def test_nothing_is_computed_where_an_input_is_missing(state: State) -> None:
-    (row,) = [row for shard, row in state.engine.manifest("chunks").items() if shard == BUCKETS - 1]
+    row = state.engine.commits("chunks").rows[-1]
     state.parts.tables.delete([row.file])
     asked = mock.Mock(side_effect=AssertionError("computed"))
-    with pytest.raises(IndexStateError, match=f"shard {BUCKETS - 1} of chunks has not been made") as raised:
+    with pytest.raises(
+        IndexStateError, match=f"chunks has not been made with these settings for bucket {BUCKETS - 1}"
+    ) as raised:
         state.run_stage(SUMMARIES, range(BUCKETS), asked)
     assert raised.value.code == "missing_input" and committed(state) == {}
 

@@ -87,7 +87,7 @@ def other(project: Project, tmp_path: Path) -> Project:
 
 def outputs(project: Project) -> list[tuple[object, ...]]:
     return project.rows(
-        "SELECT table_name, key, bucket, input, output, rows, documents FROM pincite.manifest ORDER BY 1, 2, 3"
+        "SELECT table_name, key, first, input, output, rows, documents FROM pincite.manifest ORDER BY 1, 2, 3"
     )
 
 

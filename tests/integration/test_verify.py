@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.checks.verify import verify
-from resources.engine.tables import ParquetTables
+from resources.engine.tables import ParquetTables, range_of
 from resources.postgres.database import Database
 from resources.settings_file import locate
 from resources.state.state import State
@@ -239,20 +239,22 @@ OTHERS = {
     "document frequencies deleted": Tampering("DELETE FROM g0002.terms", ("terms",), "0 of"),
     "document frequency out of range": Tampering("UPDATE g0002.terms SET documents = 99", ("terms",), "99 of"),
     "commit deleted": Tampering(
-        "DELETE FROM pincite.manifest WHERE table_name = 'chunks' AND bucket = 2", ("missing_bucket",), "02 of chunks"
+        "DELETE FROM pincite.manifest WHERE table_name = 'chunks' AND first = '80000000'",
+        ("missing_bucket",),
+        "02 of chunks",
     ),
     "commit of rows deleted": Tampering(
-        "DELETE FROM pincite.manifest WHERE key = 'g0002' AND bucket = 3", ("missing_bucket",), "buckets 03"
+        "DELETE FROM pincite.manifest WHERE key = 'g0002' AND first = 'c0000000'", ("missing_bucket",), "buckets 03"
     ),
     "commit of other rows": Tampering(
-        "UPDATE pincite.manifest SET rows = rows + 1 WHERE table_name = 'chunks' AND bucket = 1",
+        "UPDATE pincite.manifest SET rows = rows + 1 WHERE table_name = 'chunks' AND first = '40000000'",
         ("miscounted_file",),
         "chunks/",
     ),
     "an interrupted run": Tampering(
-        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND bucket = 1",
+        "UPDATE pincite.manifest SET output = 'other' WHERE table_name = 'parsed_documents' AND first = '40000000'",
         ("unfinished",),
-        "figure_descriptions of shard 01",
+        "figure_descriptions of bucket 01",
     ),
     "a run that ended early": Tampering(
         "UPDATE pincite.generations SET built_from = 'other'", ("unfinished",), "before it had audited"
@@ -261,8 +263,8 @@ OTHERS = {
         "DELETE FROM pincite.failures WHERE uri = 'empty.txt'", ("unrecorded_failure",), "at parsed_elements"
     ),
     "failure made up": Tampering(
-        "INSERT INTO pincite.failures (doc_id, stage, key, bucket, source, uri, code, message) "
-        "SELECT repeat('f', 32), stage, key, bucket, 'docs', 'forged.txt', code, message FROM pincite.failures "
+        "INSERT INTO pincite.failures (doc_id, stage, key, source, uri, code, message) "
+        "SELECT repeat('f', 32), stage, key, 'docs', 'forged.txt', code, message FROM pincite.failures "
         "WHERE uri = 'empty.txt' LIMIT 1",
         ("false_failure",),
         "docs/forged.txt) at parsed_elements",
@@ -457,8 +459,9 @@ def test_a_text_that_its_chunks_do_not_hold_is_told_with_the_remedy(project: Pro
     place = rows.schema.get_field_index("spans")
     spans = [own[:1] if number else [] for number, own in enumerate(rows["spans"].to_pylist())]
     cut = rows.set_column(place, rows.schema.field(place), pa.array(spans, rows.schema.field(place).type))
-    _, key, bucket = name.split("-")[0].split("/")
-    made = tables.write("chunks", key, int(bucket), cut, tables.documents(name))
+    ends = range_of(name)
+    assert ends
+    made = tables.write("chunks", name.split("/")[1], ends, cut, tables.documents(name))
     project.rows("UPDATE pincite.manifest SET file = %s WHERE file = %s", made, name)
     told = problems(project)["coverage"]
     assert "of the text of" in told and "Run `pincite index --retry-failed`" in told
@@ -476,7 +479,7 @@ def test_vectors_of_another_embedder_are_told(reread: Project) -> None:
     """A file of the first generation's vectors committed for the second."""
     reread.rows(
         "UPDATE pincite.manifest AS new SET file = old.file FROM pincite.manifest AS old "
-        "WHERE (new.table_name, new.bucket, new.rows) = (old.table_name, old.bucket, old.rows) "
+        "WHERE (new.table_name, new.first, new.rows) = (old.table_name, old.first, old.rows) "
         "AND new.table_name = 'chunk_embeddings' AND new.file <> old.file"
     )
     assert "has those of" in problems(reread)["embedder"]

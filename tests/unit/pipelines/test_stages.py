@@ -8,7 +8,7 @@ import pytest
 from pipelines import terms
 from pipelines.indexing import overlap
 from pipelines.settings.base import Settings, settings_from
-from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, generation_key, stage_key
+from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, code_versions, generation_key, stage_key
 
 FROZEN = Frozen({"en": 0.4}, "embedder-a", "vectors", "sentence models")
 UNFROZEN = replace(FROZEN, floors={})
@@ -142,20 +142,21 @@ def test_another_model_is_another_generation(changes: Any) -> None:
 
 def test_floors_are_shared_by_generations_that_chunk_alike_whatever_their_embedder() -> None:
     fixed = settings_from({"chunking": {"overlap_floor": 0.5}})
-    key = chunking_key(Settings(), UNFROZEN, 16)
-    assert key == chunking_key(Settings(), replace(UNFROZEN, embedder="other", sentence_models="other"), 16)
-    assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"), 16)
-    assert key != chunking_key(fixed, UNFROZEN, 16)
+    key = chunking_key(Settings(), UNFROZEN)
+    assert key == chunking_key(Settings(), replace(UNFROZEN, embedder="other", sentence_models="other"))
+    assert key != chunking_key(Settings(), replace(UNFROZEN, static="other"))
+    assert key != chunking_key(fixed, UNFROZEN)
     assert generation_key(Settings(), UNFROZEN) != generation_key(fixed, UNFROZEN)
 
 
-def test_keys_are_of_the_number_of_shards_and_generations_of_that_of_buckets_too() -> None:
-    one, two, many = (settings_from(values) for values in ({}, {"shards": 2}, {"buckets": 32}))
-    assert keys(one) == keys(settings_from({"shards": 1}))
-    assert not set(keys(one).values()) & set(keys(two).values())
-    assert keys(two) == keys(many)  # the same documents in the same files
-    assert generation_key(two, UNFROZEN) != generation_key(many, UNFROZEN)  # rows of other buckets
-    assert chunking_key(one, UNFROZEN, 16) == chunking_key(two, UNFROZEN, 16)
+@pytest.mark.parametrize("values", [{"buckets": 10}, {"buckets": 32}, {"shards": 2}, {"shards": "auto"}])
+def test_where_rows_lie_is_in_no_key_of_a_stage(values: dict[str, object]) -> None:
+    """So settings with another number of buckets compute nothing again. Rows in Postgres are of their bucket."""
+    plain, other = Settings(), settings_from(values)
+    assert keys(plain) == keys(other)
+    assert chunking_key(plain, UNFROZEN) == chunking_key(other, UNFROZEN)
+    assert code_versions(plain, UNFROZEN) == code_versions(other, UNFROZEN)
+    assert (generation_key(plain, UNFROZEN) == generation_key(other, UNFROZEN)) is ("buckets" not in values)
 
 
 def test_terms_are_made_anew_where_they_are_of_another_version() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.errors import DamagedFile
 from pipelines.increments import DocumentState
+from pipelines.ranges import ALL_IDS
 from pipelines.records import DocumentSummary
 from pipelines.schemas import to_table
 from resources.engine import tables as module
@@ -35,7 +36,7 @@ def test_a_footer_is_text() -> None:
 
 def test_a_file_of_an_older_version_says_the_same(tmp_path: Path) -> None:
     tables = ParquetTables(str(tmp_path))
-    new = tables.write("t", "k", 0, ROWS, STATES, "n")
+    new = tables.write("t", "k", ALL_IDS, ROWS, STATES, "n")
     old = written_before(tmp_path, new, ROWS, STATES, "n")
     assert old != new
     assert tables.documents(old) == tables.documents(new) == STATES
@@ -48,7 +49,7 @@ def test_a_file_of_an_older_version_says_the_same(tmp_path: Path) -> None:
 
 def test_states_in_columns_are_written_as_those_in_records(tmp_path: Path) -> None:
     tables = ParquetTables(str(tmp_path))
-    assert tables.write("t", "k", 0, ROWS, states_table(STATES)) == tables.write("t", "k", 0, ROWS, STATES)
+    assert tables.write("t", "k", ALL_IDS, ROWS, states_table(STATES)) == tables.write("t", "k", ALL_IDS, ROWS, STATES)
 
 
 # ---------------------------------------------------------------- pieces
@@ -57,7 +58,7 @@ def test_states_in_columns_are_written_as_those_in_records(tmp_path: Path) -> No
 def test_the_pieces_of_a_file_are_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROW_GROUP", 3)
     tables, rows = ParquetTables(str(tmp_path)), pa.concat_tables([ROWS] * 4)
-    name = tables.write("t", "k", 0, rows, STATES)
+    name = tables.write("t", "k", ALL_IDS, rows, STATES)
     pieces = list(tables.pieces(name, ["text"]))
     assert [piece.num_rows for piece in pieces] == [3, 3, 2]
     assert pa.concat_tables(pieces).equals(tables.read(name, ["text"]))
@@ -67,7 +68,7 @@ def test_the_pieces_of_a_file_are_its_rows(tmp_path: Path, monkeypatch: pytest.M
 def test_a_bit_that_flips_in_a_large_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which is hashed piece by piece, and then read from where it lies."""
     monkeypatch.setattr("resources.engine.files.LARGE", 0)
-    name = ParquetTables(str(tmp_path)).write("t", "k", 0, ROWS, STATES)
+    name = ParquetTables(str(tmp_path)).write("t", "k", ALL_IDS, ROWS, STATES)
     assert ParquetTables(str(tmp_path)).documents(name) == STATES
     good = (tmp_path / name).read_bytes()
     for place in range(0, len(good), 7):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import bucket_of, document_id
+from pipelines.fingerprint import document_id
 from pipelines.increments import DocumentState
+from pipelines.ranges import Range, bucket_of, bucket_range
 from pipelines.records import OFF, DocumentSummary, Failure
 from pipelines.schemas import schema_of
 from pipelines.settings.base import settings_from
@@ -26,25 +26,35 @@ DOCUMENTS = [document_id("docs", f"{number}.txt") for number in range(3)]
 FULL = {bucket_of(doc_id, BUCKETS) for doc_id in DOCUMENTS}
 
 
+def buckets_of(ranges: Sequence[Range]) -> list[int]:
+    return [bucket_of(first, BUCKETS) for first, _ in ranges]
+
+
 class Counting(MemoryManifest):
-    """A manifest that notes every transaction with the shards that it commits."""
+    """A manifest that notes every transaction with the buckets that it commits, and the one that it says it is of."""
 
     def __init__(self) -> None:
-        super().__init__(shard_of=lambda doc_id: bucket_of(doc_id, BUCKETS))
+        super().__init__()
         self.transactions: list[list[int]] = []
+        self.named: list[int | None] = []
 
-    def commit(self, rows: Sequence[ManifestRow], stage: str, key: str, shard: int, *more: Any, **named: Any) -> None:
-        self.transactions.append([shard])
-        super().commit(rows, stage, key, shard, *more, **named)
-
-    def commit_shards(self, rows: Any, stage: str, key: str, shards: Sequence[int], bucket: int | None) -> None:
-        before = len(self.transactions)
-        super().commit_shards(rows, stage, key, shards, bucket)
-        self.transactions[before:] = [list(shards)]
+    def commit(
+        self,
+        rows: Sequence[ManifestRow],
+        stage: str,
+        key: str,
+        over: Sequence[Range],
+        failures: Sequence[Failure] = (),
+        keep_failures_of: Collection[str] = (),
+        bucket: int | None = None,
+    ) -> None:
+        self.transactions.append(buckets_of(over))
+        self.named.append(bucket)
+        super().commit(rows, stage, key, over, failures, keep_failures_of, bucket)
 
 
 def engine_over(manifest: MemoryManifest, run: Run | None = None) -> Engine:
-    settings = settings_from({"buckets": BUCKETS, "shards": 1})
+    settings = settings_from({"buckets": BUCKETS})
     return Engine(settings, ParquetTables(MemoryFiles()), manifest, run or Run("a run"), Frozen(), {})
 
 
@@ -52,11 +62,12 @@ def put(engine: Engine, outputs: dict[str, str]) -> None:
     """The inputs of the stage: each document with the hash of its rows, which the stage is not asked to read."""
     for table in INPUTS:
         key, record = engine.key(STAGE_OF_TABLE[table].name), STAGE_OF_TABLE[table].tables[table]
-        for shard in range(BUCKETS):
-            own = {doc: DocumentState("", out) for doc, out in outputs.items() if bucket_of(doc, BUCKETS) == shard}
-            file = engine.tables.write(table, key, shard, schema_of(record).empty_table(), own)
-            row = ManifestRow(table, key, shard, file, "", str(sorted(own.items())), 0, len(own))
-            MemoryManifest.commit(engine.catalog, [row], "", key, shard)  # type: ignore[arg-type]
+        for bucket in range(BUCKETS):
+            ends = bucket_range(bucket, BUCKETS)
+            own = {doc: DocumentState("", out) for doc, out in outputs.items() if bucket_of(doc, BUCKETS) == bucket}
+            file = engine.tables.write(table, key, ends, schema_of(record).empty_table(), own)
+            row = ManifestRow(table, key, *ends, file, True, "", str(sorted(own.items())), 0, len(own))
+            MemoryManifest.commit(engine.catalog, [row], "", key, [ends])  # type: ignore[arg-type]
 
 
 def summaries(works: Works) -> Outcomes:
@@ -64,22 +75,23 @@ def summaries(works: Works) -> Outcomes:
         yield work, {doc_id: {STAGE: [DocumentSummary(doc_id, "S.", OFF)]} for doc_id in work.doc_ids}
 
 
-def test_shards_without_documents_are_committed_together_and_without_files() -> None:
+def test_buckets_without_documents_are_committed_together_and_without_files() -> None:
     manifest = Counting()
     engine = engine_over(manifest)
     put(engine, dict.fromkeys(DOCUMENTS, "one"))
     failed = Failure("00" * 16, "docs", "gone.txt", STAGE, "limit", "It was too long.")
     empty = sorted(set(range(BUCKETS)) - FULL)
     assert bucket_of(failed.doc_id, BUCKETS) in empty
-    MemoryManifest.commit(manifest, [], STAGE, engine.key(STAGE), bucket_of(failed.doc_id, BUCKETS), [failed])
+    ends = bucket_range(bucket_of(failed.doc_id, BUCKETS), BUCKETS)
+    MemoryManifest.commit(manifest, [], STAGE, engine.key(STAGE), [ends], [failed])
     report = engine.run(STAGE, range(BUCKETS), summaries)
     assert manifest.transactions[0] == empty and sorted(manifest.transactions[1:]) == [
-        [shard] for shard in sorted(FULL)
+        [bucket] for bucket in sorted(FULL)
     ]
-    assert (report.computed, report.kept, report.total, sorted(report.shards)) == (3, 0, 3, list(range(BUCKETS)))
+    assert (report.computed, report.kept, report.total, sorted(report.buckets)) == (3, 0, 3, list(range(BUCKETS)))
     assert len(engine.tables.files(STAGE)) == len(FULL)
     assert engine.unmade(STAGE) == [] and engine.table(STAGE).column("doc_id") == sorted(DOCUMENTS)
-    assert engine.failures() == [], "no document of the shard is left to have failed"
+    assert engine.failures() == [], "no document of the bucket is left to have failed"
 
 
 def test_a_run_of_some_buckets_commits_the_empty_ones_each_in_its_own_bucket() -> None:
@@ -87,10 +99,11 @@ def test_a_run_of_some_buckets_commits_the_empty_ones_each_in_its_own_bucket() -
     engine = engine_over(manifest, Run("a run", buckets=frozenset(range(BUCKETS))))
     put(engine, {})
     engine.run(STAGE, range(BUCKETS), summaries)
-    assert manifest.transactions == [[shard] for shard in range(BUCKETS)], "another run may hold the bucket beside"
+    assert manifest.transactions == [[bucket] for bucket in range(BUCKETS)], "another run may hold the bucket beside"
+    assert manifest.named == list(range(BUCKETS))
 
 
-def test_only_what_changed_is_computed_and_a_document_that_is_gone_leaves_its_shard_empty() -> None:
+def test_only_what_changed_is_computed_and_a_document_that_is_gone_leaves_its_bucket_empty() -> None:
     manifest = Counting()
     engine = engine_over(manifest)
     put(engine, dict.fromkeys(DOCUMENTS, "one"))
@@ -110,6 +123,6 @@ def test_only_what_changed_is_computed_and_a_document_that_is_gone_leaves_its_sh
 def test_nothing_is_committed_where_an_input_was_never_made() -> None:
     manifest = Counting()
     engine = engine_over(manifest)
-    with pytest.raises(IndexStateError, match="shard 00 of chunks has not been made with these settings"):
+    with pytest.raises(IndexStateError, match="chunks has not been made with these settings for bucket 00"):
         engine.run(STAGE, range(BUCKETS), summaries)
     assert manifest.transactions == []

@@ -9,6 +9,7 @@ import pytest
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from pipelines.ranges import ALL_IDS, Range, bucket_range
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
 from resources.engine.tables import ParquetTables
@@ -22,8 +23,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "parquet"
 
 
-def write(root: Path, rows: list[DocumentSummary] = ROWS, bucket: int = 0) -> str:
-    return ParquetTables(str(root)).write("summaries", "key", bucket, to_table(DocumentSummary, rows), STATES, "note")
+def write(root: Path, rows: list[DocumentSummary] = ROWS, ends: Range = ALL_IDS) -> str:
+    return ParquetTables(str(root)).write("summaries", "key", ends, to_table(DocumentSummary, rows), STATES, "note")
 
 
 def test_what_was_written_is_read(root: Path) -> None:
@@ -34,9 +35,9 @@ def test_what_was_written_is_read(root: Path) -> None:
     assert (tables.exists(name), tables.damaged) == (True, {})
 
 
-def test_a_shard_without_documents_has_a_name_and_no_file(root: Path) -> None:
+def test_a_range_without_documents_has_a_name_and_no_file(root: Path) -> None:
     tables = ParquetTables(str(root))
-    name = tables.write("document_summaries", "key", 3, to_table(DocumentSummary, ()), {})
+    name = tables.write("document_summaries", "key", bucket_range(3, 16), to_table(DocumentSummary, ()), {})
     assert not root.exists() and tables.files() == [] and tables.sizes() == {}
     assert tables.exists(name) and tables.intact(name) and tables.rows(name) == 0 and tables.note(name) == ""
     assert tables.documents(name) == {} and from_table(DocumentSummary, tables.read(name)) == []
@@ -44,9 +45,9 @@ def test_a_shard_without_documents_has_a_name_and_no_file(root: Path) -> None:
     assert [piece.num_rows for piece in tables.pieces(name, ["text"])] == [0]
 
 
-def test_a_shard_whose_documents_have_no_rows_has_a_file(root: Path) -> None:
+def test_a_range_whose_documents_have_no_rows_has_a_file(root: Path) -> None:
     tables = ParquetTables(str(root))
-    name = tables.write("document_summaries", "key", 3, to_table(DocumentSummary, ()), STATES)
+    name = tables.write("document_summaries", "key", bucket_range(3, 16), to_table(DocumentSummary, ()), STATES)
     assert tables.files() == [name] and tables.documents(name) == STATES and tables.read(name).num_rows == 0
 
 
@@ -76,7 +77,7 @@ def test_a_file_that_was_cut_is_found(root: Path, length: int) -> None:
 def test_a_whole_file_in_the_place_of_another_is_found(root: Path) -> None:
     """Of another bucket, or as it was before."""
     name = write(root)
-    for other in (write(root, ROWS, bucket=1), write(root, ROWS[:2])):
+    for other in (write(root, ROWS, bucket_range(1, 2)), write(root, ROWS[:2])):
         (root / name).write_bytes((root / other).read_bytes())
         with pytest.raises(DamagedFile):
             ParquetTables(str(root)).read(name)
@@ -96,7 +97,7 @@ def test_a_damaged_file_is_replaced_by_the_same_made_again(root: Path) -> None:
     (root / name).write_bytes(b"PAR1")
     with pytest.raises(DamagedFile):
         tables.read(name)
-    again = tables.write("summaries", "key", 0, to_table(DocumentSummary, ROWS), STATES, "note")
+    again = tables.write("summaries", "key", ALL_IDS, to_table(DocumentSummary, ROWS), STATES, "note")
     assert again == name
     assert from_table(DocumentSummary, tables.read(name)) == ROWS
 

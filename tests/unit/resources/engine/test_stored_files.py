@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.errors import DamagedFile, IndexStateError
 from pipelines.increments import DocumentState
+from pipelines.ranges import ALL_IDS, Range, bucket_range
 from pipelines.records import DocumentSummary
 from pipelines.schemas import from_table, to_table
 from resources.engine.files import StoredFiles, content_of
@@ -36,8 +37,8 @@ def tables_of(one: Machine) -> ParquetTables:
     return ParquetTables(StoredFiles(one.store, one.cache, one.book))
 
 
-def write(tables: ParquetTables, rows: list[DocumentSummary] = ROWS, bucket: int = 0) -> str:
-    return tables.write("summaries", "key", bucket, to_table(DocumentSummary, rows), STATES, "note")
+def write(tables: ParquetTables, rows: list[DocumentSummary] = ROWS, ends: Range = ALL_IDS) -> str:
+    return tables.write("summaries", "key", ends, to_table(DocumentSummary, rows), STATES, "note")
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,7 @@ def test_who_wrote_a_file_asks_for_it_no_more(here: Machine) -> None:
 
 def test_whether_files_are_there_is_one_request_a_folder_or_one_for_all(here: Machine, there: Machine) -> None:
     made = tables_of(here)
-    names = [write(made, ROWS, bucket) for bucket in range(20)]
+    names = [write(made, ROWS, bucket_range(bucket, 20)) for bucket in range(20)]
     tables = tables_of(there)
     assert all(map(tables.exists, names)) and all(map(tables.exists, names))
     assert not tables.exists("summaries/key/00-gone.parquet")
@@ -141,7 +142,7 @@ def test_a_glance_fetches_no_more_than_it_needs(here: Machine, there: Machine) -
 
 def test_pruned_files_go_together_and_their_copies_too(here: Machine) -> None:
     tables = tables_of(here)
-    names = [write(tables, ROWS, bucket) for bucket in range(3)]
+    names = [write(tables, ROWS, bucket_range(bucket, 3)) for bucket in range(3)]
     here.objects.taken()
     tables.delete(names[:2])
     assert [each.split()[0] for each in here.objects.taken()] == ["DELETE"]
@@ -182,7 +183,7 @@ def test_objects_whose_names_lead_elsewhere_touch_no_file_of_the_machine(here: M
 def plant(here: Machine, tmp_path: Path, table: str = "summaries") -> str:
     """A sound file that somebody else put into the store, under the name of its content."""
     other = machine(tmp_path / "their store", tmp_path / "theirs")
-    name = tables_of(other).write(table, "key", 0, to_table(DocumentSummary, ROWS[:2]), {}, "note")
+    name = tables_of(other).write(table, "key", ALL_IDS, to_table(DocumentSummary, ROWS[:2]), {}, "note")
     (here.folder / "parquet" / name).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(other.folder / "parquet" / name, here.folder / "parquet" / name)
     return name
@@ -204,7 +205,7 @@ def test_a_database_that_knows_of_no_file_takes_over_those_that_are_there(
     old = write(tables_of(here))
     here.book.files.clear()
     tables = tables_of(there)
-    new = write(tables, ROWS[:1], 1)
+    new = write(tables, ROWS[:1], bucket_range(1, 2))
     planted = plant(here, tmp_path)
     assert set(tables.files("summaries")) == {old, new} != set(tables.sizes()) == {old, new, planted}
     assert not here.book.files[old].blocks and tables.peek(old, ["text"])

@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pipelines.ranges import ALL_IDS, bucket_range
 from pipelines.records import Embedding
 from pipelines.schemas import to_table
 from resources.engine import Part
+from resources.engine.committed import StoredRows
 from resources.engine.tables import ParquetTables
-from resources.engine.vectors import KnownVectors, keys_from, vectors_of
+from resources.engine.vectors import KnownVectors, imported_for, kept_files, keys_from, vectors_of
 from resources.postgres.catalog import ManifestRow
 
 VECTORS = np.arange(24, dtype=np.float32).reshape(6, 4)
@@ -31,7 +33,7 @@ def tables(tmp_path: Path) -> ParquetTables:
     made = ParquetTables(str(tmp_path))
     for stage, note, numbers in (("one", "mine", [0, 1, 2]), ("two", "mine", [3, 4]), ("three", "other", [5])):
         rows = [Embedding(f"doc {stage}", at, f"item {at}", key(at), VECTORS[at]) for at in numbers]
-        made.write("vectors", stage, 0, to_table(Embedding, rows), {}, note)
+        made.write("vectors", stage, ALL_IDS, to_table(Embedding, rows), {}, note)
     (tmp_path / "vectors" / "one" / "00-torn.parquet").write_bytes(b"PAR1 torn")
     return made
 
@@ -83,7 +85,8 @@ def test_a_vector_that_stays_does_not_hold_those_made_with_it(tables: ParquetTab
 
 def test_vectors_of_some_documents_by_item(tables: ParquetTables) -> None:
     (file,) = [name for name in tables.files("vectors") if "two" in name]
-    part = Part(0, 0, "", "", tables, {"vectors": ManifestRow("vectors", "two", 0, file, "", "", 2, 1)})
+    row = ManifestRow("vectors", "two", *ALL_IDS, file, True, "", "", 2, 1)
+    part = Part(0, *ALL_IDS, {"vectors": StoredRows(tables, "vectors", [row])})
     found = vectors_of(part, "vectors", ["doc two", "doc nine"])
     assert found.keys() == {"doc two", "doc nine"}
     assert found["doc nine"] == {}
@@ -96,7 +99,7 @@ def test_a_vector_of_a_damaged_file_is_taken_from_another_or_made_anew(
     tables: ParquetTables, tmp_path: Path, sought: Sought
 ) -> None:
     rows = [Embedding("doc four", at, f"item {at}", key(at), VECTORS[at]) for at in (1, 2)]
-    spare = tables.write("vectors", "four", 0, to_table(Embedding, rows), {}, "mine")
+    spare = tables.write("vectors", "four", ALL_IDS, to_table(Embedding, rows), {}, "mine")
     (torn,) = [name for name in tables.files("vectors") if "/one/" in name and "torn" not in name]
     os.utime(tmp_path / spare, ns=(0, 0))  # the oldest, so that the other is found first
     known = KnownVectors(tables, "vectors", "mine")
@@ -117,8 +120,44 @@ def test_a_file_whose_keys_are_none_is_passed_over(
     hashes = pa.array([digits, key(5).encode()], pa.binary())
     bad = pa.StringArray.from_buffers(2, *hashes.buffers()[1:], hashes.buffers()[0])
     named = rows.schema.get_field_index("text_hash")
-    file = tables.write("vectors", "bad", 0, rows.set_column(named, "text_hash", bad), {}, "mine")
+    file = tables.write("vectors", "bad", ALL_IDS, rows.set_column(named, "text_hash", bad), {}, "mine")
     os.utime(tmp_path / file, (2**31, 2**31))  # the newest, so that it is looked at first
     known = KnownVectors(tables, "vectors", "mine")
     assert sought(known, keys(0, 5)) == set(keys(5))
     assert known.missing(keys(0)) == set()
+
+
+@pytest.mark.parametrize(
+    ("buckets", "count", "left"),
+    [
+        ([0, 1, 2, 3], 4, []),
+        ([1], 4, [0, 2, 3]),
+        ([0, 1], 2, []),
+        ([0], 2, [2, 3]),
+        ([0], 8, [0, 1, 2, 3]),
+        ([0, 1], 8, [1, 2, 3]),
+        ([0, 1], 3, [2, 3]),
+        ([1], 3, [0, 1, 2, 3]),
+        ([], 4, [0, 1, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("place", ["unfinished", imported_for("key")])
+def test_kept_vectors_go_once_all_buckets_of_their_documents_are_committed(
+    tmp_path: Path, buckets: list[int], count: int, left: list[int], place: str
+) -> None:
+    """Each file has the vectors of a quarter of all documents. What has no range is of no bucket."""
+    tables = ParquetTables(str(tmp_path))
+    known = KnownVectors(tables, "vectors", "mine")
+    rows = [to_table(Embedding, [Embedding("doc", at, "item", key(at), VECTORS[at])]) for at in range(5)]
+    if place == "unfinished":
+        known.keep(rows[4])
+        for at in range(4):
+            known.keep(rows[at], bucket_range(at, 4))
+    else:
+        for at, ends in enumerate([*(bucket_range(at, 4) for at in range(4)), ALL_IDS]):
+            tables.write("vectors", place, ends, rows[at], {}, "mine")
+    other = tables.write("vectors", imported_for("other"), bucket_range(1, 4), rows[0], {}, "mine")
+    known.unkeep("key", buckets, count)
+    found = kept_files(tables, "vectors", place)
+    assert sorted(ends for ends in found.values() if ends) == [bucket_range(at, 4) for at in left]
+    assert None in found.values() and tables.exists(other)

@@ -1,4 +1,4 @@
-"""resources/engine/work.py: how many documents there are to compute is known without a plan of every shard."""
+"""resources/engine/work.py: how many documents there are to compute is known without a plan of every part."""
 
 from __future__ import annotations
 
@@ -8,45 +8,48 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipelines.ranges import ALL_IDS
 from resources.engine import Work, Works
+from resources.engine.work import Ends
 
-Shards = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), max_size=8)
-"""Whether a shard was made before, how many of its documents are computed, and how many failed in its inputs."""
-
-
-def works(shards: list[tuple[bool, int, int]], planned: list[int], settled: list[int]) -> Works:
-    def plan(shard: int) -> Work:
-        planned.append(shard)
-        compute = dict.fromkeys(map(str, range(shards[shard][1])))
-        return cast(Work, SimpleNamespace(part=SimpleNamespace(number=shard), compute=compute))
-
-    most = {shard: None if before else count + failed for shard, (before, count, failed) in enumerate(shards)}
-    return Works(most, plan, lambda work: settled.append(work.part.number))
+Parts = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), max_size=8)
+"""Whether a part was made before, how many of its documents are computed, and how many failed in its inputs."""
 
 
-@given(Shards)
-def test_only_shards_that_were_made_before_are_planned_to_count(shards: list[tuple[bool, int, int]]) -> None:
+def works(parts: list[tuple[bool, int, int]], planned: list[int], settled: list[int]) -> Works:
+    def plan(at: Ends) -> Work:
+        number, _ = at
+        planned.append(number)
+        compute = dict.fromkeys(map(str, range(parts[number][1])))
+        return cast(Work, SimpleNamespace(part=SimpleNamespace(bucket=number), compute=compute))
+
+    most = {
+        (number, ALL_IDS): None if before else count + failed for number, (before, count, failed) in enumerate(parts)
+    }
+    return Works(most, plan, lambda work: settled.append(work.part.bucket))
+
+
+@given(Parts)
+def test_only_parts_that_were_made_before_are_planned_to_count(parts: list[tuple[bool, int, int]]) -> None:
     planned: list[int] = []
     settled: list[int] = []
-    found = works(shards, planned, settled)
-    assert found.documents == sum(count + (0 if before else failed) for before, count, failed in shards)
-    assert planned == [shard for shard, (before, _, _) in enumerate(shards) if before]
-    assert settled == [shard for shard in planned if not shards[shard][1]]
+    found = works(parts, planned, settled)
+    assert found.documents == sum(count + (0 if before else failed) for before, count, failed in parts)
+    assert planned == [number for number, (before, _, _) in enumerate(parts) if before]
+    assert settled == [number for number in planned if not parts[number][1]]
 
 
-@given(Shards, st.integers(1, 3))
-def test_what_is_counted_becomes_exact_and_is_never_too_little(
-    shards: list[tuple[bool, int, int]], passes: int
-) -> None:
+@given(Parts, st.integers(1, 3))
+def test_what_is_counted_becomes_exact_and_is_never_too_little(parts: list[tuple[bool, int, int]], passes: int) -> None:
     settled: list[int] = []
-    found, every = works(shards, [], settled), sum(count for _, count, _ in shards)
+    found, every = works(parts, [], settled), sum(count for _, count, _ in parts)
     told: list[int] = []
     for _ in range(passes):
         seen = []
         for work in found:
-            seen.append(work.part.number)
+            seen.append(work.part.bucket)
             told.append(found.documents)
-        assert seen == [shard for shard, (_, count, _) in enumerate(shards) if count]
-    assert sorted(settled) == [shard for shard, (_, count, _) in enumerate(shards) if not count]
+        assert seen == [number for number, (_, count, _) in enumerate(parts) if count]
+    assert sorted(settled) == [number for number, (_, count, _) in enumerate(parts) if not count]
     assert told == sorted(told, reverse=True) and all(total >= every for total in told)
     assert found.documents == every

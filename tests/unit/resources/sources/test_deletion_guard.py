@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SourceError
-from pipelines.fingerprint import document_id, first_id
+from pipelines.fingerprint import document_id
+from pipelines.ranges import bucket_range
 from pipelines.records import Failure, RawDocument
 from resources.sources.listed_documents import AllListed, ListedDocuments
 from resources.sources.registry import Listed, guard
 
-RANGES = [(first_id(at, 4), first_id(at + 1, 4)) for at in range(4)]
+RANGES = [bucket_range(at, 4) for at in range(4)]
 NOTES = [f"notes/{number}.txt" for number in range(40)]
 
 

@@ -1,17 +1,17 @@
-"""Documents of a listing, handed out by shard."""
+"""Documents of a listing, handed out by range."""
 
 from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.fingerprint import bucket_of, document_id, first_id
+from pipelines.fingerprint import document_id
+from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import RawDocument
 from pipelines.schemas import from_table, to_table
 from resources.sources.listed_documents import NAMED, AllListed, ListedDocuments, OfRanges
@@ -37,16 +37,16 @@ OTHERS = st.lists(raws("other"), max_size=4, unique_by=lambda raw: raw.doc_id)
 
 @settings(max_examples=30)
 @given(LISTS, OTHERS, st.integers(1, 5))
-def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list[RawDocument], shards: int) -> None:
+def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list[RawDocument], buckets: int) -> None:
     both = AllListed([ListedDocuments(own), ListedDocuments(others)])
     assert sorted(both, key=lambda raw: raw.doc_id) == sorted([*own, *others], key=lambda raw: raw.doc_id)
     assert len(both) == len(own) + len(others)
     assert both.sources() == {raw.source for raw in [*own, *others]}
-    for shard in range(shards):
+    for bucket in range(buckets):
         wanted = sorted(
-            (raw for raw in [*own, *others] if bucket_of(raw.doc_id, shards) == shard), key=lambda raw: raw.doc_id
+            (raw for raw in [*own, *others] if bucket_of(raw.doc_id, buckets) == bucket), key=lambda raw: raw.doc_id
         )
-        ends = first_id(shard, shards), first_id(shard + 1, shards)
+        ends = bucket_range(bucket, buckets)
         read = both.between(*ends)
         assert read.equals(to_table(RawDocument, wanted)), "as it is committed"
         assert both.names(*ends).to_pylist() == read.select(list(NAMED)).to_pylist()
@@ -72,9 +72,7 @@ def test_what_is_dropped_or_could_not_be_read_keeps_who_may_find_it() -> None:
     assert [raw.uri for raw in both] == ["b"] and len(both) == 1
     assert both.get(one.doc_id) == ("hr",) and both.get("22" * 16) == ("law",)
     assert both.get("33" * 16) is None and both.get("44" * 16) is None
-    assert from_table(RawDocument, both.between("", first_id(1, 1))) == [two], (
-        "what is listed says itself who may find it"
-    )
+    assert from_table(RawDocument, both.between(*ALL_IDS)) == [two], "what is listed says itself who may find it"
 
 
 def test_contents_of_before_are_read_when_somebody_asks_for_one() -> None:
@@ -102,8 +100,7 @@ def test_what_is_held_of_them_does_not_grow() -> None:
             RawDocument(f"{at:032x}", "s", f"{at}.txt", f"{at:032x}", 1, "", None, None, None, (f"g{at}",), (), {})
             for at in range(count)
         )
-        ends = [first_id(at, count // 500) for at in range(5)]
-        most = max(listed.between(*each).num_rows for each in pairwise(ends))
+        most = max(listed.between(*bucket_range(at, count // 500)).num_rows for at in range(4) if at < count // 500)
         found = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         assert len(listed) == count and most <= count

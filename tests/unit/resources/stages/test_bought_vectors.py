@@ -1,4 +1,4 @@
-"""resources/stages/embeddings.py: a text is embedded once, its vector held as long as a shard will ask for it."""
+"""resources/stages/embeddings.py: a text is embedded once, its vector held as long as a part will ask for it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from resources.stages.embeddings import BoughtVectors, TextCounts
 
 
 @dataclass
-class Shard:
+class Work:
     """As much of a Work as is asked for."""
 
-    number: int
+    first: str
     texts: Sequence[str]
 
     @property
@@ -45,7 +45,7 @@ class Model:
 
 def items_of(work: Any) -> list[Item]:
     return [
-        Item(VectorRow(f"doc {work.part.number}", at, f"item {at}", vector_key(text)), text)
+        Item(VectorRow(f"doc {work.part.first}", at, f"item {at}", vector_key(text)), text)
         for at, text in enumerate(work.texts)
     ]
 
@@ -66,18 +66,18 @@ def held(known: KnownVectors, text: str) -> bool:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(shards=st.lists(st.lists(st.sampled_from("abcdef"), max_size=5), max_size=5))
-def test_each_text_is_asked_for_once_and_let_go_after_its_last_shard(tmp_path: Path, shards: list[list[str]]) -> None:
+@given(parts=st.lists(st.lists(st.sampled_from("abcdef"), max_size=5), max_size=5))
+def test_each_text_is_asked_for_once_and_let_go_after_its_last_part(tmp_path: Path, parts: list[list[str]]) -> None:
     model = Model()
     made, known, texts = bought(ParquetTables(str(tmp_path)), model)
-    works = [Shard(number, own) for number, own in enumerate(shards)]
+    works = [Work(f"{number}", own) for number, own in enumerate(parts)]
     made.expect(cast(Any, works))
-    every = {text for own in shards for text in own}
+    every = {text for own in parts for text in own}
     assert (texts.wanted, texts.reused) == (len(every), 0)
     for number, work in enumerate(works):
         rows = made.rows_of(cast(Any, work))
         assert [row.text_hash for row in rows.rows] == list(map(vector_key, work.texts))
-        later, seen = ({text for own in part for text in own} for part in (shards[number + 1 :], shards[: number + 1]))
+        later, seen = ({text for own in some for text in own} for some in (parts[number + 1 :], parts[: number + 1]))
         assert {text for text in every if held(known, text)} == later & seen
     assert sorted(model.asked) == sorted(every)
 
@@ -85,11 +85,11 @@ def test_each_text_is_asked_for_once_and_let_go_after_its_last_shard(tmp_path: P
 def test_what_a_file_holds_is_not_asked_for(tmp_path: Path) -> None:
     tables, model = ParquetTables(str(tmp_path)), Model()
     first, known, _ = bought(tables, model)
-    first.expect(cast(Any, [Shard(0, ["a", "b"])]))
-    rows = first.rows_of(cast(Any, Shard(0, ["a", "b"])))
+    first.expect(cast(Any, [Work("0", ["a", "b"])]))
+    rows = first.rows_of(cast(Any, Work("0", ["a", "b"])))
     known.keep(vector_table(rows.rows, rows.vectors))
     again, _, texts = bought(tables, model)
-    works = [Shard(0, ["a", "c"]), Shard(1, ["b", "c"])]
+    works = [Work("0", ["a", "c"]), Work("1", ["b", "c"])]
     again.expect(cast(Any, works))
     assert (texts.wanted, texts.reused) == (1, 2)
     found = [again.rows_of(cast(Any, work)).vectors for work in works]

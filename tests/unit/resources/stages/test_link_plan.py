@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.increments import DocumentState, plan
+from pipelines.ranges import ALL_IDS, bucket_range
 from pipelines.records import DocumentSummary, SentenceLink
 from pipelines.schemas import to_table
 from resources.engine import Part
-from resources.engine.committed import with_rows
+from resources.engine.committed import StoredRows, with_rows
 from resources.engine.tables import ParquetTables, as_states
 from resources.postgres.catalog import ManifestRow
 from resources.stages.sentence_links import link_plan
@@ -29,10 +30,11 @@ def committed(
 ) -> dict[str, dict[int, ManifestRow]]:
     made: dict[str, dict[int, ManifestRow]] = {table: {} for table in TABLES}
     for bucket, outputs in enumerate(world):
+        ends = bucket_range(bucket, 16)
         for table, own in zip(TABLES, outputs, strict=True):
             states = {f"{bucket}{name}": DocumentState("from", output) for name, output in own.items()}
-            file = tables.write(table, "key", bucket, to_table(DocumentSummary, []), states)
-            made[table][bucket] = ManifestRow(table, "key", bucket, file, "", "", 0, 0)
+            file = tables.write(table, "key", ends, to_table(DocumentSummary, []), states)
+            made[table][bucket] = ManifestRow(table, "key", *ends, file, True, "", "", 0, 0)
     return made
 
 
@@ -49,14 +51,20 @@ def test_it_is_what_the_plan_of_records_is(
             for found_row in rows.values():
                 now[table].update(with_rows(tables.documents(found_row.file)))
         parts = [
-            Part(number, number, "", "", tables, {table: rows[number] for table, rows in made.items()})
+            Part(
+                number,
+                *bucket_range(number, 16),
+                {table: StoredRows(tables, table, [rows[number]]) for table, rows in made.items()},
+            )
             for number in range(len(world))
         ]
-        last: Part | None = Part(-1, -1, "", "", tables, {"sentence_links": row}) if row else None
+        own = {"sentence_links": StoredRows(tables, "sentence_links", [row])} if row else {}
+        last = Part(-1, *ALL_IDS, own) if row else None
         wanted, found = plan(now, before), link_plan(parts, last)
         assert (dict(found.changed), dict(found.reasons)) == (wanted.compute, wanted.reasons)
         assert (as_states(found.kept), found.gone) == (wanted.keep, len(wanted.gone))
         states = found.states("run")
         assert set(as_states(states)) == wanted.compute.keys() | wanted.keep.keys()
-        file = tables.write("sentence_links", "key", -1, to_table(SentenceLink, []), states)
-        before, row = tables.documents(file), ManifestRow("sentence_links", "key", -1, file, "", "", 0, 0)
+        file = tables.write("sentence_links", "key", ALL_IDS, to_table(SentenceLink, []), states)
+        row = ManifestRow("sentence_links", "key", *ALL_IDS, file, True, "", "", 0, 0)
+        before = tables.documents(file)

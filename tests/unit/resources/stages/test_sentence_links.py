@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import bucket_of, document_id, fingerprint
+from pipelines.fingerprint import document_id, fingerprint
 from pipelines.increments import DocumentState, bucket_output, output_hash
 from pipelines.indexing.sentence_links import sentence_links
+from pipelines.ranges import bucket_of, bucket_range
 from pipelines.records import Embedding, Sentence, SentenceLink, Span
 from pipelines.schemas import to_table
 from pipelines.settings.base import settings_from
@@ -60,7 +61,7 @@ LIBRARY["alone.txt"] = [("0", 0)]
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
     floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
-    settings = settings_from({"buckets": BUCKETS, "shards": 1, "sentences": floors})
+    settings = settings_from({"buckets": BUCKETS, "sentences": floors})
     unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
     keys = stage_keys(settings, frozen_from(statistics, "weights"))
@@ -91,9 +92,10 @@ def commit(state: State, table: str, record: type, documents: Mapping[str, list[
         inside = {doc_id: found for doc_id, found in documents.items() if bucket_of(doc_id, BUCKETS) == bucket}
         states = {doc_id: DocumentState("", output_hash(found)) for doc_id, found in inside.items()}
         arrow = to_table(record, [row for doc_id in sorted(inside) for row in inside[doc_id]])
-        file = state.parts.tables.write(table, key, bucket, arrow, states)
-        row = ManifestRow(table, key, bucket, file, "", bucket_output(states), arrow.num_rows, len(inside))
-        state.parts.catalog.commit([row], table, key, bucket)
+        ends, output = bucket_range(bucket, BUCKETS), bucket_output(states)
+        file = state.parts.tables.write(table, key, ends, arrow, states)
+        row = ManifestRow(table, key, *ends, file, True, "", output, arrow.num_rows, len(inside))
+        state.parts.catalog.commit([row], table, key, [ends])
 
 
 def put(state: State, library: Library) -> None:
@@ -158,7 +160,8 @@ def test_the_same_links_are_the_same_output_whatever_documents_they_were_made_fr
     before = state.engine.whole("sentence_links")
     update(state, {**LIBRARY, "empty.txt": []})
     after = state.engine.whole("sentence_links")
-    assert before.origin("sentence_links")[0] != after.origin("sentence_links")[0]
+    names = [part.origin("sentence_links", document_id("docs", "alone.txt"))[0] for part in (before, after)]
+    assert names[0] != names[1]
     assert (before.documents("sentence_links"), after.documents("sentence_links")) == (13, 14)
     assert before.output("sentence_links") == after.output("sentence_links")
     update(state, {**LIBRARY, "twin.txt": [("0", 0)]})
@@ -264,5 +267,7 @@ def test_a_sentence_whose_vector_is_missing_is_no_link_to_nowhere(
 
 def test_sentences_without_vectors_are_named(state: State) -> None:
     commit(state, "sentences", Sentence, {})
-    with pytest.raises(IndexStateError, match="shard 00 of sentence_embeddings has not been made"):
+    with pytest.raises(
+        IndexStateError, match="sentence_embeddings has not been made with these settings for bucket 00"
+    ):
         link_sentences(state)

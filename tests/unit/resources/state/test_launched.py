@@ -36,14 +36,15 @@ def test_tags_that_others_wrote_are_refused(tag: str) -> None:
         {"buckets": 4, "tables": "s3://elsewhere/tables"},
         {"buckets": 4, "sources": [{"name": "docs", "path": "s3://docs", "groups": ["staff"]}]},
         {"buckets": 4, "access": {"memberships_max_age_hours": 1000}},
-        {"buckets": 4, "shards": 2},
-        {"buckets": 4, "shards": 1},
     ],
 )
 def test_a_worker_that_would_make_another_index_refuses(other: dict[str, object]) -> None:
     tags = RunRequest().tags(SETTINGS)
     require_same(
-        tags, settings_from({"buckets": 4, "database": "postgresql://elsewhere/db", "schedule": {"cron": "@daily"}})
+        tags,
+        settings_from(
+            {"buckets": 4, "shards": 2, "database": "postgresql://elsewhere/db", "schedule": {"cron": "@daily"}}
+        ),
     )
     with pytest.raises(SettingsError) as refused:
         require_same(tags, settings_from(other))

@@ -1,4 +1,4 @@
-"""`verify` of buckets of several shards: one shard held at a time, and what is wrong with each row told once."""
+"""`verify` of buckets of several parts: one part is held at a time, and what is wrong with each row is told once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from unittest import mock
 
 import pytest
 
-from pipelines.fingerprint import bucket_of
+from pipelines.ranges import bucket_of
 from pipelines.records import ParsedDocument
 from resources.checks.findings import Finding
 from resources.checks.row_diff import _TableDiff, bucket_findings
@@ -22,7 +22,7 @@ from resources.documents.protocol import Attempt
 from resources.postgres.index_rows import IndexedDocument
 from resources.settings_file import locate
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.shard_rows import PartRows, read_part
+from resources.stages.part_rows import PartRows, read_part
 from resources.state.state import State
 from resources.workers.pool import WorkerProcess
 from tests.support.embedding_server import EmbeddingServer
@@ -30,7 +30,7 @@ from tests.support.projects import Project, make_project, new_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
-BUCKETS, SHARDS = 2, 3
+BUCKETS, MOST = 2, 3
 LEAVE = "Staff receive leave of {0} days. A request of number {0} is answered within a week by the head."
 HELD = "held.md"
 
@@ -46,17 +46,18 @@ def killed(process: WorkerProcess[Attempt], work: Attempt, *arguments: Any) -> N
 
 @pytest.fixture(scope="module")
 def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Two buckets of three shards; some documents are for the board, and of one a stage cannot make the newest version,
-    so that what is served of it is in Postgres alone."""
+    """Two buckets of several parts; some documents are for the board, and of one a stage cannot make the newest
+    version, so that what is served of it is in Postgres alone."""
     texts = {f"rule-{n:02d}.md": f"# Rule {n}\n\n{LEAVE.format(n)}\n\n## Keys\n\nKey {n} is held." for n in range(24)}
-    folder = tmp_path_factory.mktemp("sharded") / "project"
+    folder = tmp_path_factory.mktemp("parted") / "project"
     with new_database(server_url) as url:
-        settings: dict[str, Any] = {"buckets": BUCKETS, "shards": SHARDS, "database": url}
+        settings: dict[str, Any] = {"buckets": BUCKETS, "database": url}
         settings["embedder"] = {"endpoint": endpoint.url, "model": "fake"}
         project = make_project(folder, {**texts, HELD: "# Held\n\nIt is answered within a week."}, **settings)
         for n in range(0, 24, 5):
             project.write(f"rule-{n:02d}.md.meta.yaml", "groups: [board]\n")
-        project.index()
+        with mock.patch("pipelines.ranges.MOST_IN_FILE", MOST), mock.patch("pipelines.ranges.FEWEST_IN_FILES", 0):
+            project.index()
         project.write(HELD, "# Held\n\nIt is answered within a day.")
         with mock.patch.object(WorkerProcess, "give", killed):
             project.index(code=3)
@@ -81,7 +82,7 @@ def documents_held() -> int:
     return sum(type(item) in (IndexedDocument, ParsedDocument) for item in gc.get_objects())
 
 
-def test_a_shard_is_read_when_nothing_of_another_is_held(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     before, there, made, asked = documents_held(), list[int](), list[int](), list[int]()
     rows = _TableDiff.rows
 
@@ -103,9 +104,9 @@ def test_a_shard_is_read_when_nothing_of_another_is_held(project: Project, monke
     monkeypatch.setattr("resources.stages.indexed_documents.read_part", read)
     monkeypatch.setattr(_TableDiff, "rows", watched)
     assert project.run("verify").json["problems"] == []
-    assert there == [0] * (BUCKETS * SHARDS)
-    assert sum(made) == 24 and min(made) > 1, made
-    assert sorted(asked) == sorted(made * 3), "of Postgres only the rows of a shard's documents are read whole"
+    assert there == [0] * len(parts(project)) and len(there) > 3 * BUCKETS
+    assert sum(made) == 24
+    assert sorted(asked) == sorted(made * 3), "of Postgres only the rows of a part's documents are read whole"
 
 
 # ---------------------------------------------------------------- what is told
@@ -120,21 +121,29 @@ def findings(project: Project) -> list[Finding]:
         average, told = live.statistics["average_terms"], list[Finding]()
         with seen.parts.database.connect() as connection:
             for bucket in range(BUCKETS + 1):
-                shards = IndexBuild(seen).documents(bucket) if bucket < BUCKETS else ()
-                found = bucket_findings(connection, live.schema, bucket, shards, average, seen.engine.held())
+                own = IndexBuild(seen).documents(bucket) if bucket < BUCKETS else ()
+                found = bucket_findings(connection, live.schema, bucket, own, average, seen.engine.held())
                 told += found
     return sorted(told)
 
 
+def parts(project: Project) -> list[str]:
+    """The first id of each part."""
+    rows = project.rows("SELECT first FROM pincite.manifest WHERE table_name = 'raw_documents' ORDER BY first")
+    return [first for (first,) in rows]
+
+
 @pytest.fixture
 def names(project: Project) -> Mapping[str, str]:
-    """Documents a and b of one bucket in two shards, and c of the other bucket, with their first chunk and sentence."""
+    """Documents a and b of one bucket in two parts, and c of the other bucket, with their first chunk and sentence."""
     found: dict[str, str] = {}
     rows = project.rows("SELECT doc_id, uri FROM g0001.documents WHERE NOT stale ORDER BY doc_id")
-    shards = {doc_id: bucket_of(doc_id, BUCKETS * SHARDS) for doc_id, _ in rows}
-    uris = dict(rows)
-    for name, shard in (("a", 0), ("b", SHARDS - 1), ("c", SHARDS)):
-        found[name] = next(doc_id for doc_id, own in shards.items() if own == shard)
+    uris, first = dict(rows), [doc_id for doc_id, _ in rows if bucket_of(doc_id, BUCKETS) == 0]
+    second = [doc_id for doc_id, _ in rows if bucket_of(doc_id, BUCKETS) == 1]
+    ranges = parts(project)
+    assert next(at for at in ranges if at > first[0]) < first[-1], "they are in two parts"
+    for name, doc_id in (("a", first[0]), ("b", first[-1]), ("c", second[0])):
+        found[name] = doc_id
         found[f"{name}_place"] = f"docs/{uris[found[name]]}"
         for table, key in (("chunks", "chunk_id"), ("sentences", "sentence_id")):
             ((first,),) = project.rows(
@@ -176,7 +185,7 @@ def test_nothing_is_told_of_what_is_right(project: Project) -> None:
 
 
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
-def test_what_is_missing_extra_or_changed_in_several_shards_is_told_once_each(
+def test_what_is_missing_extra_or_changed_in_several_parts_is_told_once_each(
     project: Project, names: Mapping[str, str], table: str
 ) -> None:
     noun, key = table[:-1], f"{table[:-1]}_id"
@@ -201,7 +210,7 @@ def test_what_is_missing_extra_or_changed_in_several_shards_is_told_once_each(
 
 @pytest.mark.parametrize(("taker", "giver"), [("a", "b"), ("b", "a")])
 @pytest.mark.parametrize("table", ["chunks", "sentences"])
-def test_a_row_under_a_document_of_another_shard_is_one_changed_row(
+def test_a_row_under_a_document_of_another_part_is_one_changed_row(
     project: Project, names: Mapping[str, str], table: str, taker: str, giver: str
 ) -> None:
     moved = names[f"{giver}_{table}"]
@@ -273,7 +282,7 @@ def test_rows_whose_document_is_gone_are_missing_with_it(project: Project, names
 
 
 @pytest.mark.parametrize("doc_id", ["0" * 32, "f" * 32], ids=["of the bucket", "of another"])
-def test_a_document_that_no_shard_has_is_extra_with_its_rows(
+def test_a_document_that_no_part_has_is_extra_with_its_rows(
     project: Project, names: Mapping[str, str], doc_id: str
 ) -> None:
     found = tampered(
@@ -306,7 +315,7 @@ def test_a_document_that_is_there_twice_is_told_with_its_rows(project: Project, 
 
 
 def test_terms_whose_postings_are_others_are_told_once_each(project: Project, names: Mapping[str, str]) -> None:
-    """Of terms that all shards have, and two kinds of groups."""
+    """Of terms that all parts have, and two kinds of groups."""
     weight = "overlay(weights PLACING float4send(9) FROM greatest(1, octet_length(weights) - 3))"
     ((several,),) = project.rows("SELECT count(*) FROM g0001.postings WHERE (term, bucket) = ('week', 0)")
     assert several == 2
@@ -329,7 +338,7 @@ def test_terms_whose_postings_are_others_are_told_once_each(project: Project, na
     ])  # fmt: skip
 
 
-def test_postings_are_not_compared_where_a_chunk_of_one_shard_is_missing(
+def test_postings_are_not_compared_where_a_chunk_of_one_part_is_missing(
     project: Project, names: Mapping[str, str]
 ) -> None:
     chunk = names["b_chunks"]

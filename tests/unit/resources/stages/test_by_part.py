@@ -11,11 +11,11 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resources.stages.in_worker import Given, by_shard
+from resources.stages.in_worker import Given, by_part
 
 
 @dataclass
-class Shard:
+class Planned:
     """As much of a Work as is asked for."""
 
     number: int
@@ -26,30 +26,30 @@ class Shard:
         return self
 
 
-class Shards:
+class Parts:
     """Planned one at a time; `open` are those that were planned and not handed back yet, at most so far."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes, self.planned, self.back, self.open = sizes, 0, 0, 0
 
-    def __iter__(self) -> Iterator[Shard]:
+    def __iter__(self) -> Iterator[Planned]:
         for number, size in enumerate(self.sizes):
             self.planned += 1
             self.open = max(self.open, self.planned - self.back)
-            yield Shard(number, [f"{number}.{at}" for at in range(size)])
+            yield Planned(number, [f"{number}.{at}" for at in range(size)])
 
 
-def handed_back(shards: Shards, work: Any) -> list[tuple[int, dict[str, str]]]:
+def handed_back(parts: Parts, work: Any) -> list[tuple[int, dict[str, str]]]:
     found = []
-    for shard, outcome in by_shard(cast(Any, shards), work):
-        shards.back += 1
-        found.append((cast(Any, shard).part.number, outcome))
+    for back, outcome in by_part(cast(Any, parts), work):
+        parts.back += 1
+        found.append((cast(Any, back).part.number, outcome))
     return found
 
 
 @given(st.lists(st.integers(1, 4), max_size=8), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_each_work_comes_back_once_and_whole(sizes: list[int], ahead: int, chance: Random) -> None:
-    shards = Shards(sizes)
+    parts = Parts(sizes)
 
     def work(documents: Iterator[Given]) -> Iterator[tuple[str, str]]:
         taken: list[str] = []
@@ -60,15 +60,15 @@ def test_each_work_comes_back_once_and_whole(sizes: list[int], ahead: int, chanc
             doc_id = taken.pop(chance.randrange(len(taken)))
             yield doc_id, f"made of {doc_id}"
 
-    found = handed_back(shards, work)
+    found = handed_back(parts, work)
     assert sorted(number for number, _ in found) == list(range(len(sizes)))
     for number, outcome in found:
         assert list(outcome.items()) == [(f"{number}.{at}", f"made of {number}.{at}") for at in range(sizes[number])]
-    assert shards.open <= ahead + 1
+    assert parts.open <= ahead + 1
 
 
-def test_a_document_that_takes_long_holds_up_its_own_shard_only() -> None:
-    shards = Shards([2] * 50)
+def test_a_document_that_takes_long_holds_up_its_own_part_only() -> None:
+    parts = Parts([2] * 50)
 
     def work(documents: Iterator[Given]) -> Iterator[tuple[str, str]]:
         _, slow = next(documents)
@@ -76,6 +76,6 @@ def test_a_document_that_takes_long_holds_up_its_own_shard_only() -> None:
             yield doc_id, ""
         yield slow, ""
 
-    found = handed_back(shards, work)
+    found = handed_back(parts, work)
     assert [number for number, _ in found] == [*range(1, 50), 0]
-    assert shards.open <= 3
+    assert parts.open <= 3
