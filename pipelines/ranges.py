@@ -57,11 +57,6 @@ def overlap(one: Range, other: Range) -> Range | None:
     return (first, after) if first < after else None
 
 
-def within(one: Range, other: Range) -> bool:
-    """Say whether all ids of one range are in the other."""
-    return other[0] <= one[0] and one[1] <= other[1]
-
-
 def cut(whole: Range, others: Iterable[Range]) -> list[Range]:
     """Return a range cut at all bounds of others that are in it."""
     bounds = {bound for other in others for bound in other if whole[0] < bound < whole[1]}

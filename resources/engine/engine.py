@@ -331,7 +331,7 @@ class Engine:
         divided = self._divided()
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
-        due = {ends for stage in stages for ends in self._due(STAGES[stage], [ends for _, ends in divided])}
+        due = set(self._due(stages, [ends for _, ends in divided]))
         made = {table: self.commits(table) for table in tables}
         return [
             self._part(bucket, ends, {table: rows.of(ends) for table, rows in made.items() if rows.cover(ends)})
@@ -480,16 +480,26 @@ class Engine:
     def due(self, name: str, buckets: Collection[int] | None = None) -> list[Range]:
         """Return the ranges, in these buckets or in all, that were never made, or were made from other inputs than the
         present ones."""
-        return self._due(STAGES[name], [ends for _, ends in self._divided(buckets)])
+        return self._due([name], [ends for _, ends in self._divided(buckets)])
 
-    def _due(self, stage: Stage, ranges: Iterable[Range]) -> list[Range]:
-        inputs = {table: self.commits(table) for table in stage.inputs}
-        made = self._before(stage)[next(iter(stage.tables))]
-        return [ends for ends in ranges if not made_from(made, inputs, ends)]
+    def is_behind(self) -> bool:
+        """Say whether a stage of documents has something to do anywhere."""
+        stages = [stage.name for stage in STAGES.values() if stage.inputs and stage.parted]
+        return bool(self._due(stages, [ends for _, ends in self._divided()]))
 
-    def _before(self, stage: Stage) -> dict[str, Commits]:
-        """Return the commits of a stage's tables. Documents that lack the file of one table were never made."""
-        found = {table: self.commits(table) for table in stage.tables}
+    def _due(self, names: Iterable[str], ranges: Sequence[Range]) -> list[Range]:
+        """Return the ranges for which one of these stages has something to do. Each table's commits are read once."""
+        stages = [STAGES[name] for name in names]
+        tables = {table for stage in stages for table in (*stage.inputs, *stage.tables)}
+        known = {table: self.commits(table) for table in tables}
+        made = {stage.name: self._before(stage, known)[next(iter(stage.tables))] for stage in stages}
+        inputs = {stage.name: {table: known[table] for table in stage.inputs} for stage in stages}
+        return [ends for ends in ranges if not all(made_from(made[name], inputs[name], ends) for name in made)]
+
+    def _before(self, stage: Stage, known: Mapping[str, Commits] | None = None) -> dict[str, Commits]:
+        """Return the commits of a stage's tables, of those `known` if they are given. Documents that lack the file of
+        one table were never made."""
+        found = {table: known[table] if known else self.commits(table) for table in stage.tables}
         return {
             table: Commits(row for row in commits.rows if all(other.cover(row.range) for other in found.values()))
             for table, commits in found.items()

@@ -72,8 +72,7 @@ def _due(state: State) -> Due:
     if live is None or wanted is None or not _whole(state, {row.generation: row for row in (live, wanted)}):
         return everything
     engine = state.of_generation(wanted).engine
-    stages = [stage.name for stage in STAGES.values() if stage.inputs and stage.parted]
-    if any(engine.due(stage) for stage in stages):  # a run of other buckets, or one that was stopped, left it so
+    if engine.is_behind():  # a run of other buckets, or one that was stopped, left it so
         return everything
     failed = engine.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in engine.passing(stage, failed)}

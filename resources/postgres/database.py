@@ -6,7 +6,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -22,7 +22,11 @@ from resources.postgres.statements import fill, migrations, query
 if TYPE_CHECKING:
     import psycopg
 
-    from resources.postgres.document_ranges import KeyInputs
+    from pipelines.settings.base import Settings
+    from pipelines.stages import Frozen
+
+    KeyValues = tuple[Settings, Callable[[Settings], Frozen]]
+    """The project's settings, and a function that returns the models installed here for some settings."""
 
 APPLICATION = "pincite"
 CONNECT_TRIES = 5
@@ -70,7 +74,7 @@ class Database:
     Raises SettingsError if it is neither. Nothing is started before `url` or a connection is asked for."""
 
     def __init__(
-        self, settings_database: str, state: Path, log: Log | None = None, inputs: KeyInputs | None = None
+        self, settings_database: str, state: Path, log: Log | None = None, inputs: KeyValues | None = None
     ) -> None:
         self.embedded = settings_database == "embedded"
         self.server = PostgresServer(state, log) if self.embedded else None
@@ -159,7 +163,8 @@ class Database:
         if migration != document_ranges.NAME:
             yield
             return
-        move = document_ranges.Move(connection, self._inputs, self._address.shown)
+        inputs = document_ranges.KeyInputs(*self._inputs) if self._inputs else None
+        move = document_ranges.Move(connection, inputs, self._address.shown)
         yield
         move.write()
 

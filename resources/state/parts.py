@@ -105,9 +105,8 @@ class Parts:
     @_LazyPart
     def database(self) -> Database:
         from resources.postgres.database import Database
-        from resources.postgres.document_ranges import KeyInputs
 
-        inputs = KeyInputs(self.project.settings, _installed_models)
+        inputs = self.project.settings, _installed_models
         return Database(self.project.settings.database, self.project.state, inputs=inputs)
 
     @_LazyPart

@@ -85,7 +85,7 @@ INSERT INTO g0001.terms VALUES ('all', 4), ('mine', 2), ('yours', 1);
 @pytest.fixture
 def old_generation(fresh_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A database at migration 2 with one generation, in which one of two documents is restricted."""
-    with Database(fresh_url, tmp_path, inputs=inputs()) as database:
+    with Database(fresh_url, tmp_path, inputs=(inputs().settings, inputs().installed)) as database:
         with monkeypatch.context() as patched:
             patched.setattr(module, "migrations", lambda: sql_files.migrations()[:2])
             database.migrate()

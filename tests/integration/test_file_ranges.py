@@ -63,7 +63,7 @@ def committed(project: Project, table: str) -> dict[tuple[str, str], str]:
 
 
 def require_sound_ranges(project: Project) -> None:
-    """Of each table under each key, ranges do not overlap, and files hold the documents of their range alone."""
+    """Require that ranges of a table do not overlap, and that files hold the documents of their range alone."""
     with closing(State(locate(str(project.config)))) as state:
         live = state.parts.catalog.live()
         assert live is not None

@@ -94,7 +94,7 @@ def old(fresh_url: str, tmp_path: Path) -> Iterator[str]:
 
 @contextmanager
 def opened(url: str, tmp_path: Path) -> Iterator[Database]:
-    with Database(url, tmp_path, inputs=inputs()) as database:
+    with Database(url, tmp_path, inputs=(inputs().settings, inputs().installed)) as database:
         yield database
 
 

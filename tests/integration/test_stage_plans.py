@@ -98,7 +98,7 @@ def made(project: Project, told: Told | None = None, **run: Any) -> dict[str, St
 
 
 def in_small_windows() -> ExitStack:
-    """As little is given out ahead as of parts of a thousand documents."""
+    """Give out as little ahead as with parts of a thousand documents."""
     stack = ExitStack()
     for name, size in {
         "resources.stages.make.WINDOW": 2,

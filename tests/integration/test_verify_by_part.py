@@ -315,7 +315,7 @@ def test_a_document_that_is_there_twice_is_told_with_its_rows(project: Project, 
 
 
 def test_terms_whose_postings_are_others_are_told_once_each(project: Project, names: Mapping[str, str]) -> None:
-    """Of terms that all parts have, and two kinds of groups."""
+    """Rows of postings for terms that all parts have, and two kinds of groups."""
     weight = "overlay(weights PLACING float4send(9) FROM greatest(1, octet_length(weights) - 3))"
     ((several,),) = project.rows("SELECT count(*) FROM g0001.postings WHERE (term, bucket) = ('week', 0)")
     assert several == 2

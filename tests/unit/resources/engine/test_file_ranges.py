@@ -525,7 +525,7 @@ def parsed_as(doc_id: str) -> Any:
 
 
 class Expected:
-    """What each stage knows of each document: what it was made from last, and what came of it."""
+    """A model of what each stage knows of each document: what it was made from last, and what came of it."""
 
     def __init__(self) -> None:
         self.listed: Contents = {}

@@ -13,7 +13,7 @@ from resources.engine import Work, Works
 from resources.engine.work import Ends
 
 Parts = st.lists(st.tuples(st.booleans(), st.integers(0, 5), st.integers(0, 3)), max_size=8)
-"""Whether a part was made before, how many of its documents are computed, and how many failed in its inputs."""
+"""The kinds of parts: made before or not, how many documents are computed, and how many failed in the inputs."""
 
 
 def works(parts: list[tuple[bool, int, int]], planned: list[int], settled: list[int]) -> Works:
