@@ -88,24 +88,30 @@ def commit_listing(
     failures: Sequence[Failure] = (),
     buckets: Collection[int] | None = None,
     known: Restrictions | None = None,
+    listed: bool = True,
 ) -> StageReport:
     """Replace the listing of `sources` and commit it, bucket by bucket; only these buckets if any are named.
 
     Documents of other sources stay as they are. A document that could not be read this time keeps its last listing,
-    with the restrictions that are `known` now. A withheld document leaves the listing."""
+    with the restrictions that are `known` now. A withheld document leaves the listing. If the sources were not `listed`
+    now, and the file of a bucket is lost, nobody knows what it held: only its failures are committed, and the next
+    listing makes it again."""
     report, started = StageReport("raw_documents", failures=list(failures)), time.perf_counter()
-    listed = engine.catalog.failures([engine.key("raw_documents")])
-    others = {item.doc_id for item in listed if item.source not in sources}
+    before = engine.catalog.failures([engine.key("raw_documents")])
+    others = {item.doc_id for item in before if item.source not in sources}
     merged = merged_listing(engine, documents, sources, failures, known, buckets)
     for bucket, found in groupby(merged, key=lambda each: each[0].bucket):
         own = list(found)
+        failed = [item for item in failures if engine.bucket_of(item.doc_id) == bucket]
+        if not listed and not all(part.has(LISTING) for part, _ in own):
+            engine.commit_parts(LISTING, bucket, [part.range for part, _ in own], (), failed, others)
+            continue
         for _, change in own:
             report.total += change.now.num_rows
             computed, gone = change.counts
             report.computed += computed
             report.gone += gone
         report.buckets[bucket] = {"rows": sum(change.now.num_rows for _, change in own)}
-        failed = [item for item in failures if engine.bucket_of(item.doc_id) == bucket]
         _commit_bucket(engine, bucket, own, failed, others)
     report.kept = report.total - report.computed
     report.seconds = time.perf_counter() - started
@@ -351,7 +357,7 @@ class SourceListing:
         listed = self._listed or self._parted(self._parts.sources.list_remembered(self._known_before()))
         failures = [item for item in listed.failures if withheld(item)]
         self._parts.sources.keep_memberships(listed, whole=False)
-        commit_listing(self._engine, AllListed(), [], failures, known=listed.known)
+        commit_listing(self._engine, AllListed(), [], failures, known=listed.known, listed=False)
 
     def keep_memberships(self) -> None:
         """Store the memberships of the listing as read now. A run calls this if nothing else has changed."""
@@ -364,7 +370,7 @@ class SourceListing:
             count = self.counts()[name]
             self._parts.sources.root(name)
             self._parts.sources.require_not_opened(name)
-            commit_listing(self._engine, AllListed(), [name])
+            commit_listing(self._engine, AllListed(), [name], listed=False)
             self._parts.sources.forget_files(name)
             self._parts.catalog.remove_source(name)
         return count

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines import ranges
+from pipelines.errors import WITHHELD
 from pipelines.increments import DocumentState
 from pipelines.ranges import Range, bucket_of, bucket_range, overlap
 from pipelines.records import (
@@ -32,6 +33,7 @@ from resources.engine import Engine, Outcomes, StageReport, Work, Works
 from resources.engine.memory import MemoryFiles, MemoryManifest
 from resources.engine.tables import ParquetTables, is_empty
 from resources.postgres.catalog import ManifestRow
+from resources.sources.listed_documents import AllListed
 from resources.state.listing import commit_listing
 from resources.state.run import Run
 
@@ -463,6 +465,22 @@ def test_a_lost_file_of_the_listing_is_listed_again_and_nothing_is_computed(afte
     corpus.update()
     corpus.buckets = after
     corpus.tables.delete([corpus.commits(LISTING)[1].file])
+    assert corpus.update() == {}
+    check(corpus)
+
+
+def test_what_a_lost_file_of_the_listing_held_stays_unknown_until_the_sources_are_listed() -> None:
+    """Restrictions are committed, and a source is removed, without a listing: no document goes for a lost file."""
+    corpus = Corpus(spread(40), 4)
+    corpus.update()
+    file = corpus.commits(LISTING)[1].file
+    hidden = min(documents_of(corpus, file, LISTING))
+    corpus.tables.delete([file])
+    engine = corpus.engine()
+    why = Failure(hidden, "docs", hidden, "raw_documents", sorted(WITHHELD)[0], "its restrictions are unknown")
+    commit_listing(engine, AllListed(), [], [why], listed=False)
+    assert engine.table(LISTING).lost == (file,)
+    assert [item.doc_id for item in engine.failures()] == [hidden]
     assert corpus.update() == {}
     check(corpus)
 
