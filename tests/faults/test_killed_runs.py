@@ -79,9 +79,9 @@ CASES = [
     case(swap, "published", 1, NONE),
     case(swap, "verdict", 1, NONE),
     case(regroup, "listing regrouped", 3, ALL),
-    case(regroup, "parse regrouped", 8, NONE),
+    case(regroup, "parse regrouped", 6, ALL),
     case(regroup, "generation made", 1, NONE),
-    case(regroup, "before a commit", 9, NONE),
+    case(regroup, "before a commit", 6, SOME),
     case(regroup, "copying chunks", 7, NONE),
     case(regroup, "copying links", 2, NONE),
 ]
