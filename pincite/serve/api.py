@@ -1,14 +1,20 @@
 """The addresses for programs: the requests that they may make, alike in a query string and in JSON, and the JSON that
-they get."""
+they get.
+
+A chat program asks in the form of OpenAI's chat completions, by POST /v1/chat/completions. The last message of the user
+is the question; what was said before it is not. The answer is Markdown whose only links lead into the reader.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,12 +25,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pincite import __version__
-from pincite.guard import asker_of, is_owner, no_text
+from pincite.guard import Asker, asker_of, is_owner, no_text
 from pincite.serve.answers import PRIVATE, Download, as_events, event, place_of, status_of, telling
 from pincite.serve.service import Service
 from pincite.serve.turns import caller_of
 from pipelines.defused_text import clear
 from pipelines.errors import DocumentError, PinciteError, UsageError
+from pipelines.parsing.markdown_view import link_label, plain_markdown
 from pipelines.settings.query import FILTER_HELP, HITS, StrategyName
 from pipelines.settings.section import explained
 
@@ -343,3 +350,120 @@ _RESPONSES = {
         },
     },
 }
+
+# ---------------------------------------------------------------- the form of OpenAI's chat completions
+
+MODEL = "pincite"
+NEAREST = 3
+"""Number of passages that are named if the documents do not answer."""
+
+
+class _MessagePart(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    type: str = "text"
+    text: str = ""
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    role: str
+    content: str | tuple[_MessagePart, ...] | None = None
+
+
+class ChatRequest(BaseModel):
+    """The fields of a request that are read; settings of a sampler have no effect here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model: str = MODEL
+    messages: tuple[_Message, ...] = Field(min_length=1)
+    stream: bool = False
+    n: Literal[1] = 1
+
+    def question(self) -> Ask:
+        """Return the user's last message as a question. Raises UsageError if the user asks nothing."""
+        for message in reversed(self.messages):
+            if message.role == "user":
+                parts = [message.content] if isinstance(message.content, str) else [
+                    part.text for part in message.content or () if part.type == "text"
+                ]  # fmt: skip
+                return checked(Ask, {"q": "\n".join(parts).strip()})
+        raise UsageError("messages: none of them is the user's")
+
+
+class Chat:
+    """The chat's routes over a service. `url` is the address that links begin with."""
+
+    def __init__(self, service: Service, url: str) -> None:
+        self._service, self._url, self._since = service, url, int(time.time())
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/v1/models", self.models),
+            Route("/v1/chat/completions", self.complete, methods=["POST"]),
+        ]
+
+    async def models(self, request: Request) -> Response:
+        asker_of(request)
+        model = {"id": MODEL, "object": "model", "created": self._since, "owned_by": "pincite"}
+        return JSONResponse({"object": "list", "data": [model]})
+
+    async def complete(self, request: Request) -> Response:
+        asker, told = asker_of(request), checked(ChatRequest, await body_of(request))
+        question = told.question()
+        made = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": told.model[:100]}
+        turns, caller = self._service.turns_of(answering=True), caller_of(request)
+        if told.stream:
+            answered = await telling(turns, caller, lambda tell: self._answer(question, asker))
+            return self._events(answered, {**made, "object": "chat.completion.chunk"})
+        text = await turns.run(caller, lambda: self._answer(question, asker))
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        return JSONResponse({**made, "object": "chat.completion", "choices": [choice]}, headers=PRIVATE)
+
+    def _events(self, answered: AsyncIterator[str | None], made: Mapping[str, Any]) -> Response:
+        """Return an answer as events. It is checked as a whole before any of it is sent, so it comes in one piece."""
+
+        def piece(delta: Mapping[str, str], finish: str | None = None) -> str:
+            return event({**made, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+        return as_events(
+            answered,
+            lambda text: piece({"content": text}) + piece({}, "stop"),
+            lambda problem: event({"error": problem}),
+            begin=piece({"role": "assistant", "content": ""}),
+            end=event("[DONE]"),
+        )
+
+    def _answer(self, question: Ask, asker: Asker) -> str:
+        return markdown_answer(self._service.ask(question.q, asker), self._url)
+
+
+def markdown_answer(answer: Mapping[str, Any], url: str) -> str:
+    """Return the JSON of `pincite ask` as Markdown; a mark at each claim links to its place in the reader at `url`."""
+
+    def link(words: str, item: Mapping[str, Any]) -> str:
+        return f"[{words}]({url}/passages/{place_of(item)})"
+
+    def place(item: Mapping[str, Any], page: int | None) -> str:
+        return link(link_label(item["uri"] + (f", p. {page}" if page is not None else "")), item)
+
+    cited: Sequence[Mapping[str, Any]] = answer["citations"]
+    marks = [link(f"\\[{number}\\]", item) for number, item in enumerate(cited, start=1)]
+    if answer["declined"]:
+        said = ["The documents do not answer this."]
+        nearest = [f"- {place(hit, hit['page_start'])}" for hit in answer["hits"][:NEAREST]]
+        said += ["Nearest passages:", "\n".join(nearest)] if nearest else []
+        return "\n\n".join(said)
+    if answer["generated"]:
+        said = [plain_markdown(answer["answer"]) + " " + " ".join(marks)]
+        said.append(
+            f"Written by a language model ({plain_markdown(str(answer['model']))}), checked against the passages:"
+        )
+        places = [f"{place(item, item['page'])}: “{plain_markdown(item['quote'])}”" for item in cited]
+    else:
+        said = [f"{plain_markdown(item['quote'])} {mark}" for item, mark in zip(cited, marks, strict=True)]
+        places = [place(item, item["page"]) for item in cited]
+    said.append("\n".join(f"{number}. {words}" for number, words in enumerate(places, start=1)))
+    return "\n\n".join(said)

@@ -17,8 +17,7 @@ from starlette.types import ASGIApp
 
 from pincite.guard import FOR_PROGRAMS, Access, ServeGuard, error
 from pincite.serve.answers import UNFORESEEN, status_of, told_of
-from pincite.serve.api import Api
-from pincite.serve.chat import Chat
+from pincite.serve.api import Api, Chat
 from pincite.serve.pages import Pages
 from pincite.serve.service import Service
 from pincite.serve.turns import Busy

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
+from pipelines.defused_text import clear, defused
 from pipelines.parsing.pictures import ALT, FIGURE
 from pipelines.records import Cell, Element
 
@@ -177,3 +179,55 @@ def markdown_of(elements: Iterable[Element]) -> str:
         parts += [("\n" if last == element.kind == "list_item" else "\n\n") if parts else "", text]
         last = element.kind
     return "".join(parts) + "\n"
+
+
+# ---------------------------------------------------------------- words of an answer
+
+
+_ACTS = re.compile(r":(?=//)|(?<=www)\.|[@$]", re.IGNORECASE)
+"""Pattern of signs that viewers of Markdown turn into links and formulas unless they are escaped."""
+_SCHEMES = (
+    "mailto|tel|sms|callto|skype|xmpp|sips?|facetime|magnet|geo|news|nntp|irc|bitcoin|ethereum|whatsapp|tg|slack|msteams"
+    "|zoommtg|vscode|obsidian|steam"
+)
+"""Names before a colon that viewers turn into links although no slashes follow."""
+_LINKED = re.compile(
+    rf"//|www\.|@|[^\s.]\.(?=[^\W\d_](?:[a-z]|[^\x00-\x7f\s]))|[a-z0-9][。．｡](?=[a-z]{{2}})|\d{{1,3}}(?:\.\d{{1,3}}){{3}}"
+    rf"|localhost(?=[:/])|\b(?:{_SCHEMES}):(?=\S)",
+    re.IGNORECASE,
+)
+"""Pattern of words that some viewer turns into a link or a mention: addresses, and names of hosts by their dots."""
+_OPENERS, _CLOSERS = "([{<\"'«‹“„‘", ")]}>\"'»›”’.,;:!?…"
+"""Signs around a word that do not belong to an address."""
+
+
+def plain_markdown(text: str) -> str:
+    """Return words as one line of Markdown that shows them as they are, without a link, picture, formula or tag.
+
+    A word that a viewer may turn into a link by itself is set as code, in which no viewer does."""
+    made: list[str] = []
+    for linked, together in groupby(defused(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
+        words = list(together)
+        made += map(_as_code, words) if linked else [_without_links(" ".join(words))]
+    return " ".join(made)
+
+
+def link_label(text: str) -> str:
+    """Return the same for the label of a link, in which no viewer makes another link."""
+    return _without_links(" ".join(defused(clear(text)).split()))
+
+
+def _without_links(text: str) -> str:
+    return _ACTS.sub(lambda found: "\\" + found[0], escaped(text))
+
+
+def _as_code(word: str) -> str:
+    """Return a word as a code span, with the signs around it outside."""
+    inner = word.lstrip(_OPENERS)
+    before, said = word[: len(word) - len(inner)], inner.rstrip(_CLOSERS)
+    after = inner[len(said) :]
+    if "(" in said and after.startswith(")"):
+        said, after = said + ")", after[1:]
+    fence = "`" * (1 + max(map(len, re.findall("`+", said)), default=0))
+    space = " " if "`" in (said[0], said[-1]) else ""
+    return f"{_without_links(before)}{fence}{space}{said}{space}{fence}{_without_links(after)}"

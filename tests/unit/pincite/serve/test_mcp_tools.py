@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mcp import Client, MCPError
 
 from pincite.guard import Anybody, Asker
+from pincite.serve.api import markdown_answer
 from pincite.serve.application import application
-from pincite.serve.chat import markdown_answer
 from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
 from pipelines.defused_text import clear, seen
 from pipelines.errors import DocumentError, IndexStateError
