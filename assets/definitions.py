@@ -7,9 +7,15 @@ import dagster as dg
 
 from assets.automation import Automation
 from assets.declare import NothingPasses, backfill_policy, bucket_partitions, named
-from assets.index import indexed_documents, kept_generations, search_index, term_statistics
+from assets.index import (
+    CHECKS,
+    indexed_documents,
+    kept_generations,
+    retrieval_quality,
+    search_index,
+    term_statistics,
+)
 from assets.metadata import IO_MANAGER, STATE
-from assets.quality import CHECKS, retrieval_quality
 from assets.stages import (
     chunk_contexts,
     chunk_embeddings,

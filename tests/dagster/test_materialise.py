@@ -11,8 +11,8 @@ import dagster as dg
 import pytest
 
 from assets.definitions import build_defs
+from assets.index import CHECKS
 from assets.metadata import FAILED, PRESENT, table
-from assets.quality import CHECKS
 from pipelines.errors import IndexStateError
 from resources.checks.stages import CHECKS as CHECKED
 from resources.settings_file import locate
