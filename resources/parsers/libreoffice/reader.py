@@ -20,6 +20,7 @@ from pipelines.records import ParsedFile
 from resources.parsers.installed import LibreOffice, libreoffice
 from resources.parsers.libreoffice import convert
 from resources.parsers.package import parts_of
+from resources.parsers.registry import parser_of
 from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8
@@ -46,7 +47,7 @@ _OLD = {
 def parse(path: Path) -> ParsedFile:
     """Read a DOC or PPT file. Raise DocumentError as `rewritten`, and as the reader of the new format."""
     with rewritten(path) as target:
-        parsed = _read(target)
+        parsed = parser_of(OF_ENDING[target.suffix].media_type)(target)
     # LibreOffice writes its own language if the file has none.
     properties = {name: value for name, value in parsed.properties.items() if name != "language"}
     return replace(parsed, properties=properties, origin=path.suffix[1:].lower())
@@ -71,16 +72,6 @@ def rewritten(path: Path) -> Iterator[Path]:
         target = Path(folder) / f"{path.stem}{old.now}"
         _convert(office, path, target)
         yield target
-
-
-def _read(target: Path) -> ParsedFile:
-    if target.suffix == ".docx":
-        from resources.parsers.office.docx import parse as parse_docx
-
-        return parse_docx(target)
-    from resources.parsers.office.presentation import parse as parse_pptx
-
-    return parse_pptx(target)
 
 
 def _has_password(path: Path) -> bool:
