@@ -115,11 +115,9 @@ def _require_given(project: Project, sources: Sequence[str]) -> None:
     for argument in sources:
         source_from(argument)
     if project.settings.publish.golden:
-        from pipelines.evaluation.golden import golden_questions
         from resources.evaluation.golden import read_questions
 
-        golden = project.resolve(project.settings.publish.golden)
-        golden_questions(read_questions(golden), str(golden))
+        read_questions(project.resolve(project.settings.publish.golden))
 
 
 def _locked(

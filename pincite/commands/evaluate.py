@@ -11,6 +11,7 @@ from pincite.commands.options import GlobalOptions, global_options, group_option
 from pincite.console import as_json, emit, say, tell
 from pincite.progress import Progress
 from pipelines.errors import PinciteError, UsageError
+from pipelines.evaluation.imports import IMPORTS
 from pipelines.settings.query import MEASURED_HITS
 from resources.memory import one_heap
 
@@ -46,22 +47,31 @@ from resources.memory import one_heap
     help="Where the indexes and results of a matrix are kept (default: experiments in the state folder).",
 )
 @click.option(
+    "--import", "imports", type=click.Choice(list(IMPORTS)),
+    help="Instead: read QUESTIONS in this form, and write them as golden questions.",
+)  # fmt: skip
+@click.option(
     "--suggest", metavar="N", type=int, help="Instead: write N candidate questions out of the index, to be corrected."
 )
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Where --suggest writes them.")
+@click.option(
+    "--output", metavar="FILE", type=click.Path(path_type=Path), help="Where --suggest or --import writes them."
+)
 @global_options
 def evaluate(
     place: GlobalOptions,
     questions: Path | None,
     matrix: Path | None,
     experiments: Path | None,
+    imports: str | None,
     suggest: int | None,
     output: Path | None,
     **options: Any,
 ) -> int:
     """Score retrieval on golden questions (JSON lines), or suggest some."""
+    if imports:
+        return _import(place, imports, questions, suggest, output)
     if output and suggest is None:
-        raise UsageError("--output is where --suggest writes; say how many questions with --suggest N")
+        raise UsageError("--output is where --suggest or --import writes; say how many questions with --suggest N")
     if suggest is not None:
         if questions:
             raise UsageError(f"--suggest reads no questions; to write them to {questions} use --output {questions}")
@@ -78,6 +88,30 @@ def evaluate(
     with Progress() as progress, open_index(place.project(), progress) as opened:
         result = opened.evaluate(questions, **options)
     place.give(result, scores_shown)
+    return 0
+
+
+def _import(place: GlobalOptions, kind: str, questions: Path | None, suggest: int | None, output: Path | None) -> int:
+    """Write the questions of another form to a file, or to standard output if `output` is None. No index is needed."""
+    from resources.evaluation.golden import import_questions
+    from resources.evaluation.suggest import write_new
+
+    if suggest is not None:
+        raise UsageError("--import and --suggest both make questions; give one of them")
+    if questions is None:
+        raise UsageError(f"--import {kind} reads a file; name it: pincite eval --import {kind} FILE --output NEW.jsonl")
+    lines = import_questions(kind, questions)
+    if output:
+        write_new(output, lines)
+    if place.as_json:
+        emit({"questions": lines})
+        return 0
+    for line in [] if output else lines:
+        tell(as_json(line))
+    without = sum(not line["gold"] for line in lines)
+    say(f"{len(lines)} questions" + (f", {without} of them without gold" if without else ""))
+    if output:
+        say(f"index the documents that their gold names, then run `pincite eval {output}`")
     return 0
 
 

@@ -2,14 +2,15 @@
 
 Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or offsets of the decoded
 source; a document alone when no place is given. Gold that cannot be mapped stays in the question, so that it counts as
-missed, and is listed. A question without gold is one that the documents do not answer.
+missed, and is listed. A question without gold is one that the documents do not answer. A question may say by a filter
+within which documents it is asked.
 """
 
 from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,11 +39,14 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuestion:
+    """One question as the file states it. `filters` are in the form of the option `--filter`, such as `uri=a.pdf`."""
+
     id: str
     question: str
     gold: tuple[Gold, ...]
     options: dict[str, str] = field(default_factory=dict)
     answer: str | None = None
+    filters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,39 @@ def _gold(line: _GoldenLine, number: int, value: Any) -> Gold:
     return gold
 
 
-def _question(line: _GoldenLine, value: Any) -> GoldenQuestion:
+CheckFilters = Callable[[Sequence[str], Sequence[str]], object]
+"""Raises UsageError for filters that no search takes: (filters, groups)."""
+
+
+def _filters(line: _GoldenLine, value: Any, check: CheckFilters | None) -> tuple[str, ...]:
+    """Return filters as `--filter` takes them, from {key: value or values that it may equal} or from a list of such."""
+    if value is None:
+        return ()
+    if isinstance(value, dict):
+        found = [f"{key}={one}" for key, own in value.items() for one in _values_of(line, key, own)]
+    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+        found = value
+    else:
+        raise line.error(
+            'key \'filter\' must be an object such as {"uri": "a.pdf"}, or a list such as ["date>=2024-05"]'
+        )
+    if check is not None:
+        try:
+            check(found, ())
+        except UsageError as error:
+            raise line.error(f"key 'filter': {str(error).removeprefix('--filter ')}") from None
+    return tuple(found)
+
+
+def _values_of(line: _GoldenLine, key: str, value: Any) -> list[Any]:
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if not isinstance(one, str | int) or isinstance(one, bool):
+            raise line.error(f"key 'filter.{key}' must be text or a list of texts, not {type(one).__name__}")
+    return values
+
+
+def _question(line: _GoldenLine, value: Any, check: CheckFilters | None) -> GoldenQuestion:
     if not isinstance(value, dict):
         raise line.error(f"expected an object, not {type(value).__name__}")
     if isinstance(value.get("id"), int) and not isinstance(value["id"], bool):
@@ -141,10 +177,13 @@ def _question(line: _GoldenLine, value: Any) -> GoldenQuestion:
         gold=tuple(_gold(line, number, item) for number, item in enumerate(gold)),
         options=dict(options),
         answer=line.typed(value, "answer", str, "answer"),
+        filters=_filters(line, value.get("filter"), check),
     )
 
 
-def golden_questions(objects: Iterable[tuple[int, Any]], origin: str = "golden questions") -> list[GoldenQuestion]:
+def golden_questions(
+    objects: Iterable[tuple[int, Any]], origin: str = "golden questions", check_filters: CheckFilters | None = None
+) -> list[GoldenQuestion]:
     """Return questions from (line number, parsed JSON value).
 
     Other keys of a question are left alone. Raises UsageError (code `golden`) naming `origin`, line and key: a wrong
@@ -153,7 +192,7 @@ def golden_questions(objects: Iterable[tuple[int, Any]], origin: str = "golden q
     lines: dict[str, int] = {}
     for number, value in objects:
         line = _GoldenLine(origin, number)
-        question = _question(line, value)
+        question = _question(line, value, check_filters)
         if question.id in lines:
             raise line.error(f"key 'id' repeats {question.id!r} of line {lines[question.id]}")
         lines[question.id] = number

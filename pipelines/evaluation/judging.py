@@ -438,11 +438,11 @@ def _cites_gold(
 # ---------------------------------------------------------------- a run of questions
 
 
-Search = Callable[[Question, int], Sequence[Hit]]
-"""A search: (question, k) to ranked hits."""
+Search = Callable[[Question, int, Sequence[str]], Sequence[Hit]]
+"""A search: (question, k, filters in the form of `--filter`) to ranked hits."""
 
-Answering = Callable[[str, Mapping[str, str]], Mapping[str, Any]]
-"""An answerer: (question, options by letter) to the JSON of `ask`."""
+Answering = Callable[[str, Mapping[str, str], Sequence[str]], Mapping[str, Any]]
+"""An answerer: (question, options by letter, filters) to the JSON of `ask`."""
 
 Clock = Callable[[], float]
 OptionsUse = Literal["none", "lexical", "all"]
@@ -475,10 +475,10 @@ def ask_all(
     outcomes = []
     for mapped in questions:
         begun = clock()
-        hits = search(asked(mapped, options), max(k, LEAST_RANKED))
+        hits = search(asked(mapped, options), max(k, LEAST_RANKED), mapped.question.filters)
         outcome = judge(mapped, hits, corpus, k, clock() - begun)
         if answering is not None:
-            answer = answering(mapped.question.question, mapped.question.options)
+            answer = answering(mapped.question.question, mapped.question.options, mapped.question.filters)
             more = judge_answer(mapped, answer, hits, corpus, outcome.scores)
             outcome = replace(outcome, scores={**outcome.scores, **more})
         outcomes.append(outcome)
@@ -491,6 +491,19 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed
     picks = np.random.default_rng(seed).integers(0, len(sample), size=(resamples, len(sample)))
     low, high = np.percentile(sample[picks].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)
+
+
+def paired_difference(
+    values: Sequence[float | None], others: Sequence[float | None]
+) -> tuple[float, float, float] | None:
+    """Return the mean difference of two runs over the same questions in the same order, and its 95 % interval.
+
+    Only questions that have both scores count; None if there are none."""
+    pairs = [(one, other) for one, other in zip(values, others, strict=True) if one is not None and other is not None]
+    if not pairs:
+        return None
+    differences = [one - other for one, other in pairs]
+    return float(np.mean(differences)), *bootstrap_interval(differences)
 
 
 def summary(outcomes: Sequence[Outcome]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:

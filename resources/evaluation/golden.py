@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
-from pipelines.evaluation.golden import MappedQuestion, golden_questions, map_questions
+from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
+from pipelines.evaluation.imports import IMPORTS, Line, Row
 from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, run_json
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings.query import MEASURED_HITS
 from resources.search.answers import Answerer
 from resources.search.passages import Searcher
-from resources.search.search_options import SearchOptions
+from resources.search.search_options import SearchOptions, filters_from
 from resources.state.generation import spec_of
 
 if TYPE_CHECKING:
@@ -94,14 +96,61 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
 # ---------------------------------------------------------------- golden questions
 
 
-def read_questions(file: Path) -> Iterator[tuple[int, Any]]:
-    """Yield (line number, value) of a JSON-lines file. Raise UsageError that names the line."""
+def read_questions(file: Path) -> list[GoldenQuestion]:
+    """Return the golden questions of a JSON-lines file. Raise UsageError that names the line and the key."""
+    return golden_questions(_lines(file), str(file), filters_from)
+
+
+def import_questions(kind: str, file: Path) -> list[Line]:
+    """Return the questions of a file of other people's (one of IMPORTS) as lines that `read_questions` reads.
+
+    Raise UsageError that names the place in the file, also for what `read_questions` would refuse."""
+    text = _text_of(file).removeprefix("\ufeff")
+    if kind == "squad":
+        try:
+            content: Any = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{file}: not valid JSON: {error}", "golden") from None
+    else:
+        content = _table_rows(text, file)
+    lines = IMPORTS[kind](content, str(file))
+    golden_questions(enumerate(lines, start=1), f"{file}, as imported", filters_from)
+    return lines
+
+
+def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
+    """Yield (line of the file, cells by column), of cells that are not empty. The separator is the comma, semicolon or
+    tab that the first line has most of."""
+    head = text.partition("\n")[0]
+    reader = csv.reader(text.splitlines(keepends=True), delimiter=max(",;\t", key=head.count), strict=True)
+    columns: list[str] = []
     try:
-        lines = file.read_text(encoding="utf-8").split("\n")  # strings may hold other ends of lines, such as U+2028
+        for cells in reader:
+            if not columns:
+                columns = [name.strip() for name in cells]
+                if twice := next((name for name in columns if name and columns.count(name) > 1), None):
+                    raise UsageError(f"{file} line 1: column {twice!r} stands there twice", "golden")
+            elif len(cells) > len(columns):
+                told = f"{file} line {reader.line_num}: {len(cells)} cells in a table of {len(columns)} columns"
+                raise UsageError(told, "golden")
+            elif any(cells):
+                yield reader.line_num, {name: cell for name, cell in zip(columns, cells, strict=False) if cell.strip()}
+    except csv.Error as error:
+        raise UsageError(f"{file} line {reader.line_num}: not a table with separators: {error}", "golden") from None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from None
+
+
+def _lines(file: Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line number, value) of a JSON-lines file. Raise UsageError that names the line."""
+    lines = _text_of(file).split("\n")  # strings may hold other ends of lines, such as U+2028
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -157,7 +206,7 @@ class Evaluated:
 def examination(state: State, file: Path, generation: GenerationRow) -> Examination:
     """Read the questions of a file and map them to a generation. Raise UsageError for an entry that is not a golden
     question."""
-    questions = golden_questions(read_questions(file), str(file))
+    questions = read_questions(file)
     maps, corpus = corpus_of(state.of_generation(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)
@@ -186,14 +235,17 @@ def examine(
     chosen = settings.rerank if asked.rerank is None else asked.rerank
     found: list[list[str]] = []
 
-    def search(question: Any, most: int) -> Sequence[Any]:
-        _, hits = searcher.hits(question, replace(asked, k=most))
+    def within(filters: Sequence[str]) -> SearchOptions:
+        return replace(asked, filters=filters_from(filters, groups)) if filters else asked
+
+    def search(question: Any, most: int, filters: Sequence[str]) -> Sequence[Any]:
+        _, hits = searcher.hits(question, replace(within(filters), k=most))
         found.append([hit.passage.chunk_id for hit in hits])
         state.run.progress("questions", len(found), len(examination.questions))
         return hits
 
-    def answering(text: str, choices: Mapping[str, str]) -> dict[str, Any]:
-        return answerer.ask(text, choices, asked)
+    def answering(text: str, choices: Mapping[str, str], filters: Sequence[str]) -> dict[str, Any]:
+        return answerer.ask(text, choices, within(filters))
 
     answerer = Answerer(state, searcher)
     outcomes = ask_all(
@@ -222,7 +274,7 @@ def evaluate(state: State, file: Path, *, generation: GenerationRow | None = Non
     Raise IndexStateError if nothing is published yet."""
     asked = generation or state.catalog.live()
     if asked is None:
-        golden_questions(read_questions(file), str(file))
+        read_questions(file)
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     exam = examination(state, file, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":

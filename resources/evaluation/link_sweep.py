@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.evaluation.golden import golden_questions, map_questions
+from pipelines.evaluation.golden import map_questions
 from pipelines.evaluation.judging import OptionsUse, ask_all, summary
 from pipelines.indexing.sentence_links import floor_for, links_over
 from pipelines.ports import Filters, ReachedSentence
@@ -19,7 +19,7 @@ from resources.evaluation.golden import corpus_of, read_questions
 from resources.postgres.search_index import COMPARED, LEAST_EF_SEARCH, Generation, PostgresSearchIndex, ef_search
 from resources.postgres.statements import query
 from resources.search.passages import Searcher
-from resources.search.search_options import SearchOptions
+from resources.search.search_options import SearchOptions, filters_from
 from resources.stages.sentence_links import LinkedSentences, floor_used, made_from
 
 if TYPE_CHECKING:
@@ -231,12 +231,12 @@ class _Scorer:
     def __init__(
         self, state: State, row: GenerationRow, file: Path, groups: Sequence[str], options: OptionsUse
     ) -> None:
-        questions = golden_questions(read_questions(file), str(file))
+        questions = read_questions(file)
         maps, self._corpus = corpus_of(state.of_generation(row))
         self.mapped, self.unmapped = map_questions(questions, maps)
         self._state, self._row, self._options = state, row, options
-        self._searcher, self._filters = Searcher(state), Filters(groups=tuple(groups))
-        self._last: dict[Question, tuple[Targets, Sequence[Hit]]] = {}
+        self._searcher, self._asker = Searcher(state), tuple(groups)
+        self._last: dict[tuple[Question, tuple[str, ...]], tuple[Targets, Sequence[Hit]]] = {}
         self.total, self._done = len(self.mapped), 0
 
     def scores(self, links: Sequence[SentenceLink], chunk_of: Mapping[str, str]) -> dict[str, Any]:
@@ -248,16 +248,16 @@ class _Scorer:
         with self._searcher.reading(self._row.generation) as (connection, index):
             swept = SweptIndex(connection, index.generation, keys, targets, chunk_of)
 
-            def search(question: Question, k: int) -> Sequence[Hit]:
+            def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
                 self._done += 1
                 self._state.run.progress("questions", self._done, self.total)
-                consulted, hits = self._last.get(question, ({}, ()))
+                asked = question, tuple(filters)
+                consulted, hits = self._last.get(asked, ({}, ()))
                 if not hits or any(targets.get(name, ()) != links for name, links in consulted.items()):
                     swept.consulted = {}
-                    hits = self._searcher.retrieved(
-                        question, swept, SearchOptions(k, ROUTE, filters=self._filters)
-                    ).hits
-                    self._last[question] = swept.consulted, hits
+                    options = SearchOptions(k, ROUTE, filters=filters_from(filters, self._asker))
+                    hits = self._searcher.retrieved(question, swept, options).hits
+                    self._last[asked] = swept.consulted, hits
                 return hits
 
             outcomes = ask_all(self.mapped, search, self._corpus, time.perf_counter, options=self._options)

@@ -28,7 +28,6 @@ from statistics import fmean
 from typing import Any
 
 from pipelines.errors import PinciteError, UsageError
-from pipelines.evaluation.golden import golden_questions
 from pipelines.evaluation.judging import OptionsUse
 from pipelines.evaluation.matrix import (
     Asking,
@@ -299,7 +298,7 @@ def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: A
     matrix, database = read_matrix(file)
     if file.stem in _TAKEN:
         raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
-    golden_questions(read_questions(questions), str(questions))
+    read_questions(questions)
     plans = [_planned(run, user, asking, str(file)) for run in matrix.runs.values()]
     shown = _LabelledProgress(user.run.progress)
     with experiment_state(user, folder / "state", database, str(uuid.uuid4()), shown) as state:

@@ -162,3 +162,36 @@ def test_answers_are_scored_beside_the_hits(plain: Project, tmp_path: Path) -> N
     assert run["metrics"]["task_score"] is None and run["n"] == 2
     (without,) = ran(plain, file)["runs"]
     assert "answer_accuracy" not in without["metrics"]
+
+
+# ---------------------------------------------------------------- questions within documents, and of other people
+
+
+def test_a_question_is_asked_and_answered_within_its_filter(plain: Project, tmp_path: Path) -> None:
+    """The same sentence stands in two documents, and is looked for in each by itself, and in one that lacks it."""
+    file = tmp_path / "golden.jsonl"
+    text = "Within how many days are complaints about the office answered?"
+    places = {"one.txt": "one.txt", "two.txt": "two.txt", "harbour.md": "one.txt"}
+    file.write_text(
+        "\n".join(
+            json.dumps({"id": uri, "question": text, "filter": {"uri": uri}, "gold": [{"uri": gold}]})
+            for uri, gold in places.items()
+        )
+    )
+    (scored,) = ran(plain, file, "--answers")["runs"]
+    assert scored["metrics"]["recall@1"] == pytest.approx(2 / 3)
+    assert scored["metrics"]["recall@20"] == pytest.approx(2 / 3)
+
+
+def test_imported_questions_are_written_once_and_asked(plain: Project, tmp_path: Path) -> None:
+    table, file = tmp_path / "q.csv", tmp_path / "golden.jsonl"
+    table.write_text("question;uri;quote;A;B;answer\nHow deep is the South quay?;harbour.md;South quay;7.5;9.0;B\n")
+    done = plain.run("eval", "--import", "csv", table, "--output", file)
+    assert (done.code, len(done.json["questions"])) == (0, 1), done.err
+    assert ran(plain, file)["runs"][0]["metrics"]["recall@5"] == 1.0
+    again = plain.run("eval", "--import", "csv", table, "--output", file)
+    assert again.code == 2 and "the file is there already" in again.err
+    for wrong, told in ((("--import", "csv"), "--import csv reads a file; name it"),
+                        ((table, "--import", "csv", "--suggest", "3"), "give one of them")):  # fmt: skip
+        refused = plain.run("eval", *wrong)
+        assert refused.code == 2 and told in refused.err

@@ -313,10 +313,9 @@ def settings_findings(project: Project) -> Iterator[Finding]:
 
 
 def _golden(file: Path) -> Iterator[Finding]:
-    from pipelines.evaluation.golden import golden_questions
     from resources.evaluation.golden import read_questions
 
-    yield ok("golden questions", f"{len(golden_questions(read_questions(file), str(file)))} in {file}")
+    yield ok("golden questions", f"{len(read_questions(file))} in {file}")
 
 
 def _prompts(given: Settings) -> Iterator[Finding]:

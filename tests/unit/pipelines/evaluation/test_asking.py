@@ -13,6 +13,7 @@ from pipelines.evaluation.judging import (
     ask_all,
     asked,
     bootstrap_interval,
+    paired_difference,
     run_json,
 )
 from pipelines.query.results import Hit
@@ -30,7 +31,7 @@ def test_options_join_where_they_are_asked_to() -> None:
 def test_a_run_ranks_twenty_whatever_k_and_takes_means_over_questions_with_gold() -> None:
     depths: list[int] = []
 
-    def search(question: Question, k: int) -> Sequence[Hit]:
+    def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
         depths.append(k)
         return [chunk(1, "d", 1)]
 
@@ -57,14 +58,41 @@ def test_the_interval_is_the_same_every_time_and_holds_the_mean() -> None:
 def test_answers_are_scored_where_they_are_asked_for_and_questions_without_gold_are_to_be_declined() -> None:
     asked_for: list[tuple[str, dict[str, str]]] = []
 
-    def answering(text: str, options: Any) -> dict[str, Any]:
+    def answering(text: str, options: Any, filters: Sequence[str]) -> dict[str, Any]:
         asked_for.append((text, dict(options)))
         return {"declined": len(asked_for) > 1, "citations": [], "option": "A"}
 
     choice = mapped(Gold("d.pdf", page=1), options={"A": "one", "B": "two"}, answer="A")
-    outcomes = ask_all([choice, mapped(), mapped()], lambda question, k: [], CORPUS, lambda: 0.0, answering=answering)
+    questions = [choice, mapped(), mapped()]
+    outcomes = ask_all(questions, lambda question, k, filters: [], CORPUS, lambda: 0.0, answering=answering)
     run = run_json(outcomes, [], name="base", strategy="dense", rerank=())
     assert asked_for == [("What?", {"A": "one", "B": "two"}), ("What?", {}), ("What?", {})]
     assert list(run["metrics"]) == [*METRICS, *ANSWER_METRICS]
     assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0]
     assert run["n"] == 1
+
+
+def test_a_question_is_asked_within_its_filter() -> None:
+    seen: list[tuple[str, tuple[str, ...]]] = []
+
+    def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
+        seen.append(("search", tuple(filters)))
+        return []
+
+    def answering(text: str, options: Any, filters: Sequence[str]) -> dict[str, Any]:
+        seen.append(("answer", tuple(filters)))
+        return {"declined": True, "citations": []}
+
+    narrow = mapped(Gold("d.pdf", page=1), filters=("uri=d.pdf",))
+    ask_all([narrow, mapped()], search, CORPUS, lambda: 0.0, answering=answering)
+    assert seen == [("search", ("uri=d.pdf",)), ("answer", ("uri=d.pdf",)), ("search", ()), ("answer", ())]
+
+
+def test_a_paired_difference_is_over_questions_that_both_runs_score() -> None:
+    """Each question is a point better, so that no resampling differs, however far the questions are apart."""
+    values = [0.0, 0.5, 1.0, None, 0.25]
+    better = [0.125, 0.625, 1.125, 0.5, None]
+    assert paired_difference(better, values) == (0.125, 0.125, 0.125)
+    mean, low, high = paired_difference([1.0, 0.0] * 50, [0.0, 0.0] * 50) or (0, 0, 0)
+    assert mean == 0.5 and 0.35 < low < 0.5 < high < 0.65
+    assert paired_difference([None], [1.0]) is None

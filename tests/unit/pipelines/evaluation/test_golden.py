@@ -39,6 +39,10 @@ def question(**values: Any) -> dict[str, Any]:
         (question(gold=[{"uri": "a", "start": 3, "end": 3}]), r"'gold\[0\].end' must be after"),
         (question(gold=[{"uri": "a", "quote": " "}]), r"'gold\[0\].quote' is empty"),
         (question(options={"A": 1}), "'options.A' must be text"),
+        (question(filter="uri=a.pdf"), r'line 7: key \'filter\' must be an object such as \{"uri": "a.pdf"\}'),
+        (question(filter=[3]), "line 7: key 'filter' must be an object"),
+        (question(filter={"uri": None}), "line 7: key 'filter.uri' must be text or a list of texts, not NoneType"),
+        (question(filter={"uri": ["a", True]}), "line 7: key 'filter.uri' must be text or a list of texts, not bool"),
     ],
 )
 def test_errors_name_line_and_key(value: Any, message: str) -> None:
@@ -64,6 +68,26 @@ def test_a_whole_question_is_read() -> None:
     assert golden_questions([(1, value)]) == [
         GoldenQuestion("5", "How long?", (Gold("a", page=2, page_end=3),), {"A": "ten"}, "A")
     ]
+
+
+def test_a_filter_is_read_in_either_form_and_checked() -> None:
+    checked: list[list[str]] = []
+
+    def check(filters: Any, groups: Any) -> None:
+        checked.append(list(filters))
+        if "date>=x" in filters:
+            raise UsageError("--filter 'date>=x': write a date such as 2026-01-31")
+
+    lines = [
+        (1, question(filter={"uri": ["a.pdf", "b.pdf"], "year": 2024})),
+        (2, question(id="2", filter=["date>=2024-05"])),
+        (3, question(id="3")),
+    ]
+    read = [each.filters for each in golden_questions(lines, check_filters=check)]
+    assert read == [("uri=a.pdf", "uri=b.pdf", "year=2024"), ("date>=2024-05",), ()]
+    assert checked == [["uri=a.pdf", "uri=b.pdf", "year=2024"], ["date>=2024-05"]]
+    with pytest.raises(UsageError, match=r"golden.jsonl line 4: key 'filter': 'date>=x': write a date such as"):
+        golden_questions([(4, question(filter=["date>=x"]))], "golden.jsonl", check)
 
 
 # ---------------------------------------------------------------- maps
