@@ -208,7 +208,8 @@ class Index:
         experiments: str | Path | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables", "files".
+        """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables",
+        "results", "files".
 
         A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
         if matrix is None:

@@ -1,28 +1,29 @@
-"""The drawing of plots as SVG text: panels of grouped bars with intervals, or of curves. No library is needed.
+"""The drawing of plots as SVG text: panels of grouped points with intervals, or of curves. No library is needed.
 
-    figure([Bars("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
-                 intervals={"dense": ((.75, .86), (.68, .80))})], title="Splitters") -> str
+    figure([Points("recall@5", groups=("structure", "page"), series={"dense": (.81, .74), "hybrid": (.93, None)},
+                   intervals={"dense": ((.75, .86), (.68, .80))})], title="Splitters") -> str
 
     figure([Curves("links", lines={"english-small": ((.80, 4100), (.90, 1200))}, x_label="floor",
                    marks={"as shipped": .90})]) -> str
 
 A series has one colour in all panels of a figure and stands once in its legend, in order of appearance; None is
-left out. Bars begin at 0 and are fractions shown in percent; their intervals are whiskers. Axes of curves include all
-values, `x_within` and `y_within`. All values must be finite.
+left out. Points are fractions shown in percent; their intervals are whiskers. Axes include all values and intervals and
+need not begin at 0, since what is compared may lie close together; those of curves also include `x_within` and
+`y_within`. All values must be finite.
 """
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 COLOURS = ("#0b6e4f", "#c1440e", "#4059ad", "#b8860b", "#8f3985", "#1b9aaa", "#97572b", "#555555", "#e377c2")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 430, 260, 48, 30, 20
-BAR, WIDEST, APART = 26, 40, 18
-"""Least and most pixels of a bar's width, and the pixels between two groups of bars."""
+PLACE, WIDEST, APART = 30, 44, 18
+"""Least and most pixels of a point's place, and the pixels between two groups of points."""
 LETTER, LINE = 6.0, 13
 """Approximate pixels of a letter's width and of a line's height."""
 MOST_NAMES = 10
@@ -34,9 +35,9 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
-    """A panel of bars. `series` and `intervals` are by name: a value and (low, high) for each of `groups`, fractions of
-    1."""
+class Points:
+    """A panel of points. `series` and `intervals` are by name: a value and (low, high) for each of `groups`, as
+    fractions of 1."""
 
     title: str
     groups: Sequence[str]
@@ -60,7 +61,7 @@ class Curves:
     x_names: Sequence[str] = ()
 
 
-Panel = Bars | Curves
+Panel = Points | Curves
 
 
 def figure(panels: Sequence[Panel], title: str = "", across: int = 2) -> str:
@@ -81,13 +82,13 @@ def figure(panels: Sequence[Panel], title: str = "", across: int = 2) -> str:
     ]
     for at, panel in enumerate(panels):
         x, y = GAP + (at % across) * (wide + GAP), top + (at // across) * (HEIGHT + GAP)
-        drawn = _bars(panel, colours, wide) if isinstance(panel, Bars) else _curves(panel, colours, wide)
+        drawn = _points(panel, colours, wide) if isinstance(panel, Points) else _curves(panel, colours, wide)
         parts.append(f'<g transform="translate({x:.0f} {y:.0f})">{"".join(drawn)}</g>')
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _series(panel: Panel) -> Iterator[str]:
-    yield from panel.series if isinstance(panel, Bars) else panel.lines
+    yield from panel.series if isinstance(panel, Points) else panel.lines
 
 
 def _legend(colours: Mapping[str, str], width: float, top: float) -> tuple[list[str], float]:
@@ -104,51 +105,56 @@ def _legend(colours: Mapping[str, str], width: float, top: float) -> tuple[list[
     return parts, y + LINE + 14
 
 
-# ---------------------------------------------------------------- bars
+# ---------------------------------------------------------------- points
 
 
 def _wanted_width(panel: Panel) -> float:
     if isinstance(panel, Curves):
         return 0
-    return LEFT + len(panel.groups) * (len(panel.series) * BAR + APART)
+    return LEFT + len(panel.groups) * (len(panel.series) * PLACE + APART)
 
 
-def _bars(panel: Bars, colours: Mapping[str, str], wide: float) -> list[str]:
+def _points(panel: Points, colours: Mapping[str, str], wide: float) -> list[str]:
     slot = (wide - LEFT) / max(1, len(panel.groups))
     labels = [textwrap.wrap(name.replace("_", " "), max(6, int(slot / LETTER))) or [""] for name in panel.groups]
     base = HEIGHT - 6 - LINE * max(map(len, labels), default=1)
+    known = [value for row in panel.series.values() for value in row if value is not None]
+    ends = [end for row in panel.intervals.values() for interval in row if interval for end in interval]
+    levels = ticks([100 * value for value in [*known, *ends]])
+
+    def height(value: float) -> float:
+        return base - (base - TOP) * (100 * value - levels[0]) / (levels[-1] - levels[0])
+
     parts = [_text(0, 12, panel.title, 'font-weight="bold"')]
-    for level in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = _height(level, base)
-        parts += [_line([(LEFT, y), (wide, y)], _GRID, 1), _text(LEFT - 6, y + 4, f"{100 * level:.0f}", _END)]
-    bar = min((slot - APART) / max(1, len(panel.series)), WIDEST)
+    for level in levels:
+        y = height(level / 100)
+        parts += [_line([(LEFT, y), (wide, y)], _GRID, 1), _text(LEFT - 6, y + 4, f"{level:g}", _END)]
+    place = min((slot - APART) / max(1, len(panel.series)), WIDEST)
     for number, words in enumerate(labels):
         middle = LEFT + (number + 0.5) * slot
-        left = middle - bar * len(panel.series) / 2
+        left = middle - place * (len(panel.series) - 1) / 2
         for at, (name, values) in enumerate(panel.series.items()):
             value = values[number]
             if value is not None:
                 interval = panel.intervals[name][number] if name in panel.intervals else None
-                parts += _bar(left + at * bar, bar, value, interval, base, colours[name])
+                parts += _point(left + at * place, value, interval, height, colours[name])
         parts += [_text(middle, base + LINE * (row + 1), word, _MIDDLE)
                   for row, word in enumerate(words)]  # fmt: skip
     return parts
 
 
-def _height(value: float, base: float) -> float:
-    return base - (base - TOP) * value
-
-
-def _bar(x: float, wide: float, value: float, interval: Interval | None, base: float, colour: str) -> Iterator[str]:
-    top, middle = _height(value, base), x + wide / 2
-    yield f'<rect x="{x + 1:.1f}" y="{top:.1f}" width="{wide - 2:.1f}" height="{base - top:.1f}" fill="{colour}"/>'
+def _point(
+    x: float, value: float, interval: Interval | None, height: Callable[[float], float], colour: str
+) -> Iterator[str]:
+    top = height(value)
     if interval:
-        low, high = (_height(end, base) for end in interval)
-        yield _line([(middle, low), (middle, high)], _INK, 1.2)
+        low, high = (height(end) for end in interval)
+        yield _line([(x, low), (x, high)], colour, 1.5)
         for y in (low, high):
-            yield _line([(middle - 3, y), (middle + 3, y)], _INK, 1.2)
+            yield _line([(x - 3, y), (x + 3, y)], colour, 1.5)
         top = high
-    yield _text(middle, top - 3, f"{100 * value:.1f}", f'{_MIDDLE} font-size="9"')
+    yield f'<circle cx="{x:.1f}" cy="{height(value):.1f}" r="4" fill="{colour}"/>'
+    yield _text(x, top - 6, f"{100 * value:.1f}", f'{_MIDDLE} font-size="9"')
 
 
 # ---------------------------------------------------------------- curves

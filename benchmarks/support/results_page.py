@@ -10,7 +10,7 @@ from benchmarks.support.machine import BUT_ROWS, provenance
 from benchmarks.support.parsing_report import table as aligned
 from benchmarks.support.published import BASELINE, PAPER, PEER, PUBLISHED, Figures
 from pipelines.evaluation.matrix import BASE, Matrix, MatrixRun, ResultTable
-from pipelines.plots import Bars, figure
+from pipelines.plots import Points, figure
 
 Values = dict[str, Any]
 Scored = Mapping[str, Any]
@@ -31,9 +31,9 @@ Written by `make results` (benchmarks/results.py): every shared set under one fi
 (benchmarks/support/published.py):
 `published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
 time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
-of a column is bold, ours or not. Unless a row says otherwise it is the shipped settings: structural chunks,
-extractive context and no summary, hybrid search, no reranker. All scores, with their intervals,
-are in results.json; docs/reference/metrics.md says what each metric is."""
+of a column is bold, ours or not, if no other row has the same number. Unless a row says otherwise it is the shipped
+settings: structural chunks, extractive context and no summary, hybrid search, no reranker. All scores, with their
+intervals, are in results.json; docs/reference/metrics.md says what each metric is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +157,12 @@ def _cells(
 
 
 def _best(one: Measured, table: ResultTable, others: Sequence[Figures], metric: str) -> str | None:
-    """The best value as it is shown, so that what looks alike is marked alike; none of a single row."""
+    """The best value as it is shown; none of a single row, or where several rows have it."""
     values = [percent(one.runs[name], metric) for name in table.runs if name in one.runs]
     known = [value for value in [*values, *(row.values.get(metric) for row in others)] if value is not None]
-    return None if len(known) < 2 or metric in NOT_BETTER else f"{max(known):.1f}"
+    shown = [f"{value:.1f}" for value in known]
+    best = f"{max(known, default=0.0):.1f}"
+    return None if len(known) < 2 or metric in NOT_BETTER or shown.count(best) > 1 else best
 
 
 def _marked(value: float | None, best: str | None) -> str:
@@ -215,16 +217,16 @@ def picture(one: Measured) -> str | None:
     return figure(drawn, f"{one.name}: {one.plan['plot']}, percent", across=1) if drawn else None
 
 
-def panels(one: Measured) -> list[Bars]:
+def panels(one: Measured) -> list[Points]:
     """A panel for each table that has the metric: the values of its first axis beside each other, a colour for each
     combination of the others."""
     metric = one.plan["plot"]
     tables = [each for each in shown(one) if metric in one.metrics(each) and each.axes]
     apart = tables[1:] if one.published else tables
-    return [_bars(one, each, metric) for each in apart]
+    return [_points(one, each, metric) for each in apart]
 
 
-def _bars(one: Measured, table: ResultTable, metric: str) -> Bars:
+def _points(one: Measured, table: ResultTable, metric: str) -> Points:
     first, *others = table.axes
     runs = [one.matrix.runs[name] for name in table.runs if name in one.runs]
     groups = list(dict.fromkeys(run.choice[first] for run in runs))
@@ -238,7 +240,7 @@ def _bars(one: Measured, table: ResultTable, metric: str) -> Bars:
             rest or "as shipped": [run[part].get(metric) if run else None for run in row] for rest, row in rows.items()
         }
 
-    return Bars(table.name, groups, drawn("metrics"), drawn("ci95"))
+    return Points(table.name, groups, drawn("metrics"), drawn("ci95"))
 
 
 def as_json(sets: Sequence[Measured], about: Mapping[str, str]) -> Values:

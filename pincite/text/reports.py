@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pincite.console import MOST_LINES, PrintableLines, block, first_of, rows
+from pincite.console import MOST_LINES, block, first_of, rows
 from pipelines.parsing.page_marks import label_of
 from pipelines.plots import Curves, Panel
 from pipelines.records import Element, ParsedDocument, ParsedFile
@@ -166,7 +166,15 @@ def scores_shown(result: dict[str, Any]) -> str:
 
 
 def matrix_shown(result: dict[str, Any]) -> str:
-    lines = [PrintableLines(result["tables"]), ""]
+    lines: list[str] = []
+    for table in result["results"]:
+        marked = {(row, column) for row, column in table["marked"]}
+        cells = [
+            [f"{cell} *" if (number, column) in marked else cell for column, cell in enumerate(row)]
+            for number, row in enumerate(table["rows"])
+        ]
+        caption = f"{table['caption']} *: {table['meaning']}." if marked else table["caption"]
+        lines += [table["name"], caption, "", rows(cells, table["columns"]), ""]
     lines += [f"failed: {item['name']}: {item['code']}: {item['message']}" for item in result["failed"]]
     unmapped = max((run["unmapped"] for run in result["runs"]), default=0)
     lines += [f"gold that could not be mapped: {unmapped}, all in --json"] if unmapped else []

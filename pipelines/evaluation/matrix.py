@@ -1,4 +1,4 @@
-"""A matrix of settings: axes of named overrides, and the Markdown tables that compare their combinations.
+"""A matrix of settings: axes of named overrides, and the tables that compare their combinations.
 
     settings: {embedder.preset: english-small, eval.k: 5}
     axes:
@@ -11,7 +11,8 @@
 
 A row of a table names a value, some values, or all ("*") of an axis, the first named outermost; an axis that it does
 not name stands at its first value. A run is one value of every axis, and is named by the values that are not the first.
-A run that several tables show is made once. A printed table has a row a run, the best of each column in bold.
+A run that several tables show is made once. A printed table has a row a run; a second one has the paired differences
+of the others to its first row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from itertools import combinations, product
 from typing import Any
 
 from pipelines.errors import UsageError
-from pipelines.evaluation.judging import ANSWER_METRICS, METRICS, OptionsUse
+from pipelines.evaluation.judging import ANSWER_METRICS, METRICS, OptionsUse, paired_difference
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.query import MEASURED_HITS
 
@@ -287,7 +288,7 @@ class _MatrixReader:
         return names
 
 
-# ---------------------------------------------------------------- tables in Markdown
+# ---------------------------------------------------------------- tables of results
 
 
 NONE = "–"
@@ -295,50 +296,139 @@ NONE = "–"
 Scored = Mapping[str, Mapping[str, Any]]
 """Elements of `runs` in the JSON of `eval`, by name of the run; one that failed is not in it."""
 
+QuestionScores = Mapping[str, Sequence[Mapping[str, float | None]]]
+"""By name of the run: of each question, in the order of the file, its score of every metric."""
 
-def table_shown(table: ResultTable, runs: Mapping[str, MatrixRun], scored: Scored, failed: Mapping[str, str]) -> str:
-    """Return one table with a line about what all its rows share.
+
+@dataclass(frozen=True, slots=True)
+class ShownTable:
+    """A table as it is shown: cells by row. Those of `marked` (row, column) stand out, as `meaning` says."""
+
+    name: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    marked: frozenset[tuple[int, int]]
+    meaning: str
+
+
+def shown_tables(
+    table: ResultTable,
+    runs: Mapping[str, MatrixRun],
+    scored: Scored,
+    failed: Mapping[str, str],
+    questions: QuestionScores,
+) -> list[ShownTable]:
+    """Return the scores of a table, and, if its first row and another have scores, the differences to the first row.
 
     Metrics are in percent, each with its 95 % interval; a metric that no run has is left out. `failed` says by name of
     a run why it has no scores."""
+    have = [name for name in table.runs if name in scored]
+    metrics = [each for each in table.metrics if any(scored[name]["metrics"].get(each) is not None for name in have)]
+    tables = [_scores_table(table, runs, scored, failed, metrics)]
+    if metrics and len(have) > 1 and have[0] == table.runs[0] and all(name in questions for name in have):
+        tables.append(_differences_table(table, runs, have, metrics, questions))
+    return tables
+
+
+def markdown_of_table(shown: ShownTable) -> str:
+    """Return a table in Markdown, with what stands out in bold."""
+    lines = ["| " + " | ".join(shown.columns) + " |", "|---" * len(shown.columns) + "|"]
+    for number, row in enumerate(shown.rows):
+        cells = [_bold(cell) if (number, column) in shown.marked else cell for column, cell in enumerate(row)]
+        lines.append("| " + " | ".join(map(_escaped, cells)) + " |")
+    caption = f"{shown.caption} In bold: {shown.meaning}." if shown.marked else shown.caption
+    return "\n".join([f"### {shown.name}", "", caption, "", *lines])
+
+
+def _scores_table(
+    table: ResultTable,
+    runs: Mapping[str, MatrixRun],
+    scored: Scored,
+    failed: Mapping[str, str],
+    metrics: Sequence[str],
+) -> ShownTable:
     have = [scored[name] for name in table.runs if name in scored]
-    metrics = [name for name in table.metrics if any(run["metrics"].get(name) is not None for run in have)]
     counts = sorted({run["n"] for run in have})
     counted = [] if len(counts) == 1 else ["n"]
-    best = {name: _best(have, name) for name in metrics}
-    head = [*(table.axes or ["run"]), *counted, *metrics, "s a question"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    columns = [*(table.axes or ["run"]), *counted, *metrics, "s a question"]
+    rows: list[tuple[str, ...]] = []
     for name in table.runs:
-        first = [runs[name].choice[axis] for axis in table.axes] or [name]
+        first = _first_cells(table, runs, name)
         if name in scored:
             run = scored[name]
-            numbers = [*(str(run["n"]) for _ in counted), *(_cell(run, each, best[each]) for each in metrics)]
-            cells = [*first, *numbers, _seconds(run["seconds_per_query"])]
+            numbers = [*(str(run["n"]) for _ in counted), *(_score(run, each) for each in metrics)]
+            rows.append((*first, *numbers, _seconds(run["seconds_per_query"])))
         else:
-            cells = [*first, *[NONE] * (len(head) - len(first) - 1), f"failed: {failed.get(name, 'not made')}"]
-        lines.append("| " + " | ".join(map(_escaped, cells)) + " |")
-    return "\n".join([f"### {table.name}", "", _caption(counts, table.fixed), "", *lines])
-
-
-def _caption(counts: Sequence[int], fixed: Choice) -> str:
-    shared = [f"{axis} {value}" for axis, value in fixed.items()]
+            why = f"failed: {failed.get(name, 'not made')}"
+            rows.append((*first, *[NONE] * (len(columns) - len(first) - 1), why))
+    begin = len(columns) - len(metrics) - 1
+    marked = {(row, begin + at) for at, each in enumerate(metrics) for row in _best_row(table, scored, each)}
+    fixed = [", ".join(f"{axis} {value}" for axis, value in table.fixed.items())] if table.fixed else []
     said = [f"{counts[0]} questions"] if len(counts) == 1 else []
-    return "; ".join([*said, "percent, with 95 % bootstrap intervals", *([", ".join(shared)] if shared else [])]) + "."
+    caption = "; ".join([*said, "percent, with 95 % bootstrap intervals", *fixed]) + "."
+    return ShownTable(
+        table.name, caption, tuple(columns), tuple(rows), frozenset(marked), "the best, if it stands alone"
+    )
 
 
-def _best(runs: Sequence[Mapping[str, Any]], metric: str) -> float | None:
-    """Return the best value as shown, so that equal numbers are marked alike; None if there is one row only."""
-    values = [round(100 * value, 1) for run in runs if (value := run["metrics"].get(metric)) is not None]
-    return max(values) if len(runs) > 1 else None
+def _differences_table(
+    table: ResultTable,
+    runs: Mapping[str, MatrixRun],
+    have: Sequence[str],
+    metrics: Sequence[str],
+    questions: QuestionScores,
+) -> ShownTable:
+    first, *others = have
+    columns = [*(table.axes or ["run"]), *metrics]
+    rows: list[tuple[str, ...]] = []
+    marked: set[tuple[int, int]] = set()
+    for number, name in enumerate(others):
+        cells = [*_first_cells(table, runs, name)]
+        for metric in metrics:
+            found = paired_difference([each.get(metric) for each in questions[name]],
+                                      [each.get(metric) for each in questions[first]])  # fmt: skip
+            if found is not None and not found[1] <= 0 <= found[2]:
+                marked.add((number, len(cells)))
+            cells.append(NONE if found is None else _difference(*found))
+        rows.append(tuple(cells))
+    caption = (
+        f"Differences to {', '.join(_first_cells(table, runs, first))}, in points, over the same questions, with 95 % "
+        "bootstrap intervals."
+    )
+    name, meaning = f"{table.name}: differences", "the interval does not hold zero"
+    return ShownTable(name, caption, tuple(columns), tuple(rows), frozenset(marked), meaning)
 
 
-def _cell(run: Mapping[str, Any], metric: str, best: float | None) -> str:
+def _first_cells(table: ResultTable, runs: Mapping[str, MatrixRun], name: str) -> list[str]:
+    return [runs[name].choice[axis] for axis in table.axes] or [name]
+
+
+def _best_row(table: ResultTable, scored: Scored, metric: str) -> list[int]:
+    """Return the row that alone has the best value as shown; none of a single row, or of equals."""
+    values = {
+        row: round(100 * value, 1)
+        for row, name in enumerate(table.runs)
+        if name in scored and (value := scored[name]["metrics"].get(metric)) is not None
+    }
+    best = [row for row, value in values.items() if value == max(values.values())]
+    return best if len(best) == 1 and len(values) > 1 else []
+
+
+def _score(run: Mapping[str, Any], metric: str) -> str:
     value, interval = run["metrics"].get(metric), run["ci95"].get(metric)
     if value is None:
         return NONE
-    shown = f"{100 * value:.1f}"
-    marked = f"**{shown}**" if best is not None and round(100 * value, 1) == best else shown
-    return f"{marked} ({100 * interval[0]:.1f}–{100 * interval[1]:.1f})" if interval else marked
+    return f"{100 * value:.1f}" + (f" ({100 * interval[0]:.1f}–{100 * interval[1]:.1f})" if interval else "")
+
+
+def _difference(mean: float, low: float, high: float) -> str:
+    return f"{100 * mean:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
+
+
+def _bold(cell: str) -> str:
+    number, _, interval = cell.partition(" ")
+    return f"**{number}** {interval}".rstrip()
 
 
 def _seconds(value: float | None) -> str:

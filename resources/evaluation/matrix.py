@@ -34,13 +34,15 @@ from pipelines.evaluation.matrix import (
     Matrix,
     MatrixRun,
     ResultTable,
+    ShownTable,
     asking_of,
+    markdown_of_table,
     matrix_from,
     settings_of,
-    table_shown,
+    shown_tables,
 )
 from pipelines.fingerprint import combined, fingerprint, text_hash
-from pipelines.plots import Bars, figure
+from pipelines.plots import Points, figure
 from pipelines.settings.base import Settings
 from pipelines.settings.query import MEASURED_HITS
 from pipelines.stages import generation_key
@@ -107,11 +109,10 @@ def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult]
         _parquet(folder / "questions.parquet", [_question_row(name, each) for name, each in questions]),
         _written(folder / "runs.json", json.dumps({"runs": runs, "failed": list(failed.values())}, indent=2)),
     ]
-    scored, why = {run["name"]: run for run in runs}, {name: each["message"] for name, each in failed.items()}
-    shown = [f"## {folder.name}"]
+    scored, shown = {run["name"]: run for run in runs}, [f"## {folder.name}"]
     names: Counter[str] = Counter()
     for table in matrix.tables:
-        shown.append(table_shown(table, matrix.runs, scored, why))
+        shown += map(markdown_of_table, _shown_tables(table, matrix, results, failed))
         if panels := _panels(table, matrix, scored):
             plot = _written(folder / f"{_file_name(table.name, names)}.svg", figure(panels, table.name))
             shown.append(f"![{table.name}]({plot.name})")
@@ -119,10 +120,13 @@ def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult]
     return [*written, _written(folder / "tables.md", "\n\n".join(shown) + "\n")]
 
 
-def tables_shown(matrix: Matrix, results: Mapping[str, RunResult], failed: Failed) -> str:
-    """Return all tables in Markdown."""
-    scored, why = {name: result.run for name, result in results.items()}, {n: e["message"] for n, e in failed.items()}
-    return "\n\n".join(table_shown(table, matrix.runs, scored, why) for table in matrix.tables)
+def _shown_tables(
+    table: ResultTable, matrix: Matrix, results: Mapping[str, RunResult], failed: Failed
+) -> list[ShownTable]:
+    scored = {name: result.run for name, result in results.items()}
+    questions = {name: [each["scores"] for each in result.questions] for name, result in results.items()}
+    why = {name: each["message"] for name, each in failed.items()}
+    return shown_tables(table, matrix.runs, scored, why, questions)
 
 
 # ---------------------------------------------------------------- rows
@@ -173,7 +177,7 @@ def _parquet(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 # ---------------------------------------------------------------- plots
 
 
-def _panels(table: ResultTable, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Bars]:
+def _panels(table: ResultTable, matrix: Matrix, scored: Mapping[str, Mapping[str, Any]]) -> list[Points]:
     """Return the panels of a table's plot. With one axis, its values stand beside each other, metric by metric. With
     more, each metric has a panel, with the first axis below it."""
     have = [scored[name] for name in table.runs if name in scored]
@@ -182,28 +186,28 @@ def _panels(table: ResultTable, matrix: Matrix, scored: Mapping[str, Mapping[str
         return []
     if len(table.axes) < 2:
         named = {next((run["choice"][axis] for axis in table.axes), run["name"]): run for run in have}
-        return [_bars("percent", metrics, {name: [(run, each) for each in metrics] for name, run in named.items()})]
+        return [_points("percent", metrics, {name: [(run, each) for each in metrics] for name, run in named.items()})]
     first, *others = table.axes
     groups = list(dict.fromkeys(matrix.runs[name].choice[first] for name in table.runs))
     by_place = {(run["choice"][first], ", ".join(run["choice"][axis] for axis in others)): run for run in have}
     series = list(dict.fromkeys(rest for _, rest in by_place))
     return [
-        _bars(f"{metric}, percent", groups, {rest: [(by_place.get((group, rest)), metric) for group in groups]
+        _points(f"{metric}, percent", groups, {rest: [(by_place.get((group, rest)), metric) for group in groups]
                                              for rest in series})
         for metric in metrics
     ]  # fmt: skip
 
 
-def _bars(
+def _points(
     title: str, groups: Sequence[str], runs: Mapping[str, Sequence[tuple[Mapping[str, Any] | None, str]]]
-) -> Bars:
-    """Return the bars of one panel. `runs` is by series: for each group, the run and the metric that its bar shows."""
+) -> Points:
+    """Return the points of one panel. `runs` is by series: for each group, the run and the metric of its point."""
     values = {name: [run["metrics"].get(metric) if run else None for run, metric in row] for name, row in runs.items()}
     intervals = {
         name: [tuple(bounds) if run and (bounds := run["ci95"].get(metric)) else None for run, metric in row]
         for name, row in runs.items()
     }
-    return Bars(title, groups, values, intervals)
+    return Points(title, groups, values, intervals)
 
 
 def _file_name(name: str, taken: Counter[str]) -> str:
@@ -291,7 +295,7 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
 
 def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: Asking) -> dict[str, Any]:
     """Run a matrix file, and return {"runs", "failed": [{"name", "code", "message"}], "resumed" (runs that were
-    finished before), "tables" (Markdown), "files"}.
+    finished before), "tables" (Markdown), "results" (the same tables as cells), "files"}.
 
     The indexes are made in `folder`; the user's state is only read. Raise UsageError for a matrix, settings or
     questions that are not valid, before anything is made."""
@@ -306,11 +310,13 @@ def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: A
         experiments.run()
     results, failed = experiments.results, experiments.failed
     files = write_results(folder / file.stem, matrix, results, failed)
+    tables = [each for table in matrix.tables for each in _shown_tables(table, matrix, results, failed)]
     return {
         "runs": [results[name].run for name in matrix.runs if name in results],
         "failed": list(failed.values()),
         "resumed": experiments.resumed,
-        "tables": tables_shown(matrix, results, failed),
+        "tables": "\n\n".join(map(markdown_of_table, tables)),
+        "results": [{**asdict(each), "marked": sorted(each.marked)} for each in tables],
         "files": [str(each) for each in files],
     }
 

@@ -188,7 +188,11 @@ def test_people_see_the_tables_and_where_the_files_are(done: Done) -> None:
     made = done.bench
     ran = run_command("eval", made.questions, "--matrix", made.matrix(), "--config", made.project.config)
     assert ran.code == 0
-    assert "### Strategies" in ran.out and f"written: {made.experiments / 'ablations' / 'tables.md'}" in ran.out
+    lines = ran.out.splitlines()
+    head = next(number for number, line in enumerate(lines) if line.startswith("strategy  enrichment  accuracy_doc"))
+    assert lines[head - 3] == "Strategies" and lines[head + 1].startswith("hybrid    on ")
+    assert "Strategies: differences" in lines and "|" not in ran.out
+    assert f"written: {made.experiments / 'ablations' / 'tables.md'}" in ran.out
     assert f"{RUNS} of {RUNS} runs were finished before" in ran.out
 
 

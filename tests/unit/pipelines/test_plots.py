@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pipelines.plots import COLOURS, HEIGHT, LEFT, TOP, WIDTH, Bars, Curves, figure, ticks
+from pipelines.plots import COLOURS, HEIGHT, LEFT, TOP, WIDTH, Curves, Points, figure, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
-BARS = Bars(
+POINTS = Points(
     "recall@5",
     ("structure", "page"),
     {"dense": (0.5, 0.75), "hybrid": (1.0, None)},
@@ -18,7 +18,7 @@ BARS = Bars(
 )
 
 
-def drawn(*panels: Bars | Curves, **options: Any) -> ElementTree.Element:
+def drawn(*panels: Points | Curves, **options: Any) -> ElementTree.Element:
     return ElementTree.fromstring(figure(panels, **options))
 
 
@@ -26,45 +26,41 @@ def texts(svg: ElementTree.Element) -> list[str]:
     return [element.text or "" for element in svg.iter(f"{SVG}text")]
 
 
-def bars(svg: ElementTree.Element) -> list[tuple[str, float, float]]:
-    """(colour, left, height) of every bar."""
-    return [
-        (each.get("fill", ""), float(each.get("x", 0)), float(each.get("height", 0)))
-        for panel in svg.findall(f"{SVG}g")
-        for each in panel.findall(f"{SVG}rect")
-    ]
-
-
 def dots(svg: ElementTree.Element) -> list[tuple[float, float]]:
     return [(float(each.get("cx", 0)), float(each.get("cy", 0))) for each in svg.iter(f"{SVG}circle")]
 
 
-def test_bars_are_as_high_as_their_values_and_a_missing_one_is_none() -> None:
-    (dense, first, half), (hybrid, _, whole), (again, second, more) = bars(drawn(BARS))
-    assert dense == again == COLOURS[0]
-    assert hybrid == COLOURS[1]
-    assert first < second
-    assert half == pytest.approx(whole / 2, abs=0.1)
-    assert more == pytest.approx(whole * 0.75, abs=0.1)
-    assert whole == pytest.approx(HEIGHT - 6 - 13 - TOP, abs=0.1)
-    assert {"50.0", "75.0", "100.0", "structure", "page", "dense", "hybrid"} <= set(texts(drawn(BARS)))
+def test_points_are_as_high_as_their_values_on_an_axis_round_them_and_a_missing_one_is_none() -> None:
+    svg = drawn(POINTS)
+    (dense, half), (hybrid, whole), (again, more) = dots(svg)
+    assert dense < hybrid < again
+    assert (half - more) == pytest.approx((half - whole) / 2, abs=0.1)
+    assert [each.get("fill") for each in svg.iter(f"{SVG}circle")] == [COLOURS[0], COLOURS[1], COLOURS[0]]
+    assert {"50.0", "75.0", "100.0", "structure", "page", "dense", "hybrid"} <= set(texts(svg))
+    assert {"40", "60", "80", "100"} <= set(texts(svg)) and "0" not in texts(svg)
+
+
+def test_points_that_lie_close_together_fill_the_panel() -> None:
+    """An axis from 0 would show them level."""
+    (_, low), (_, high) = dots(drawn(Points("mrr", ("a", "b"), {"x": (0.951, 0.959)})))
+    assert low - high > (HEIGHT - TOP) / 2
 
 
 def test_intervals_are_whiskers_of_three_lines() -> None:
-    bare = Bars(BARS.title, BARS.groups, BARS.series)
-    count = lambda svg: len(list(svg.iter(f"{SVG}polyline")))  # noqa: E731
-    assert count(drawn(BARS)) - count(drawn(bare)) == 2 * 3
+    bare = Points(POINTS.title, POINTS.groups, POINTS.series)
+    count = lambda svg: sum(each.get("stroke-width") == "1.5" for each in svg.iter(f"{SVG}polyline"))  # noqa: E731
+    assert (count(drawn(POINTS)), count(drawn(bare))) == (2 * 3, 0)
 
 
 def test_a_series_has_one_colour_and_one_place_in_the_legend() -> None:
-    other = Bars("mrr", ("structure",), {"hybrid": (0.5,)})
-    svg = drawn(BARS, other)
+    other = Points("mrr", ("structure",), {"hybrid": (0.5,)})
+    svg = drawn(POINTS, other)
     assert texts(svg).count("hybrid") == 1
-    assert [colour for colour, _, _ in bars(svg)][-1] == COLOURS[1]
+    assert [each.get("fill") for each in svg.iter(f"{SVG}circle")][-1] == COLOURS[1]
 
 
 def test_text_is_text() -> None:
-    assert "a <b> & c" in texts(drawn(Bars("a <b> & c", ("x",), {"y": (0.1,)})))
+    assert "a <b> & c" in texts(drawn(Points("a <b> & c", ("x",), {"y": (0.1,)})))
 
 
 def test_curves_have_axes_round_their_values_and_named_marks() -> None:
