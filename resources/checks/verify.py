@@ -176,7 +176,9 @@ class _Snapshot(Database):
         self.embedded, self.server, self._connection = False, None, connection
 
     @contextmanager
-    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[Connection[Any]]:
+    def connect(
+        self, application: str = APPLICATION, autocommit: bool = False, sets: bool = True
+    ) -> Iterator[Connection[Any]]:
         yield self._connection
 
 

@@ -419,13 +419,15 @@ class Catalog:
         return self.database.connect()
 
     def _rows(self, name: str, **values: Any) -> list[tuple[Any, ...]]:
-        with self._connect() as connection:
-            return connection.execute(query("catalog", name), values).fetchall()
+        return self.database.rows(query("catalog", name), values)
 
     def _records(self, name: str, **values: Any) -> list[dict[str, Any]]:
         from psycopg.rows import dict_row
 
-        with self._connect() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        with (
+            self.database.connect(autocommit=True, sets=False) as connection,
+            connection.cursor(row_factory=dict_row) as cursor,
+        ):
             return cursor.execute(query("catalog", name), values).fetchall()
 
     def _generation(self, name: str, **values: Any) -> GenerationRow | None:

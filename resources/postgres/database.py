@@ -6,7 +6,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,7 @@ from resources.postgres.statements import fill, migrations, query
 
 if TYPE_CHECKING:
     import psycopg
+    from psycopg.sql import Composed
 
     from pipelines.settings.base import Settings
     from pipelines.stages import Frozen
@@ -98,16 +99,21 @@ class Database:
         return self._url
 
     @contextmanager
-    def connect(self, application: str = APPLICATION, autocommit: bool = False) -> Iterator[psycopg.Connection[Any]]:
-        """Yield a connection for one transaction, committed at the end, or rolled back by an error.
+    def connect(
+        self, application: str = APPLICATION, autocommit: bool = False, sets: bool = True
+    ) -> Iterator[psycopg.Connection[Any]]:
+        """Yield a connection for one transaction, committed at the end, or rolled back by an error. With `autocommit`
+        each statement is a transaction of its own. `sets` is False if no statement changes a setting of the connection,
+        which is then kept as it is.
 
         Raises DatabaseError if the connection cannot be made, breaks, or refuses a statement. The message names host
         and database, never the password."""
         import psycopg
 
-        reusable = application == APPLICATION and not autocommit
-        connection = (self._idle_connection() if reusable else None) or self._open(application, autocommit)
+        reusable = application == APPLICATION and not (autocommit and sets)
+        connection = (self._idle_connection() if reusable else None) or self._open(application)
         try:
+            connection.autocommit = autocommit
             yield connection
             if not autocommit:
                 connection.commit()
@@ -123,8 +129,14 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        if not reusable or not self._keep_idle(connection):
+        if not reusable or not self._keep_idle(connection, renew=sets):
             connection.close()
+
+    def rows(self, statement: Composed, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement that changes nothing. It needs one message to the server and its answer,
+        where a transaction needs three."""
+        with self.connect(autocommit=True, sets=False) as connection:
+            return connection.execute(statement, values).fetchall()
 
     def migrate(self) -> None:
         """Bring the schema `pincite` to this version; do nothing if it is there already.
@@ -271,16 +283,16 @@ class Database:
                 if answers:
                     unlock(connection, name, shared=buckets is not None)
 
-    def _keep_idle(self, connection: psycopg.Connection[Any]) -> bool:
-        """Keep a connection for the next transaction, without what was SET on it."""
+    def _keep_idle(self, connection: psycopg.Connection[Any], renew: bool) -> bool:
+        """Keep a connection for the next transaction; with `renew` without what was SET on it."""
         import psycopg
 
         if len(self._idle) >= self.most_idle:
             return False
         try:
-            connection.execute(query("session", "forget_settings"))
-            connection.execute(query("session", "take_time"))
-            connection.commit()
+            connection.autocommit = True
+            if renew:
+                connection.execute(query("session", "forget_settings"))
         except psycopg.Error:
             return False
         self._idle.append((os.getpid(), connection))
@@ -300,7 +312,7 @@ class Database:
             connection.close()
         return None
 
-    def _open(self, application: str, autocommit: bool) -> psycopg.Connection[Any]:
+    def _open(self, application: str) -> psycopg.Connection[Any]:
         """Connect, with a few tries and growing, jittered pauses while the server is not ready yet."""
         import psycopg
 
@@ -314,7 +326,6 @@ class Database:
                     **self._address.alive,
                 )
                 connection.execute(query("session", "take_time"))
-                connection.autocommit = autocommit
                 return connection
             except psycopg.OperationalError as error:
                 reason = self._address.reason(error)

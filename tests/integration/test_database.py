@@ -12,9 +12,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from pipelines.errors import DatabaseError, IndexStateError, SettingsError
 from resources.postgres import address as connection_address
@@ -258,6 +260,26 @@ def test_a_connection_is_used_again_without_its_settings(database: Database) -> 
     (first, before), (second, after) = state(), state()
     assert first == second
     assert before == after != "nowhere"
+
+
+def test_a_read_is_one_statement_without_the_settings_of_those_before(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction, and renewing what may have been SET, would be more messages to a server that may be far away."""
+    with database.connect() as connection:
+        connection.execute("SET search_path = nowhere")
+        backend = connection.info.backend_pid
+    stated: list[str] = []
+    wait = psycopg.Connection.wait
+
+    def counted(connection: Any, generator: Any, *rest: Any, **more: Any) -> Any:
+        stated.append(generator.__name__)
+        return wait(connection, generator, *rest, **more)
+
+    monkeypatch.setattr(psycopg.Connection, "wait", counted)
+    found = database.rows(sql.SQL("SELECT current_setting('search_path'), pg_backend_pid()").format(), {})
+    assert found == [('"$user", public', backend)]
+    assert [name for name in stated if name != "_set_autocommit_gen"] == ["_execute_gen"]
 
 
 def test_connections_within_connections_are_others(database: Database) -> None:
