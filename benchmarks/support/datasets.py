@@ -4,7 +4,7 @@ Every set keeps the rule by which its own authors count a hit: a passage of `pol
 page N may end on the next, so pages N and N+1 are gold; the excerpts of `chunking-evaluation` and the cells of
 `tatqa` are offsets of the decoded source; `unlp-medicine` names one page; a chunk of `contextual-code` is one
 page of a structural map; one of `summary-augmentation` is a document, of which its authors count the first three;
-`sec-10-q` names documents.
+`sec-10-q` names documents; `ohr-manual`, `ohr-paper` and `filings` name pages.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ def sec_10_q(folder: Path) -> Iterator[Golden]:
         for number, row in enumerate(csv.DictReader(file)):
             places = [{"uri": name} for name in fnmatch.filter(names, row["Source Docs"])]
             yield {"id": f"sec-10-q-{number}", "question": row["Question"].strip(), "gold": places}
+
+
+def native(folder: Path) -> Iterator[Golden]:
+    """Sets whose questions are written in the project's own form."""
+    yield from lines(folder / "questions.jsonl")
 
 
 def library(folder: Path) -> Iterator[Golden]:
@@ -176,4 +181,7 @@ DATASETS: Mapping[str, Dataset] = {
         SHARED / "reports" / "sec-10-q", ".", sec_10_q, 195, ("*.pdf",),
         headline=("accuracy_doc", "gold_recall@5", "gold_recall@10", "gold_recall@20"),
     ),
+    "ohr-manual": Dataset(SHARED / "ohr" / "manual", "docs", native, 676, ("*.txt",), headline=_PAGES),
+    "ohr-paper": Dataset(SHARED / "ohr" / "paper", "docs", native, 631, ("*.txt",), headline=_PAGES),
+    "filings": Dataset(SHARED / "filings", "docs", native, 46, ("*.pdf",), headline=_PAGES),
 }  # fmt: skip

@@ -91,7 +91,7 @@ def section(one: Measured) -> str:
     first, *rest = shown(one)
     parts = [f"## {one.name}", str(one.plan["apart"]).strip(), *([] if one.published else [f"### {first.name}"])]
     parts += [f"{caption(one, first)}\n\n{table(one, first, one.published, intervals=True)}"]
-    parts += [" ".join(told(one))] if one.published else []
+    parts += [" ".join(told(one)), sources(one)] if one.published else []
     parts += [f"### {each.name}\n\n{caption(one, each)}\n\n{table(one, each)}" for each in rest]
     parts += [f"![{one.name}: {one.plan['plot']}]({one.picture})"] if panels(one) else []
     return "\n\n".join(part for part in parts if part)
@@ -190,6 +190,14 @@ def told(one: Measured) -> Iterator[str]:
         theirs = {metric: other.values[metric] for metric in metrics if metric in other.values}
         stands = _stands(one.runs[run.name], theirs)
         yield f"{_named(one, run.name)} beside {KINDS[other.kind]} `{other.name}`: {stands}."
+
+
+def sources(one: Measured) -> str:
+    """Who measured the figures of others, when, and with which version."""
+    names: dict[str, list[str]] = {}
+    for row in one.published:
+        names.setdefault(row.source, []).append(f"`{row.name}`")
+    return "Figures of others: " + "; ".join(f"{', '.join(own)} by {source}" for source, own in names.items()) + "."
 
 
 def _named(one: Measured, name: str) -> str:

@@ -18,11 +18,11 @@ from benchmarks.support.published import PAPER, PEER, PUBLISHED, Figures
 from benchmarks.support.results_page import Measured, caption, picture, section, told
 from pipelines.evaluation.matrix import BASE, matrix_from, settings_of
 from pipelines.settings.base import settings_from
-from tests.support.places import require_data
+from tests.support.places import ROOT, require_data
 
 OTHERS = (
-    Figures(PAPER, "theirs", {"recall@1": 80.0, "mrr": 50.0}),
-    Figures(PEER, "a system", {"recall@1": 41.0}),
+    Figures(PAPER, "theirs", {"recall@1": 80.0, "mrr": 50.0}, "their paper, 2024"),
+    Figures(PEER, "a system", {"recall@1": 41.0}, "system 1.2, 2026"),
 )
 PLAN = {
     "apart": "Theirs are of two domains.",
@@ -86,7 +86,7 @@ def test_ours_and_those_of_others_stand_apart_with_the_best_of_all_in_bold(measu
 
 
 def test_the_best_of_others_is_bold_where_it_is_the_best_and_equals_are_not(measured: Measured) -> None:
-    better = (Figures(PAPER, "theirs", {"recall@1": 90.04, "mrr": 99.0}),)
+    better = (Figures(PAPER, "theirs", {"recall@1": 90.04, "mrr": 99.0}, "2024"),)
     _, _, ours, *_, theirs = rows(results_page.table(measured, measured.matrix.tables[0], better))
     assert ours[2:] == ["90.0", "62.0"]
     assert theirs[2:] == ["90.0", "**99.0**"]
@@ -112,6 +112,7 @@ def test_a_section_says_what_is_not_comparable_and_what_was_not_found(measured: 
     assert shown.startswith("## some-set\n\nTheirs are of two domains.\n\n40 questions with gold; rerank none; "
                             "1 gold places were not found.")  # fmt: skip
     assert "![some-set: recall@1](results-some-set.svg)" in shown
+    assert "Figures of others: `theirs` by their paper, 2024; `a system` by system 1.2, 2026." in shown
     assert shown.count("### ") == 1
 
 
@@ -208,17 +209,16 @@ STARTS = {
     "chunking-evaluation": "**Chunking evaluation**",
     "summary-augmentation": "**Summary augmentation**",
     "contextual-code": "**Contextual code**",
+    **dict.fromkeys(("ohr-manual", "ohr-paper", "filings"), "**Plain baselines**"),
 }
 
 
 def written(name: str, figures: Figures) -> str:
     """The part of their source that has them."""
     if figures.kind == PEER:
-        lines = (SHARED.parent / "peers.md").read_text(encoding="utf-8").splitlines()
-        head = next(line for line in lines if "LangChain" in line)
-        hits = next(line for line in lines if line.startswith("| page hit@1"))
-        at = [cell.strip().startswith(figures.name.split()[0]) for cell in head.split("|")].index(True)
-        return hits.split("|")[at]
+        page = (ROOT / "docs" / "measured" / "peers.md").read_text(encoding="utf-8")
+        lines = page.partition("## What is found")[2].splitlines()
+        return next(line for line in lines if line.startswith(f"| {figures.name}"))
     text = (SHARED / "README.md").read_text(encoding="utf-8")
     return next(part for part in text.splitlines() if part.startswith(STARTS[name]))
 
@@ -237,3 +237,7 @@ def test_figures_of_others_stand_so_in_their_source(name: str, figures: Figures)
     require_data(SHARED / "README.md")
     known, wanted = in_percent(written(name, figures)), list(figures.values.values())
     assert any(known[at : at + len(wanted)] == wanted for at in range(len(known)))
+    assert re.search(r"20\d\d", figures.source), "when it was measured is not said"
+    if figures.kind == PEER:
+        page = (ROOT / "docs" / "measured" / "peers.md").read_text(encoding="utf-8")
+        assert re.split("[,;]", figures.source)[0] in page, "the version is another one"
