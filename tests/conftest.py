@@ -1,5 +1,6 @@
 """What every test run loads."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,11 @@ from hypothesis import HealthCheck, settings
 from tests.support.projects import end_kept_workers
 
 pytest_plugins = ["tests.support.reliability"]
+
+# A shell without job control ignores Ctrl-C for what it runs in the background. Dagster takes that over for SIGTERM,
+# and children that tests start would end at neither.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says how busy the machine is. Examples are the same in every run, so that a commit passes or
 # fails whoever tests it.
