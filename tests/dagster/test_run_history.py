@@ -8,10 +8,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from sqlalchemy import text
 
 from resources.dagster_instance.home import dagster_home
 from resources.dagster_instance.run_history import run_history
-from resources.dagster_instance.storage import PooledSqliteEvents
+from resources.dagster_instance.storage import PooledSqliteEvents, PooledSqliteRuns
 from tests.support.waiting import HANG_SECONDS
 
 
@@ -56,6 +57,20 @@ def test_who_watches_a_run_sees_its_events_as_they_come(tmp_path: Path) -> None:
         for message, event in seen.items():
             kept.report_engine_event(message, run)
             assert event.wait(HANG_SECONDS), f"{message} was not seen while the run was open"
+
+
+def test_an_event_waits_for_no_disk(tmp_path: Path) -> None:
+    """Each of the three hundred events of a small run would wait for two to four writes to be on the disk."""
+    with run_history(dagster_home(tmp_path)) as kept:
+        run = kept.create_run_for_job(JOB)
+        kept.report_engine_event("one", run)
+        events, runs = kept.event_log_storage, kept.run_storage
+        assert isinstance(events, PooledSqliteEvents) and isinstance(runs, PooledSqliteRuns)
+        for opened in (events.run_connection(run.run_id), events.index_connection(), runs.connect()):
+            with opened as connection:
+                assert connection.execute(text("PRAGMA synchronous")).scalar() == 1, "NORMAL"
+                assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
+                assert connection.execute(text("PRAGMA wal_autocheckpoint")).scalar() == 1000
 
 
 def test_a_storage_of_ones_own_is_left_alone(tmp_path: Path) -> None:
