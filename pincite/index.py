@@ -300,7 +300,7 @@ class Index:
     @unshared()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drop old generations and their files: {"dropped", "kept", "files", "bytes"}."""
-        from resources.generations.prune import prune
+        from resources.generations.upkeep import prune
 
         return prune(self._state, keep, dry_run)
 

@@ -80,7 +80,7 @@ def test_no_more_is_taken_of_private_dagster() -> None:
 
 OPEN = {"pincite.text", "resources.generations"}
 """Packages of which every module is a door."""
-DOORS = 76
+DOORS = 75
 """Modules that other packages may import. Lower it with the contracts, and never raise it."""
 EXCEPTIONS = 60
 """Imports that go round a door. Lower it with the contracts, and never raise it."""
