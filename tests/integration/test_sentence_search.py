@@ -339,7 +339,7 @@ KEPT = "The vault key is held by the registrar."
 
 
 @pytest.fixture
-def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path, workers: None) -> Iterator[Project]:
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path, quick_runs: None) -> Iterator[Project]:
     with new_database(server_url) as url:
         texts = {"keys.md": f"# Keys\n\n{KEPT} A spare lies in the safe.\n\nThe safe is never left open.\n",
                  "choir.md": "# Choir\n\nThe choir sings in May.\n"}  # fmt: skip

@@ -21,8 +21,9 @@ import pytest
 
 from pincite.serve import client, run
 from resources.settings_file import locate
+from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
-from tests.support.projects import Project, kept_workers, make_project, new_database
+from tests.support.projects import Project, make_project, new_database
 from tests.support.waiting import HANG_SECONDS, ended
 
 pytestmark = pytest.mark.integration
@@ -33,7 +34,7 @@ PROCESS = re.compile(r"another one is started")
 
 @pytest.fixture
 def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
-    with kept_workers(), new_database(server_url) as url:
+    with quick_runs(), new_database(server_url) as url:
         made = make_project(
             tmp_path / "project", database=url, embedder={"endpoint": endpoint.url, "model": "fake"}, serve={"port": 0}
         )
