@@ -5,14 +5,18 @@ chunks that share most of its words. Expansion reaches the paragraphs of the anc
 and after them, then those that they are RELATED_TO. Selection scores all paragraphs that were reached by one measure.
 Further near sentences bring their paragraphs, so that no place stays empty.
 
-score = density + keywords - crowding, in hundredths: density is at most 100.
+score = density + keywords + coherence - crowding - mixing, in hundredths: density is at most 100.
 
 - density: half of the nearness of the paragraph's best sentence and half of the mean of all of its sentences. Sentences
   that were not found count 0. The nearness of a sentence is its cosine and its chunk's BM25, each stretched to
   [0, 1] and joined; a repeat of a nearer sentence counts 0;
 - keywords: `query.sentence.keywords` times the share of the question's content words, by idf, that the paragraph, its
   title and the headings above it hold;
-- crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it.
+- coherence: `query.sentence.coherence` if the paragraph holds several anchors, and as much again if one of its anchors
+  directly follows or precedes another anchor in its document;
+- crowding: `query.sentence.crowding` for each paragraph of the same chunk that scores higher without it;
+- mixing: `query.sentence.mixing` if the paragraph's best sentence is of another kind of source than the best one of
+  the paragraph that leads after crowding.
 """
 
 from __future__ import annotations
@@ -55,7 +59,8 @@ class Near:
 @dataclass(slots=True)
 class ReachedParagraph:
     """A paragraph that was reached. `edge` is like the one in Reached, and empty if only its own sentences led here.
-    `near` are its sentences, best first, and `anchors` are the expanded ones."""
+    `near` are its sentences, best first, and `anchors` are the expanded ones. `consecutive` is true if one of these
+    directly follows or precedes another anchor."""
 
     key: ParagraphKey
     near: list[Near] = field(default_factory=list)
@@ -63,10 +68,16 @@ class ReachedParagraph:
     edge: str = ""
     via: str = ""
     similarity: float | None = None
+    consecutive: bool = False
 
     @property
     def doc_id(self) -> str:
         return self.near[0].sentence.doc_id
+
+    @property
+    def source(self) -> str:
+        """Return the kind of source of the best sentence."""
+        return self.near[0].sentence.source
 
 
 def plain(text: str) -> str:
@@ -105,7 +116,9 @@ class Overlap:
         return share(self._wanted, set(terms_of(self._other.sub(" ", text.casefold()))))
 
 
-def scored(place: ReachedParagraph, passage: Passage, sentences: int, overlap: Overlap, keywords: float) -> Scored:
+def scored(
+    place: ReachedParagraph, passage: Passage, sentences: int, overlap: Overlap, settings: SentenceRouteSettings
+) -> Scored:
     """Return the paragraph with its score and every factor of it. `sentences` is the number of its sentences. The
     cosine of its nearest sentence, and its chunk's share of the question's words, are reported too."""
     best = place.near[0]
@@ -113,7 +126,8 @@ def scored(place: ReachedParagraph, passage: Passage, sentences: int, overlap: O
     text = "\n".join([passage.title, *passage.header_chain, passage.text])
     factors = {
         "sentence.density": ALL * (BEST_SHARE * best.score + (1 - BEST_SHARE) * mean),
-        "sentence.keywords": keywords * overlap(text),
+        "sentence.keywords": settings.keywords * overlap(text),
+        "sentence.coherence": settings.coherence * ((len(place.anchors) > 1) + place.consecutive),
     }
     score = sum(factors.values())
     told = {"sentence.dense": best.sentence.score, "sentence.lexical": best.lexical}
@@ -130,9 +144,9 @@ def crowded(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[Parag
     return dict(sorted(taken.items(), key=lambda item: (item[1] - scores[item[0]], item[0])))
 
 
-def lessened(item: Scored, less: float) -> Scored:
+def lessened(item: Scored, factor: str, less: float) -> Scored:
     score = item.score - less
-    return replace(item, score=score, scores={**item.scores, "sentence": score, "sentence.crowding": 0.0 - less})
+    return replace(item, score=score, scores={**item.scores, "sentence": score, f"sentence.{factor}": 0.0 - less})
 
 
 def capped(items: Iterable[T], document: Callable[[T], str], most: int) -> list[T]:
@@ -213,16 +227,23 @@ class SentenceRoute:
     def _selected(self, places: Sequence[ReachedParagraph]) -> list[Scored]:
         """Return the paragraphs by their scores, at most `per_document` of one document while others are left."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
-        keywords = self._settings.keywords
         found = {
-            place.key: scored(place, _passage(place, paragraph), len(paragraph.boxes), self._overlap, keywords)
+            place.key: scored(place, _passage(place, paragraph), len(paragraph.boxes), self._overlap, self._settings)
             for place in places
             if (paragraph := paragraphs.get(place.key))
         }
-        taken = crowded({key: item.score for key, item in found.items()}, self._settings.crowding)
-        best = [lessened(found[key], less) for key, less in taken.items()]
+        best = self._lessened(found, {place.key: place.source for place in places})
         chosen = capped(best, lambda item: item.passage.doc_id, self._settings.per_document)
         return [replace(item, ranks={"sentence": rank}) for rank, item in enumerate(chosen, start=1)]
+
+    def _lessened(self, found: Mapping[ParagraphKey, Scored], sources: Mapping[ParagraphKey, str]) -> list[Scored]:
+        """Return the paragraphs best first, after what crowding and mixing take off. Ties keep the order by key."""
+        taken = crowded({key: item.score for key, item in found.items()}, self._settings.crowding)
+        best = {key: lessened(found[key], "crowding", less) for key, less in taken.items()}
+        first = sources[next(iter(best))] if best else ""
+        mixing = self._settings.mixing
+        lasting = [lessened(item, "mixing", mixing if sources[key] != first else 0.0) for key, item in best.items()]
+        return sorted(lasting, key=lambda item: -item.score) if mixing else lasting
 
 
 class _Nearness:
@@ -263,6 +284,13 @@ def _places(
         place = places[anchor.sentence.place]
         place.edge = "anchor"
         place.anchors.append(anchor)
+    positions = {(anchor.sentence.doc_id, anchor.sentence.index) for anchor in anchors}
+    for place in places.values():
+        place.consecutive = any(
+            (item.sentence.doc_id, item.sentence.index + step) in positions
+            for item in place.anchors
+            for step in (-1, 1)
+        )
     order = {anchor.sentence.sentence_id: rank for rank, anchor in enumerate(anchors)}
     for led in sorted(reached, key=lambda r: (EDGES.index(r.edge), r.steps, -(r.similarity or 0.0), order[r.via])):
         found = places.get(led.sentence.place)

@@ -169,7 +169,16 @@ class SentenceRouteSettings(Section):
         description="Added, to a score in hundredths, where a paragraph holds all of the question's content words, "
         "else a share of it.",
     )
+    coherence: float = Field(
+        0.0,
+        ge=0,
+        description="Added to a paragraph that holds several anchors, and once more where one of its anchors directly "
+        "follows or precedes another.",
+    )
     crowding: float = Field(20.0, ge=0, description="Taken off for each better paragraph of the same chunk.")
+    mixing: float = Field(
+        0.0, ge=0, description="Taken off a paragraph of another kind of source than the best paragraph's."
+    )
     least_confidence: float = Field(0.5, ge=0, le=1, description="Sentences below it are not ranked.")
     per_document: int = Field(10, ge=1, description="Most passages of one document while others are to be had.")
 

@@ -149,8 +149,8 @@ def test_nothing_hidden_is_reached() -> None:
 
 
 def test_every_factor_is_reported_and_they_add_up() -> None:
-    for hit in hits(SentenceIndex(library(60, 1))):
-        parts = ("density", "keywords", "crowding")
+    for hit in hits(SentenceIndex(library(60, 1)), coherence=7, mixing=3):
+        parts = ("density", "keywords", "coherence", "crowding", "mixing")
         assert hit.scores["sentence"] == pytest.approx(sum(hit.scores[f"sentence.{part}"] for part in parts))
         assert hit.score == hit.scores["sentence"]
         assert {"sentence.dense", "sentence.lexical"} <= set(hit.scores)
@@ -172,6 +172,36 @@ def test_a_paragraph_of_several_near_sentences_comes_before_one_with_a_single_ne
     first, second = hits(SentenceIndex([*two("alone", 0.1), *two("together", 0.8)]))
     assert places([first, second]) == ["p-together", "p-alone"]
     assert first.scores["sentence.dense"] == second.scores["sentence.dense"] == 0.9
+
+
+def test_coherence_counts_several_anchors_in_a_paragraph_and_anchors_that_follow_each_other() -> None:
+    def three(name: str, *indexes: int) -> list[FoundSentence]:
+        own = {"doc_id": f"d-{name}", "chunk_id": f"c-{name}", "paragraph_id": f"p-{name}"}
+        return [sentence(f"{name}{at}", 0.9, index=at, **own) for at in indexes]
+
+    beside = document("e", 0.9, 0.9, 0.1)
+    index = SentenceIndex([*three("apart", 0, 2), *three("following", 0, 1), *three("alone", 0), *beside])
+    found = {hit.passage.reached.paragraph_id: hit for hit in hits(index, anchors=7, coherence=10)}  # type: ignore[union-attr]
+    assert {key: hit.scores["sentence.coherence"] for key, hit in found.items()} == {
+        "p-following": 20, "p-apart": 10, "p-e0": 10, "p-e1": 10, "p-alone": 0, "p-e2": 0,
+    }  # fmt: skip
+    assert places(list(found.values()))[0] == "p-following"
+    assert {hit.scores["sentence.coherence"] for hit in hits(index, anchors=7)} == {0}
+
+
+def test_a_sentence_that_is_no_anchor_makes_nothing_coherent() -> None:
+    index = SentenceIndex(document("d", 0.9, 0.8, 0.7))
+    assert {hit.scores["sentence.coherence"] for hit in hits(index, anchors=1, coherence=10)} == {0}
+
+
+def test_paragraphs_of_another_kind_of_source_than_the_best_lose_the_penalty() -> None:
+    kinds = {"a": "table_row", "b": "paragraph", "c": "table_row", "d": "paragraph"}
+    index = SentenceIndex([sentence(key, 0.9 - at / 50, source=kinds[key]) for at, key in enumerate(kinds)])
+    assert places(hits(index)) == ["p-a", "p-b", "p-c", "p-d"]
+    found = hits(index, mixing=70)
+    assert places(found) == ["p-a", "p-c", "p-b", "p-d"]
+    assert [hit.scores["sentence.mixing"] for hit in found] == [0, 0, -70, -70]
+    assert [hit.rank for hit in found] == [hit.ranks["sentence"] for hit in found] == [1, 2, 3, 4]
 
 
 def test_better_paragraphs_of_the_same_chunk_take_from_the_next() -> None:
@@ -202,7 +232,7 @@ def test_properties(seed: int) -> None:
     words = {f"c{at}": float(at) for at in range(0, 24, 5)}
     index = SentenceIndex(known, links=links, bm25=words)
     for k in (1, 5, 20, 48, 60):
-        found = hits(index, k=k, candidates=3, per_document=2)
+        found = hits(index, k=k, candidates=3, per_document=2, coherence=20, mixing=10)
         assert len(found) == min(k, 48)
         assert len(set(places(found))) == len(found)
         by_document: dict[str, int] = {}
@@ -217,7 +247,8 @@ def test_properties(seed: int) -> None:
     shuffled = list(known)
     random.Random(seed).shuffle(shuffled)
     again = SentenceIndex(shuffled, links=dict(reversed(links.items())), bm25=words)
-    assert hits(again, k=20) == hits(index, k=20)
+    for weights in ({}, {"coherence": 20, "mixing": 10}):
+        assert hits(again, k=20, **weights) == hits(index, k=20, **weights)
 
 
 def test_it_goes_deeper_until_there_are_k_distinct_paragraphs() -> None:
