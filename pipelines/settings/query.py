@@ -245,6 +245,11 @@ class QuerySettings(Section):
     cross_encoder: CrossEncoderSettings = CrossEncoderSettings()
     context_passages: int = Field(3, ge=1, le=50, description="Best hits that an answer is made from.")
     context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")
+    context_repeats: bool = Field(
+        True,
+        description="Whether a language model is also sent sentences that repeat another of their document, or stand "
+        "whole within it.",
+    )
     answer_support: float = Field(
         0.3,
         ge=0,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import UsageError
 from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of, picked, written
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
+from pipelines.query.repeats import without_repeats
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Question, require_question
 from pipelines.query.support import Weights, weights_of
@@ -152,10 +153,11 @@ class Answerer:
         if self._state.settings.llm.asks("answer"):
             model = self._searcher.tools.model("answer")
             template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
+            sent = context if self._state.settings.query.context_repeats else without_repeats(context)
             if options:
-                said = picked(text, options, context, model, template, weigh)
+                said = picked(text, options, sent, model, template, weigh)
             else:
-                said = written(text, context, model, template, weigh)
+                said = written(text, sent, model, template, weigh)
             if isinstance(said, Answer):
                 return said
             notes = (said,)

@@ -13,6 +13,7 @@ import pytest
 from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply
 from pipelines.query.answer import chosen, extracted, marked_of, picked, written
 from pipelines.query.assemble import QuotableSentence, assemble
+from pipelines.query.repeats import without_repeats
 from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, Scored
 from pipelines.query.retrieve import Question, retrieve
@@ -139,6 +140,7 @@ def answered(parts: Parts, kind: str, assembled: Callable[[], Any]) -> None:
         "extracted": lambda: extracted(QUESTION, shown, weigh, 0.1),
         "chosen": lambda: chosen(QUESTION, OPTIONS, shown, weigh, 0.1),
         "marked": lambda: marked_of(QUESTION, shown),
+        "without repeats": lambda: without_repeats(shown),
         "written": lambda: written(QUESTION, shown, model, prompts["answer"], weigh),
         "picked": lambda: picked(QUESTION, OPTIONS, shown, picks, prompts["choice"], weigh),
     }.items():

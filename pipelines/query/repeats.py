@@ -1,0 +1,141 @@
+"""Repeated sentences in the context of an answer, which are left out before a language model reads it.
+
+A sentence is left out if its words and their punctuation, compared without regard to space and case,
+
+- stand whole within a longer sentence of its document;
+- are those of an earlier sentence of its document.
+
+A short sentence takes its meaning from its headings, so it is only compared with sentences under the same headings, and
+a row of a table only with rows under the same lead. A sentence never hides one of another document: a document could
+else take the words of others into a sentence of its own that says the opposite. A sentence that gives orders to a model
+is neither left out nor hides another. Every sentence that stays is found word for word in the passage that is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pipelines.query.assemble import ContextPassage, QuotableSentence
+from pipelines.query.retrieve import SHORT
+from pipelines.query.support import gives_orders
+
+MOST_LOST = 100
+"""Sentences of a passage that may not be found where they are expected. Each costs a search of the whole text, so
+with more of them the passage is left as it is."""
+_SPACES = re.compile(r"[ \t]*+")
+_LINE_END = re.compile(r"[ \t]*+\n?")
+
+Words = tuple[str, ...]
+Place = tuple[int, int]
+"""A passage, and the position of a sentence among its sentences."""
+Scope = tuple[str, str, tuple[str, ...] | None]
+"""A document, a lead, and headings, or None if the headings do not matter."""
+
+
+def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:
+    """Return the passages without repeated and contained sentences, numbered from 1. A passage of which nothing
+    remains is left out."""
+    repeats = _repeats(context)
+    pruned = [_pruned(passage, repeats.get(at, ())) for at, passage in enumerate(context)]
+    remaining = [passage for passage in pruned if passage.text.strip()]
+    return [replace(passage, number=number) for number, passage in enumerate(remaining, start=1)]
+
+
+def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
+    """Return the positions of the sentences to leave out, by passage. The longest of those that hold each other stays,
+    and the first of equal ones."""
+    groups: dict[Scope, set[Words]] = {}
+    compared = list(_compared(context))
+    for _, words, scopes in compared:
+        for scope in scopes:
+            groups.setdefault(scope, set()).add(words)
+    contained = {scope: _contained(texts) for scope, texts in groups.items()}
+    found: dict[int, set[int]] = {}
+    said: set[tuple[Scope, Words]] = set()
+    for (passage, at), words, (scope, *_) in compared:
+        if words in contained[scope] or (scope, words) in said:
+            found.setdefault(passage, set()).add(at)
+        said.add((scope, words))
+    return found
+
+
+def _compared(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, list[Scope]]]:
+    """Yield each sentence with its words and the scopes in which it may hide others; the first is the one in which
+    others may hide it."""
+    for number, passage in enumerate(context):
+        first = passage.chunks[0]
+        chains = {item.chunk_id: item.header_chain for item in passage.chunks}
+        for at, sentence in enumerate(passage.sentences):
+            text = " ".join(sentence.text.casefold().split())
+            if not text or gives_orders(sentence.led):
+                continue
+            headings = chains.get(sentence.chunk_id, first.header_chain)
+            scopes: list[Scope] = [(first.doc_id, sentence.lead, headings)]
+            if len(text) >= SHORT:
+                scopes.insert(0, (first.doc_id, sentence.lead, None))
+            yield (number, at), tuple(text.split()), scopes
+
+
+def _contained(texts: Collection[Words]) -> set[Words]:
+    """Return the texts that stand whole within a longer one, in time linear in their words.
+
+    The texts make a tree of their beginnings. The longest end of each beginning that is itself a beginning is found as
+    in Aho and Corasick (Efficient string matching, 1975). A text is contained if another goes on after it, or if it is
+    such an end."""
+    branches: list[dict[str, int]] = [{}]
+    whole: dict[Words, int] = {}
+    for words in texts:
+        node = 0
+        for word in words:
+            after = branches[node].setdefault(word, len(branches))
+            if after == len(branches):
+                branches.append({})
+            node = after
+        whole[words] = node
+    ends = [0] * len(branches)
+    nodes = deque(branches[0].values())
+    while nodes:
+        node = nodes.popleft()
+        for word, after in branches[node].items():
+            end = ends[node]
+            while end and word not in branches[end]:
+                end = ends[end]
+            ends[after] = branches[end].get(word, 0)
+            nodes.append(after)
+    inner = set(ends)
+    return {words for words, node in whole.items() if branches[node] or node in inner}
+
+
+def _pruned(passage: ContextPassage, left_out: Collection[int]) -> ContextPassage:
+    """Return the passage without the sentences at these positions, or as it is if another one would be damaged."""
+    text = _without(passage, left_out) if left_out else None
+    if text is None:
+        return passage
+    kept = tuple(item for at, item in enumerate(passage.sentences) if at not in left_out)
+    return replace(passage, text=text, sentences=kept)
+
+
+def _without(passage: ContextPassage, left_out: Collection[int]) -> str | None:
+    """Return the text without the sentences at these positions, with all others word for word, or None if that is not
+    possible. Sentences come in reading order, and each is looked for after the one before."""
+    text, parts, lost = passage.text, list[str](), list[QuotableSentence]()
+    at, done = 0, 0
+    for position, sentence in enumerate(passage.sentences):
+        here = text.find(sentence.text, at)
+        if here < 0:
+            lost.append(sentence)
+            if position in left_out or len(lost) > MOST_LOST:
+                return None
+            continue
+        at = here + len(sentence.text)
+        if position in left_out:
+            if here > done:
+                parts.append(text[done:here])
+            begins = not parts or parts[-1].endswith("\n")
+            space = (_LINE_END if begins else _SPACES).match(text, at)
+            done = at = space.end() if space else at
+    remaining = "".join([*parts, text[done:]]) if done < len(text) else "".join(parts).rstrip()
+    return remaining if all(sentence.text in remaining for sentence in lost) else None
