@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "licences.md"
-EXTRAS = ("mcp", "formats", "distributed", "kubernetes")
+EXTRAS = ("mcp", "formats", "codes", "distributed", "kubernetes")
 _HEAD = """\
 # Licences
 

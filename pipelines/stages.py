@@ -93,7 +93,10 @@ def _stages() -> tuple[Stage, ...]:
             elements.STAGE_VERSION,
             tables("parsed_documents", "parsed_elements"),
             ("raw_documents",),
-            lambda s, r: _settings(s, "parsing", "ocr", "ocr_languages", "ocr_seconds"),
+            # Off, bar codes are in no key, so that what was parsed before they could be read stays.
+            lambda s, r: _settings(
+                s, "parsing", "ocr", "ocr_languages", "ocr_seconds", *(["barcodes"] if s.parsing.barcodes else [])
+            ),
         ),
         Stage(
             "figure_descriptions",

@@ -96,6 +96,11 @@ class ParsingSettings(Section):
         (), description="As Tesseract names them, such as eng and ukr; none means the installed ones."
     )
     ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
+    barcodes: bool = Field(
+        False,
+        description="Whether bar codes and QR codes in pictures are read, for filters such as kv.barcode=TEXT; needs "
+        "the extra `codes`.",
+    )
 
 
 class ChunkingSettings(Section):
@@ -334,7 +339,7 @@ LARGEST = 2**31 - 1
 """The largest number that any setting takes. Kernels, databases and JSON fail with unclear messages on some numbers
 beyond it, and on NaN."""
 _SHAPING = ("buckets", "chunking", "sentences", "enrichment", "embedder")
-_PARSING = ("ocr", "ocr_languages", "ocr_seconds")
+_PARSING = ("ocr", "ocr_languages", "ocr_seconds", "barcodes")
 
 
 def shaped_as(settings: Settings, recorded: Mapping[str, Any]) -> Settings:

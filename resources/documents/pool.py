@@ -17,14 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import DocumentError
+from pipelines.errors import DocumentError, SettingsError
 from pipelines.increments import Made
 from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import program_path
 from resources.documents.protocol import PARSING, Attempt, Batch, Task, TaskRefusal, framed
-from resources.parsers.installed import libreoffice, pandoc_path
+from resources.parsers.installed import CODES_FROM, libreoffice, pandoc_path, reads_barcodes
 from resources.workers.pool import WorkerPool, WorkerProcess
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class DocumentPool:
     Only one call of `run` at a time."""
 
     def __init__(self, settings: ParsingSettings, folder: Path | None = None) -> None:
+        if settings.barcodes and not reads_barcodes():
+            raise SettingsError(f"parsing.barcodes needs the library zxing-cpp: {CODES_FROM}, or set it to false")
         self.settings = settings
         self._workers: WorkerPool[Attempt] = WorkerPool(FUNCTION, self._limits, folder)
 

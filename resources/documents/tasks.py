@@ -152,7 +152,8 @@ def _read(given: TaskInput) -> ParsedFile:
     ocr = OcrSettings(**{**given.options["ocr"], "languages": tuple(given.options["ocr"]["languages"])})
     guard = PageGuard(given.report, None if given.without is None else frozenset(given.without))
     restricts = given.options.get("restricts", True)
-    return parsed_file(given.raw, given.path, given.characters, guard=guard, ocr=ocr, restricts=restricts)
+    more = {"restricts": restricts, "barcodes": given.options.get("barcodes", False)}
+    return parsed_file(given.raw, given.path, given.characters, guard=guard, ocr=ocr, **more)
 
 
 def _elements(given: TaskInput, detect: Detect) -> tuple[ParsedFile, Rows]:

@@ -121,6 +121,17 @@ def _reason(done: Ended) -> str:
     return f'Pandoc died with exitcode "{done.status}" during conversion: {done.errors}'
 
 
+# ---------------------------------------------------------------- zxing-cpp
+
+
+CODES_FROM = "pip install 'pincite[codes]'"
+"""The remedy where zxing-cpp is missing."""
+
+
+def reads_barcodes() -> bool:
+    return importlib.util.find_spec("zxingcpp") is not None
+
+
 # ---------------------------------------------------------------- all of them
 
 

@@ -36,6 +36,7 @@ from pipelines.parsing.formats import (
     type_and_reader,
 )
 from pipelines.records import ParsedFile
+from resources.parsers.barcodes import with_codes
 from resources.parsers.package import parts_of
 
 Parse = Callable[..., ParsedFile]
@@ -186,8 +187,9 @@ def _not_what_it_says(path: Path, head: bytes) -> str:
 
 def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
     """Check and parse one file. A parser is given the options that it names as parameters, such as
-    `ocr` (an OcrSettings). Raises DocumentError."""
+    `ocr` (an OcrSettings). With `barcodes`, codes in pictures are read too. Raises DocumentError."""
     parse = parser_of(media_type)
     check_content(path, media_type)
     wanted = inspect.signature(parse).parameters
-    return parse(path, **{name: value for name, value in options.items() if name in wanted})
+    parsed = parse(path, **{name: value for name, value in options.items() if name in wanted})
+    return with_codes(path, parsed) if options.get("barcodes") and media_type in _ZIPPED else parsed

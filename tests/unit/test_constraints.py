@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from tests.support.places import ROOT
 
-EXTRAS = frozenset({"gs", "az", "mcp", "formats"})
+EXTRAS = frozenset({"gs", "az", "mcp", "formats", "codes"})
 """Those that are installed with `dev`, and bring what reads documents or asks servers."""
 
 

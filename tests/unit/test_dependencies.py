@@ -22,7 +22,7 @@ NOT_IMPORTED = {
 }
 """Requirements that no module imports, each with the reason."""
 EXTRA_OF = {
-    "azure": "az", "google": "gs", "mcp": "mcp", "mcp_types": "mcp", "pypandoc": "formats",
+    "azure": "az", "google": "gs", "mcp": "mcp", "mcp_types": "mcp", "pypandoc": "formats", "zxingcpp": "codes",
 }  # fmt: skip
 """Packages that only an extra brings."""
 OF_PANDOC = ("epub", "odt", "org", "rst", "rtf")

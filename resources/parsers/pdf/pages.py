@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, is_readable, restored, squeezed, turned
 from pipelines.records import Box
+from resources.parsers.barcodes import PageCodes
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
 from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, outside
 from resources.parsers.pdf.raw import (
@@ -217,10 +218,11 @@ class Read:
         return not letters or self.unreadable > MOST_UNREADABLE * (letters + self.unreadable)
 
 
-def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings) -> Iterator[Read]:
+def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barcodes: bool = False) -> Iterator[Read]:
     """Yield every page of a document (of pypdfium2) in order; one that fails is empty, with a warning."""
     from pypdfium2 import PdfiumError
 
+    codes = PageCodes(guard.report) if barcodes else None
     natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
     texts = AnnotationTexts()
     for number in range(1, len(document) + 1):
@@ -231,9 +233,10 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings) -> I
             guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
-            read = _page(document, number, native, texts)
+            read = _page(document, number, native, texts, codes)
             read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
-            yield replace(read, warnings=(*read.warnings, *texts.warning(number)))
+            told = codes.warnings if codes and read.page.pictures else ()
+            yield replace(read, warnings=(*read.warnings, *texts.warning(number), *told))
         except (PdfiumError, ArithmeticError, LookupError, ValueError) as error:
             yield _lost(number, f"{type(error).__name__}: {error}")
     if natives is None:
@@ -258,7 +261,7 @@ def _lost(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
-def _page(document: Any, number: int, native: Any, texts: AnnotationTexts) -> Read:
+def _page(document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None) -> Read:
     form = fields(document, number, texts)
     page = document[number - 1]
     textpage = page.get_textpage()
@@ -268,7 +271,8 @@ def _page(document: Any, number: int, native: Any, texts: AnnotationTexts) -> Re
         else:
             read = _laid_out(page, textpage, number, native, form.boxes)
         written = notes(page, number, texts, lambda: page_text(textpage))
-        blocks, pictures = (*form.blocks, *written.blocks), pictures_of(page, number)
+        pictures = pictures_of(page, number)
+        blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
         shown = replace(read.page, blocks=blocks, pictures=pictures)
         headlong = native is not None and not read.needs_recognition and _stands_on_its_head(native)

@@ -310,14 +310,16 @@ _NO_OCR = scans.OcrSettings(mode="off")
 _PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
 
-def parse(path: Path, guard: PageGuard = _PLAIN, ocr: scans.OcrSettings = _NO_OCR) -> ParsedFile:
-    """Return the blocks of every page, with the document's information entries.
+def parse(
+    path: Path, guard: PageGuard = _PLAIN, ocr: scans.OcrSettings = _NO_OCR, barcodes: bool = False
+) -> ParsedFile:
+    """Return the blocks of every page, with the document's information entries; `barcodes` are read if asked for.
 
     Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
     text is in fonts that do not say which letters they draw)."""
     document = _opened(path)
     try:
-        found = list(pages_of(document, path, guard, ocr))
+        found = list(pages_of(document, path, guard, ocr, barcodes))
         information = document.get_metadata_dict()
         bookmarks = _bookmarks(document)
         form = _form(document, path, found)

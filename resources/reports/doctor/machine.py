@@ -301,6 +301,7 @@ def confinement() -> Iterator[Finding]:
 
 def reading(settings: Settings) -> Iterator[Finding]:
     """Yield the findings for OCR, and for the formats that need more than pincite itself."""
+    from resources.parsers.installed import CODES_FROM, reads_barcodes
     from resources.parsers.ocr import OcrSettings, languages_of, remedy
 
     parsing = settings.parsing
@@ -313,6 +314,8 @@ def reading(settings: Settings) -> Iterator[Finding]:
         yield severity("ocr", f"{found}: scanned pages fail with code no_text", todo)
     else:
         yield ok("ocr", f"Tesseract reads {', '.join(languages_of(ocr))}")
+    if parsing.barcodes and not reads_barcodes():
+        yield broken("barcodes", "parsing.barcodes is true and zxing-cpp is not installed", CODES_FROM)
     yield from _formats()
 
 

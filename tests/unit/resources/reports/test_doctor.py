@@ -88,14 +88,14 @@ def test_an_extra_that_is_missing_is_a_warning_with_its_command(distribution: Pa
 
 
 def test_the_extras_of_the_settings_are_those_that_are_looked_for() -> None:
-    """Those of the project's file that are for its users; a source that lacks its own says so itself, and so does
-    Dagster of a launcher or a storage that its own settings name."""
+    """Those of the project's file that are for its users; a source or setting that lacks its own says so itself, and
+    so does Dagster of a launcher or a storage that its own settings name."""
     import tomllib
 
     from tests.support.places import ROOT
 
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    apart = {"compare", "ui", "dev", "gs", "az", "distributed", "kubernetes"}
+    apart = {"compare", "ui", "dev", "gs", "az", "codes", "distributed", "kubernetes"}
     assert declared.keys() - apart == installation.EXTRAS.keys()
 
 
@@ -221,6 +221,14 @@ def test_ocr_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = settings_from({"parsing": {"ocr_languages": ["eng"]}})
     assert next(machine.reading(wanted)).severity == "failure"
     assert next(machine.reading(settings_from({"parsing": {"ocr": "off"}}))).severity == "ok"
+
+
+def test_barcodes_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.parsers.installed.reads_barcodes", lambda: False)
+    wanted = settings_from({"parsing": {"barcodes": True}})
+    (found,) = (each for each in machine.reading(wanted) if each.name == "barcodes")
+    assert found.severity == "failure" and "pincite[codes]" in found.remedy
+    assert not [each for each in machine.reading(Settings()) if each.name == "barcodes"]
 
 
 def test_formats_without_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
