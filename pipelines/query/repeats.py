@@ -5,10 +5,11 @@ A sentence is left out if its words and their punctuation, compared without rega
 - stand whole within a longer sentence of its document;
 - are those of an earlier sentence of its document.
 
-A short sentence takes its meaning from its headings, so it is only compared with sentences under the same headings, and
-a row of a table only with rows under the same lead. A sentence never hides one of another document: a document could
-else take the words of others into a sentence of its own that says the opposite. A sentence that gives orders to a model
-is neither left out nor hides another. Every sentence that stays is found word for word in the passage that is sent.
+A short sentence takes its meaning from its place, as a label over a list or a row of a table does, so it always
+stays. A row is only compared with rows under the same lead. A sentence never hides one of another document: a
+document could else take the words of others into a sentence of its own that says the opposite. A sentence that gives
+orders to a model is neither left out nor hides another. Every sentence that stays is found word for word in the
+passage that is sent.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _LINE_END = re.compile(r"[ \t]*+\n?")
 Words = tuple[str, ...]
 Place = tuple[int, int]
 """A passage, and the position of a sentence among its sentences."""
-Scope = tuple[str, str, tuple[str, ...] | None]
-"""A document, a lead, and headings, or None if the headings do not matter."""
+Scope = tuple[str, str]
+"""A document and a lead."""
 
 
 def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:
@@ -49,34 +50,25 @@ def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
     and the first of equal ones."""
     groups: dict[Scope, set[Words]] = {}
     compared = list(_compared(context))
-    for _, words, scopes in compared:
-        for scope in scopes:
-            groups.setdefault(scope, set()).add(words)
+    for _, words, scope in compared:
+        groups.setdefault(scope, set()).add(words)
     contained = {scope: _contained(texts) for scope, texts in groups.items()}
     found: dict[int, set[int]] = {}
     said: set[tuple[Scope, Words]] = set()
-    for (passage, at), words, (scope, *_) in compared:
+    for (passage, at), words, scope in compared:
         if words in contained[scope] or (scope, words) in said:
             found.setdefault(passage, set()).add(at)
         said.add((scope, words))
     return found
 
 
-def _compared(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, list[Scope]]]:
-    """Yield each sentence with its words and the scopes in which it may hide others; the first is the one in which
-    others may hide it."""
+def _compared(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, Scope]]:
+    """Yield each sentence that is long enough with its words, and the scope in which it hides others."""
     for number, passage in enumerate(context):
-        first = passage.chunks[0]
-        chains = {item.chunk_id: item.header_chain for item in passage.chunks}
         for at, sentence in enumerate(passage.sentences):
-            text = " ".join(sentence.text.casefold().split())
-            if not text or gives_orders(sentence.led):
-                continue
-            headings = chains.get(sentence.chunk_id, first.header_chain)
-            scopes: list[Scope] = [(first.doc_id, sentence.lead, headings)]
-            if len(text) >= SHORT:
-                scopes.insert(0, (first.doc_id, sentence.lead, None))
-            yield (number, at), tuple(text.split()), scopes
+            words = tuple(sentence.text.casefold().split())
+            if len(" ".join(words)) >= SHORT and not gives_orders(sentence.led):
+                yield (number, at), words, (passage.chunks[0].doc_id, sentence.lead)
 
 
 def _contained(texts: Collection[Words]) -> set[Words]:

@@ -247,8 +247,8 @@ class QuerySettings(Section):
     context_tokens: int = Field(2000, ge=16, description="Most tokens of the passages that an answer is made from.")
     context_repeats: bool = Field(
         True,
-        description="Whether a language model is also sent sentences that repeat another of their document, or stand "
-        "whole within it.",
+        description="Whether a language model is also sent long sentences that repeat another of their document, or "
+        "stand whole within it.",
     )
     answer_support: float = Field(
         0.3,

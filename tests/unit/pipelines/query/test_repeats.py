@@ -57,28 +57,16 @@ def test_no_document_hides_a_sentence_of_another() -> None:
     assert texts(context) == [f"It is false that {LONG}", LONG]
 
 
-def test_a_short_sentence_stays_under_another_heading_and_another_lead() -> None:
-    one, other = "Limit: 500", "Limit: 500"
-    for chain in ("Plan B", "Plan A"):
-        rows = [
-            hit(1, "c1", text=one, header_chain=("Plan A",)),
-            hit(2, "c2", text=f"{LONG} {other}", index=9, header_chain=(chain,)),
-        ]
-        known = {"c1": [QuotableSentence("c1", one, 1)], "c2": [QuotableSentence("c2", t, 1) for t in (LONG, other)]}
-        expected = [one, f"{LONG} {other}"] if chain == "Plan B" else [one, LONG]
-        assert texts(assemble(rows, known, most=3, tokens=999)[0]) == expected
-    led = [QuotableSentence("c", LONG, 1, lead) for lead in ("in millions", "in thousands")]
-    context = [ContextPassage(1, (passage("c"),), "D", f"{LONG}\n{LONG}", tuple(led))]
+def test_a_short_sentence_stays_since_it_may_be_a_label_over_what_follows() -> None:
+    context = shown(
+        ("a", ["Exceptions", RULE, "There are exceptions for Exceptions", RULE, "Exceptions"]), ("a", [RULE])
+    )
     assert without_repeats(context) == context
 
 
-def test_a_short_sentence_without_headings_is_not_compared_with_those_under_headings() -> None:
-    hits = [
-        hit(1, "c1", text=RULE, header_chain=()),
-        hit(2, "c2", text=f"{LONG} {RULE}", index=9, header_chain=("Plan",)),
-    ]
-    known = {"c1": [QuotableSentence("c1", RULE, 1)], "c2": [QuotableSentence("c2", f"{LONG} {RULE}", 1)]}
-    context = assemble(hits, known, most=3, tokens=999)[0]
+def test_a_row_stays_under_another_lead() -> None:
+    led = [QuotableSentence("c", LONG, 1, lead) for lead in ("in millions", "in thousands")]
+    context = [ContextPassage(1, (passage("c"),), "D", f"{LONG}\n{LONG}", tuple(led))]
     assert without_repeats(context) == context
 
 
