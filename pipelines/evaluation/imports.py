@@ -114,7 +114,7 @@ IMPORTS: Final[Mapping[str, Callable[[Any, str], list[Line]]]] = {
     "squad": from_squad,
     "csv": from_table,
 }
-"""By the name that `pincite eval --import` takes. `squad` is given parsed JSON, the others rows."""
+"""The forms by the names that `pincite eval --import` takes. `squad` is given parsed JSON, the others rows."""
 
 
 def _place(row: Row, where: str) -> Line:

@@ -297,12 +297,12 @@ Scored = Mapping[str, Mapping[str, Any]]
 """Elements of `runs` in the JSON of `eval`, by name of the run; one that failed is not in it."""
 
 QuestionScores = Mapping[str, Sequence[Mapping[str, float | None]]]
-"""By name of the run: of each question, in the order of the file, its score of every metric."""
+"""The scores of each question, by metric, in the order of the file; by name of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table as it is shown: cells by row. Those of `marked` (row, column) stand out, as `meaning` says."""
+    """A table as it is shown: cells by row. The cells of `marked` (row, column) stand out, as `meaning` says."""
 
     name: str
     caption: str
@@ -332,7 +332,7 @@ def shown_tables(
 
 
 def markdown_of_table(shown: ShownTable) -> str:
-    """Return a table in Markdown, with what stands out in bold."""
+    """Return a table in Markdown, with the marked cells in bold."""
     lines = ["| " + " | ".join(shown.columns) + " |", "|---" * len(shown.columns) + "|"]
     for number, row in enumerate(shown.rows):
         cells = [_bold(cell) if (number, column) in shown.marked else cell for column, cell in enumerate(row)]

@@ -104,7 +104,7 @@ def read_questions(file: Path) -> list[GoldenQuestion]:
 def import_questions(kind: str, file: Path) -> list[Line]:
     """Return the questions of a file of other people's (one of IMPORTS) as lines that `read_questions` reads.
 
-    Raise UsageError that names the place in the file, also for what `read_questions` would refuse."""
+    Raise UsageError that names the place in the file, also if `read_questions` would refuse a line."""
     text = _text_of(file).removeprefix("\ufeff")
     if kind == "squad":
         try:
