@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from pipelines.errors import DocumentError
@@ -36,7 +37,6 @@ from pipelines.parsing.formats import (
     type_and_reader,
 )
 from pipelines.records import ParsedFile
-from resources.parsers.barcodes import with_codes
 from resources.parsers.package import parts_of
 
 Parse = Callable[..., ParsedFile]
@@ -123,6 +123,11 @@ def require_size(uri: str, size: int, max_megabytes: int | None) -> None:
         raise DocumentError(told, "limit_exceeded")
 
 
+def _module(name: str) -> ModuleType:
+    """Import a module of this package by its name; only those that a file needs are."""
+    return importlib.import_module(f"resources.parsers.{name}")
+
+
 def parser_of(media_type: str) -> Parse:
     """Return the `parse(path)` of a media type.
 
@@ -132,7 +137,7 @@ def parser_of(media_type: str) -> Parse:
     if plain not in OF_TYPE and plain not in _OWN:
         raise DocumentError(f"no parser reads {media_type}; convert it to PDF, DOCX, HTML or text", "unsupported")
     try:
-        module = importlib.import_module(f"resources.parsers.{name}")
+        module = _module(name)
     except ModuleNotFoundError as error:
         message = f"reading {media_type} needs the library {error.name!r}: pip install 'pincite' again, with all parts"
         raise DocumentError(message, "unsupported") from None
@@ -192,4 +197,7 @@ def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
     check_content(path, media_type)
     wanted = inspect.signature(parse).parameters
     parsed = parse(path, **{name: value for name, value in options.items() if name in wanted})
-    return with_codes(path, parsed) if options.get("barcodes") and media_type in _ZIPPED else parsed
+    if not options.get("barcodes") or media_type not in _ZIPPED:
+        return parsed
+    with_codes: Callable[[Path, ParsedFile], ParsedFile] = _module("barcodes").with_codes
+    return with_codes(path, parsed)
