@@ -2,7 +2,8 @@
 
 The rules serve the division of long paragraphs and sentences, in every language. A stop ends a sentence unless its
 neighbours say otherwise: a lower-case word after it, an abbreviation, an initial or a clause number before it. If the
-rules cannot decide (`in the U.S. Treasury`), a model decides if there is one; otherwise the stop ends no sentence.
+rules cannot decide (`in the U.S. Treasury`, `it was late. we left`), a model decides if there is one; otherwise the
+stop ends no sentence.
 
 The lists of abbreviations are folded, without the last stop. Acronyms with stops (`U.S.C`), initials and short words
 of consonants alone (`Pvt`, `вул`) are known by their form, and are listed only where they belong to a kind.
@@ -81,6 +82,9 @@ STARTERS = _words(
 """Words that, with a capital letter, are far more often the first of a sentence than a name."""
 
 
+_ABBREVIATIONS = INTRODUCING | BEFORE_NUMBERS | UNITS | CLOSING | NAMING
+
+
 # ---------------------------------------------------------------- patterns
 
 
@@ -107,6 +111,10 @@ _ENUMERATOR = re.compile(r"\(?(?:\w|[ivx]{1,4}|\d{1,2})\)\s")
 _NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2}){0,15}\.\s++[^\W\d_]")
 _OPENERS = re.compile(r"[\"'“”„«»‹›‘’(\[{¿¡*_…]*(?:[–—-]\s+[\"'“„«]?)?")
 _FIRST_WORD = re.compile(r"[\w’'-]+")
+_LETTERS = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+"
+_BARE_WORD_BEFORE = re.compile(rf"(?<!\S)[\"'“‘«(]?({_LETTERS})$")
+_BARE_WORD = re.compile(rf"{_LETTERS}(?=[,;:!?]?(?:\s(?!/)|$)|\.$)")
+_PLAIN_STOP = re.compile(r"(?:\.|[!?]++)\s++")
 _NEVER_BEGIN = frozenset(",;:.!?)]}%")
 _BEFORE_INITIALS = frozenset(" \u00a0\n-/(\"'“„«[")
 _OPEN_LINES = (",", "–", "—", "-")
@@ -123,15 +131,15 @@ def sentence_spans(text: str, model: Collection[int] = frozenset()) -> list[tupl
     """Return the spans of the sentences of a text, trimmed, in order; they cover all that is not space.
 
     `model` are the ends of a model's sentences, which decide if the rules cannot."""
-    return trimmed(text, [end for end, verdict in _judged(text, frozenset(model)) if verdict])
+    return trimmed(text, [end for end, verdict in judged(text, frozenset(model)) if verdict])
 
 
 def doubtful(text: str) -> bool:
     """Say whether the text has a stop about which the rules cannot decide."""
-    return any(verdict is None for _, verdict in _judged(text, frozenset()))
+    return any(verdict is None for _, verdict in judged(text, frozenset()))
 
 
-def _judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
+def judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
     """Yield every place where a sentence may end, and whether one does; None if nobody can tell."""
     start = end = quotes = 0
     lowered = text.islower()
@@ -158,8 +166,10 @@ def ends_sentence(text: str, mark: int, after: int, start: int = 0, lowered: boo
     first = text[after : after + 1]
     if not first:
         return True
-    if first in _NEVER_BEGIN or (not lowered and _goes_on(text, after)):
+    if first in _NEVER_BEGIN:
         return False
+    if not lowered and _goes_on(text, after):
+        return None if _between_plain_words(text, mark, after, start) else False
     if text[mark] == "\n":
         return not text.endswith(_OPEN_LINES, start, mark)
     if text[mark] != "." or text[mark + 1] in ".!?…":
@@ -174,6 +184,19 @@ def _goes_on(text: str, at: int) -> bool:
         return False
     at = _OPENERS.match(text, at).end()  # type: ignore[union-attr]
     return text[at : at + 1].islower() and not text[at + 1 : at + 2].isupper()
+
+
+def _between_plain_words(text: str, mark: int, after: int, start: int) -> bool:
+    """Say whether a stop is between two words of lower-case letters, the first no known abbreviation or Roman number.
+
+    Most stops in parts of addresses (`openreview. net/forum`) and after a space (`10 ft . apart`) end no sentence, so
+    they are left out."""
+    following = _BARE_WORD.match(text, after) if _PLAIN_STOP.fullmatch(text, mark, after) else None
+    found = _BARE_WORD_BEFORE.search(text, max(start, mark - _LONGEST_WORD), mark) if following else None
+    if not following or not found or not (found.group(1) + following.group()).islower():
+        return False
+    word = found.group(1)
+    return word not in _ABBREVIATIONS and not _abbreviated(word) and not _NUMBER.fullmatch(word)
 
 
 def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: bool) -> bool | None:

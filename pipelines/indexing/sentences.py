@@ -28,7 +28,7 @@ from pipelines.records import (
     StructuralChunk,
 )
 
-VERSION = 5
+VERSION = 6
 CODE = "code"
 SOURCES = {
     "table-row": "table_row",

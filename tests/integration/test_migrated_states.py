@@ -125,7 +125,9 @@ def test_every_commit_has_its_range_under_the_key_of_this_version(old: str, tmp_
     with opened(old, tmp_path) as database:
         database.migrate()
     now = stage_keys(settings(), MODELS)
-    keys, others = (row[0] for row in rows(old, "SELECT keys FROM pincite.generations WHERE generation > 1 ORDER BY 1"))
+    keys, others = (
+        row[0] for row in rows(old, "SELECT keys FROM pincite.generations WHERE generation > 1 ORDER BY generation")
+    )
     assert rows(old, "SELECT key FROM pincite.generations") == [(generation_key(settings(), MODELS),)] * 3
     assert rows(old, "SELECT keys FROM pincite.generations WHERE generation = 1") == [(keys,)]
     assert all(keys[name] == others[name] == now[name] for name in TEXT_STAGES)

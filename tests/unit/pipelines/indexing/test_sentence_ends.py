@@ -213,14 +213,39 @@ def test_ends_of_lines_and_spaced_quotes(text: str, sentences: list[str]) -> Non
 
 @pytest.mark.parametrize(
     ("text", "cut"),
-    [("He works for the U.S. Treasury officials agree.", 21), ("She has hepatitis B. Medicare pays.", 20)],
+    [
+        ("He works for the U.S. Treasury officials agree.", 21),
+        ("She has hepatitis B. Medicare pays.", 20),
+        ("The food was fine. we waited an hour", 18),
+        ("Is it ready? yes, it is.", 12),
+        ("I don't. he does.", 8),
+    ],
 )
 def test_a_model_is_heard_where_the_rules_cannot_tell(text: str, cut: int) -> None:
     assert doubtful(text) and len(sentence_spans(text)) == 1
     assert sentence_spans(text, [cut]) == [(0, cut), (cut + 1, len(text))]
 
 
-@pytest.mark.parametrize("text", ["Sent to Acme Inc. Leeds today.", "He is Dr. Brown.", "The rule holds. It is old."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sent to Acme Inc. Leeds today.",
+        "He is Dr. Brown.",
+        "The rule holds. It is old.",
+        "the rule holds. it is old.",
+        # Before a lower-case word: an abbreviation, a name, numbers, a quote, a space before the stop, an address.
+        "We met approx. ten people, Smith et al. too, and their dept. heads by pvt. five.",
+        "It ran in Proc. of the Yahoo! and Apple meeting, and in Lee, et. al. (2019).",
+        "It weighs 3. or 4. of them.",
+        "iv. our Rules may be changed, and vi. our members may do so.",
+        "He asked “Why?” and “When?” of her.",
+        "A roll of 10 ft . apart is sold . . . it lasts.",
+        "See https://openreview. net/forum and github. com/pincite, or vicuna. org / a of it.",
+        "Read https://github.com/pincite. more is there.",
+        "These are the layers. arXiv has it.",
+        "Wait... it comes… now.",
+    ],
+)
 def test_a_model_is_not_heard_where_they_can(text: str) -> None:
     ends = [at for at, letter in enumerate(text, start=1) if letter == "." or letter == " "]
     assert not doubtful(text) and sentence_spans(text, ends) == sentence_spans(text)

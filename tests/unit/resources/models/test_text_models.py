@@ -38,6 +38,12 @@ def test_a_model_is_asked_where_the_rules_are_in_doubt_and_loaded_once() -> None
     assert loads == ["begun"]
 
 
+@pytest.mark.slow
+def test_a_model_divides_text_without_capital_letters() -> None:
+    text = "The food is mediocre at best. the waitress took my name and then left. Lee et al. agree."
+    assert TextModels().split([text], "en") == [[(0, 29), (30, 70), (71, 88)]]
+
+
 def test_a_language_without_a_model_is_divided_by_rule() -> None:
     models = TextModels(refused)
     assert models.split(["Строк зберігання — 5 років. Див. ст. 12 Порядку."], "uk") == [[(0, 27), (28, 48)]]
