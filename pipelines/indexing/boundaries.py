@@ -36,7 +36,7 @@ BEFORE_NUMBERS = _words(
     """
     no nos nr nrs art arts fig figs sec secs ch chap vol vols p pp par paras para cl reg ed tab table eq ref tel ext pub
     jan feb mar apr jun jul aug sep sept oct nov dec
-    ст п пп ч гл розд рис табл том т вид с стор буд кв каб кім оф тел абз дод
+    ст п пп ч гл розд рис мал іл табл том т вид с стор буд кв каб кім оф тел абз дод
     abs abb bd kap ziff jg s str nr rozdz poz ust
     """
 )
@@ -72,7 +72,7 @@ STARTERS = _words(
     what which who why how please note once during under unless until according then now no not
     це цей ця ці та і й а але або чи у в з із зі за на при для якщо після проте однак тому він вона воно вони ми ви не
     як до від під час через крім таким коли де щоб оскільки хоча перед без над про по протягом їх його її такі так
-    деякі слід можливо усі всі кожен кожний жоден ні також якого який яка
+    деякі слід можливо усі всі кожен кожний жоден ні також якого який яка тобто втім утім отже натомість зокрема
     der die das ein eine er sie es wir ich im am an auf aus bei mit nach von vor zu zum zur für wenn da dies diese
     dieser dieses aber und oder doch nicht auch wie was wer wo
     le la les un une il elle ils elles nous vous ce cette ces cet dans à au aux pour par sur avec mais et ou si quand

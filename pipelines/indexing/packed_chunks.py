@@ -468,7 +468,7 @@ def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
 # ---------------------------------------------------------------- packed chunks
 
 
-VERSION = 4
+VERSION = 5
 SHORT_PARAGRAPH = 64
 SPLITTERS: Mapping[str, Splitter] = {
     "structure": split_by_structure,
