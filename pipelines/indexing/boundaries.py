@@ -113,7 +113,7 @@ _OPENERS = re.compile(r"[\"'“”„«»‹›‘’(\[{¿¡*_…]*(?:[–—-]
 _FIRST_WORD = re.compile(r"[\w’'-]+")
 _LETTERS = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+"
 _BARE_WORD_BEFORE = re.compile(rf"(?<!\S)[\"'“‘«(]?({_LETTERS})$")
-_BARE_WORD = re.compile(rf"{_LETTERS}(?=[,;:!?]?(?:\s(?!/)|$)|\.$)")
+_BARE_WORD = re.compile(rf"(?<!\S){_LETTERS}(?=[,;:!?]?(?:\s(?!/)|$)|\.$)")
 _PLAIN_STOP = re.compile(r"(?:\.|[!?]++)\s++")
 _NEVER_BEGIN = frozenset(",;:.!?)]}%")
 _BEFORE_INITIALS = frozenset(" \u00a0\n-/(\"'“„«[")
