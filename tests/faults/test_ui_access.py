@@ -18,7 +18,7 @@ from websockets.typing import Origin, Subprotocol
 
 from tests.support.projects import make_project
 from tests.support.serving import Served, processes, serving
-from tests.support.waiting import ended
+from tests.support.waiting import ended, opened
 
 LAUNCH = """mutation { launchRun(executionParams: {
   selector: {repositoryLocationName: "pincite", repositoryName: "__repository__", jobName: "index"},
@@ -173,7 +173,7 @@ def test_a_reader_launches_nothing_and_chooses_no_token(tmp_path: Path, monkeypa
 
 def test_nothing_of_it_goes_on_when_only_its_first_process_is_killed(tmp_path: Path) -> None:
     with serving(make_project(tmp_path / "project")) as ui:
-        others = [os.pidfd_open(pid) for pid in processes(ui.project.state) if pid != ui.process.pid]
+        others = opened(pid for pid in processes(ui.project.state) if pid != ui.process.pid)
         ui.process.kill()
         assert len(others) >= 3 and all(map(ended, others))
     for other in others:

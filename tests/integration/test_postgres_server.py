@@ -25,7 +25,7 @@ from resources.postgres import server_process as postgres_account
 from resources.postgres import server_process as postgres_setup
 from resources.postgres.server import PostgresServer
 from tests.support.places import ROOT
-from tests.support.waiting import HANG_SECONDS, ended
+from tests.support.waiting import HANG_SECONDS, ended, opened
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +84,7 @@ def answer(url: str) -> int:
 def killed(pid: int) -> None:
     """SIGKILL, and gone when this returns; so are its children, which hold its socket until they see it."""
     children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    descriptors = [os.pidfd_open(item) for item in (pid, *children)]
+    descriptors = opened((pid, *children))
     os.kill(pid, signal.SIGKILL)
     for descriptor in descriptors:
         assert ended(descriptor)

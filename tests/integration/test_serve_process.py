@@ -24,7 +24,7 @@ from resources.settings_file import locate
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.projects import Project, make_project, new_database
-from tests.support.waiting import HANG_SECONDS, ended
+from tests.support.waiting import HANG_SECONDS, ended, opened
 
 pytestmark = pytest.mark.integration
 
@@ -148,7 +148,7 @@ def test_processes_end_when_the_one_that_started_them_is_killed(project: Project
         listed = subprocess.run(
             ["ps", "--ppid", str(process.pid), "-o", "pid="], capture_output=True, text=True, check=True
         )
-        children = [os.pidfd_open(int(pid)) for pid in listed.stdout.split()]
+        children = opened(map(int, listed.stdout.split()))
         process.kill()
         assert len(children) == 2 and all(map(ended, children))
     for child in children:

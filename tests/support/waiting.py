@@ -11,7 +11,7 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -36,6 +36,15 @@ def until(holds: Callable[[], T], what: str | Callable[[], str] = "", process: s
             told = what if isinstance(what, str) else what()
             raise AssertionError(f"it has not happened{' and the process has ended' if gone else ''}: {told}")
         time.sleep(_PAUSE_SECONDS)
+
+
+def opened(pids: Iterable[int]) -> list[int]:
+    """Return descriptors for `ended`, of those processes that have not ended since they were listed."""
+    found = []
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            found.append(os.pidfd_open(pid))
+    return found
 
 
 def ends(*pids: int) -> bool:
