@@ -17,6 +17,7 @@ from typing import Any
 from pipelines.errors import UsageError
 from pipelines.evaluation.document_map import DocumentMap, Occurrence
 from pipelines.query.retrieve import LONGEST_QUESTION
+from pipelines.settings.query import LABEL
 
 Pages = tuple[int, int]
 """First and last page."""
@@ -150,7 +151,11 @@ def _filters(line: _GoldenLine, value: Any, check: CheckFilters | None) -> tuple
 
 
 def _values_of(line: _GoldenLine, key: str, value: Any) -> list[Any]:
+    if not key.startswith(LABEL) and key[-1:] in ("<", ">"):
+        raise line.error(f"key 'filter.{key}' compares; write a list such as [\"{key}=2024-05\"]")
     values = value if isinstance(value, list) else [value]
+    if not values:
+        raise line.error(f"key 'filter.{key}' has no value; name one, or leave the key out")
     for one in values:
         if not isinstance(one, str | int) or isinstance(one, bool):
             raise line.error(f"key 'filter.{key}' must be text or a list of texts, not {type(one).__name__}")

@@ -90,22 +90,21 @@ def from_table(rows: Rows, origin: str) -> list[Line]:
             _require_known(name, where)
         asked, place = row.get("question", "").strip(), _place(row, where)
         name = row.get("id", "").strip() or str(number)
-        if name in found:
-            if asked not in ("", found[name]["question"]):
-                raise _error(f"{where}: id {name!r} stands above with another question")
-            found[name]["gold"] += [place] if place else []
-            continue
-        if not asked:
-            raise _error(f"{where}: column 'question' is missing or empty")
         options, filters = _options(row), row.get("filter", "").strip()
-        found[name] = {
-            "id": name,
-            "question": asked,
+        line: Line = {
+            **({"question": asked} if asked else {}),
             **({"options": options} if options else {}),
             **({"answer": row["answer"].strip()} if row.get("answer", "").strip() else {}),
             **({"filter": [filters]} if filters else {}),
-            "gold": [place] if place else [],
         }
+        if name in found:
+            if other := next((key for key, value in line.items() if found[name].get(key) != value), None):
+                raise _error(f"{where}: id {name!r} stands above with another {other}")
+        elif not asked:
+            raise _error(f"{where}: column 'question' is missing or empty")
+        else:
+            found[name] = {"id": name, **line, "gold": []}
+        found[name]["gold"] += [place] if place else []
     return list(found.values())
 
 

@@ -42,6 +42,8 @@ def question(**values: Any) -> dict[str, Any]:
         (question(filter="uri=a.pdf"), r'line 7: key \'filter\' must be an object such as \{"uri": "a.pdf"\}'),
         (question(filter=[3]), "line 7: key 'filter' must be an object"),
         (question(filter={"uri": None}), "line 7: key 'filter.uri' must be text or a list of texts, not NoneType"),
+        (question(filter={"uri": []}), "line 7: key 'filter.uri' has no value"),
+        (question(filter={"date>": "2024"}), r"line 7: key 'filter.date>' compares; write a list such as \[\"date>="),
         (question(filter={"uri": ["a", True]}), "line 7: key 'filter.uri' must be text or a list of texts, not bool"),
     ],
 )

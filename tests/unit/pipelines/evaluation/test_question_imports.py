@@ -75,9 +75,14 @@ def test_a_row_that_is_wrong_is_named(row: dict[str, str], message: str) -> None
         from_table([(2, row)], "q.csv")
 
 
-def test_an_id_with_two_questions_is_named() -> None:
-    with pytest.raises(UsageError, match="line 3: id 'a' stands above with another question"):
-        from_table([(2, {"id": "a", "question": "Who?"}), (3, {"id": "a", "question": "What?"})], "q.csv")
+@pytest.mark.parametrize(
+    ("column", "key"), [("question", "question"), ("answer", "answer"), ("A", "options"), ("filter", "filter")]
+)
+def test_an_id_with_two_of_what_a_question_has_once_is_named(column: str, key: str) -> None:
+    """The second would be left out without a word."""
+    first = {"id": "a", "question": "Who?", "A": "one", "answer": "A", "filter": "uri=a"}
+    with pytest.raises(UsageError, match=f"line 3: id 'a' stands above with another {key}"):
+        from_table([(2, first), (3, {"id": "a", column: "two"})], "q.csv")
 
 
 @pytest.mark.parametrize(
