@@ -135,9 +135,11 @@ def with_codes(path: Path, parsed: ParsedFile) -> ParsedFile:
         names = sorted(name for name in package.NameToInfo if _MEDIA in name)
         for name in names[:MOST_SEARCHED]:
             image = _picture(package, name)
-            if image is not None:
-                found[name], left_out = _codes(image)
-                told += _left_out(name, left_out)
+            if image is None:
+                told.append(f"{name}: not searched for bar codes, as it is too large or is no picture that can be read")
+                continue
+            found[name], left_out = _codes(image)
+            told += _left_out(name, left_out)
     if len(names) > MOST_SEARCHED:
         told.append(f"{len(names) - MOST_SEARCHED} pictures were not searched for bar codes: {MOST_SEARCHED:,} were")
     blocks: list[Block] = []
