@@ -286,13 +286,15 @@ class Database:
     def _keep_idle(self, connection: psycopg.Connection[Any], renew: bool) -> bool:
         """Keep a connection for the next transaction; with `renew` without what was SET on it."""
         import psycopg
+        from psycopg.sql import SQL
 
         if len(self._idle) >= self.most_idle:
             return False
         try:
             connection.autocommit = True
             if renew:
-                connection.execute(query("session", "forget_settings"))
+                renewed = SQL("; ").join([query("session", "forget_settings"), query("session", "take_time")])
+                connection.execute(renewed)  # in one message
         except psycopg.Error:
             return False
         self._idle.append((os.getpid(), connection))

@@ -1,10 +1,7 @@
 -- Opening a database, locks, what holds within a transaction, and the roles of the embedded server.
 
 -- name: forget_settings
--- As a connection is when it is new, in one message.
 RESET ALL;
-SELECT set_config('statement_timeout', '0', false), set_config('tcp_keepalives_idle', '30', false),
-    set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '3', false);
 
 -- name: take_time
 -- Builds and loads take as long as they take. What a server has for those who ask, `ask_in_time` gives back. A client
