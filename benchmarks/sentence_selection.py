@@ -1,5 +1,5 @@
-"""Whether parts of the selection that are off by default are worth it: structural coherence, the penalty for mixed
-sources, and the pruning of repeats.
+"""Measure parts of the selection that are off by default: structural coherence, the penalty for mixed sources, and the
+pruning of repeats.
 
     python benchmarks/sentence_selection.py [--sets policies ...] [--keep DIR]
 

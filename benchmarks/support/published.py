@@ -1,4 +1,4 @@
-"""What others reach on the shared sets, each with its source. All of it in percent.
+"""The figures of others on the shared sets, in percent, each with its source.
 
 The figures stand in ../shared/data/README.md, those of other systems in docs/measured/peers.md.
 """

@@ -1,4 +1,4 @@
-"""What is left out of a context before a model reads it: repeats of a document's own sentences, and nothing else."""
+"""The pruning of a context before a model reads it: repeats of a document's own sentences go, and nothing else."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ def test_an_extra_that_is_missing_is_a_warning_with_its_command(distribution: Pa
 
 
 def test_the_extras_of_the_settings_are_those_that_are_looked_for() -> None:
-    """Those of the project's file that are for its users; a source or setting that lacks its own says so itself, and
-    so does Dagster of a launcher or a storage that its own settings name."""
+    """They are those of the project's file that are for its users; a source or setting that lacks its own says so
+    itself, and so does Dagster of a launcher or a storage that its own settings name."""
     import tomllib
 
     from tests.support.places import ROOT
