@@ -156,7 +156,9 @@ def test_after_the_most_pages_no_more_are_searched_and_it_is_said(
     assert len(codes(found)) == 2 and "1 pictures were not searched for bar codes: 2 were" in found.warnings
 
 
-def test_a_picture_that_is_too_large_or_broken_is_not_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_picture_that_is_too_large_or_broken_is_not_decoded_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole, cut = docx_with(tmp_path / "a.docx", png(code(LINK))), tmp_path / "cut.docx"
     with ZipFile(whole) as source, ZipFile(cut, "w") as target:
         for name in source.namelist():
@@ -165,6 +167,9 @@ def test_a_picture_that_is_too_large_or_broken_is_not_decoded(tmp_path: Path, mo
     assert codes(read(whole)) and not codes(read(cut)) and read(cut).blocks
     monkeypatch.setattr(barcodes, "MOST_PIXELS", 100)
     assert not codes(read(whole))
+    for file in (whole, cut):
+        (told,) = [warning for warning in read(file).warnings if "bar codes" in warning]
+        assert told.startswith("word/media/image1.png: not searched for bar codes")
 
 
 def test_a_large_page_is_drawn_within_the_longest_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
