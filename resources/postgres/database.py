@@ -17,7 +17,7 @@ from pipelines.fingerprint import fingerprint
 from resources.postgres.address import Address, address_of, is_transient
 from resources.postgres.run_lock import Fence, Waiting, begin, lock, lock_key, unlock
 from resources.postgres.server import Log, PostgresServer
-from resources.postgres.statements import fill, migrations, query
+from resources.postgres.statements import fill, in_one_message, migrations, query
 
 if TYPE_CHECKING:
     import psycopg
@@ -286,15 +286,13 @@ class Database:
     def _keep_idle(self, connection: psycopg.Connection[Any], renew: bool) -> bool:
         """Keep a connection for the next transaction; with `renew` without what was SET on it."""
         import psycopg
-        from psycopg.sql import SQL
 
         if len(self._idle) >= self.most_idle:
             return False
         try:
             connection.autocommit = True
             if renew:
-                renewed = SQL("; ").join([query("session", "forget_settings"), query("session", "take_time")])
-                connection.execute(renewed)  # in one message
+                connection.execute(in_one_message(query("session", "forget_settings"), query("session", "take_time")))
         except psycopg.Error:
             return False
         self._idle.append((os.getpid(), connection))

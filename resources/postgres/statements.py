@@ -130,6 +130,13 @@ def query(file: str, name: str, **values: Value) -> Composed:
     return fill(known[name], values, f"{file}.{name}")
 
 
+def in_one_message(*composed: Composed) -> Composed:
+    """Return statements without parameters as one text, which goes to the server and back once."""
+    from psycopg.sql import SQL
+
+    return SQL("; ").join(composed)
+
+
 def take_vectors(connection: Connection[Any]) -> None:
     """Let a connection take and give vectors as pgvector's objects."""
     from pgvector.psycopg import register_vector
