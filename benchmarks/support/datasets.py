@@ -4,7 +4,7 @@ Every set keeps the rule by which its own authors count a hit: a passage of `pol
 page N may end on the next, so pages N and N+1 are gold; the excerpts of `chunking-evaluation` and the cells of
 `tatqa` are offsets of the decoded source; `unlp-medicine` names one page; a chunk of `contextual-code` is one
 page of a structural map; one of `summary-augmentation` is a document, of which its authors count the first three;
-`sec-10-q` names documents; `ohr-manual`, `ohr-paper` and `filings` name pages.
+`sec-10-q` names documents; `ohr-manual`, `ohr-paper`, `filings` and its twin `filings-text` name pages.
 """
 
 from __future__ import annotations
@@ -79,6 +79,25 @@ def sec_10_q(folder: Path) -> Iterator[Golden]:
 def native(folder: Path) -> Iterator[Golden]:
     """Sets whose questions are written in the project's own form."""
     yield from lines(folder / "questions.jsonl")
+
+
+def filings_text(folder: Path) -> Iterator[Golden]:
+    """The questions of `filings`, whose documents `write_filings_text` has made text files of."""
+    for value in native(folder):
+        gold = [{**place, "uri": str(Path(place["uri"]).with_suffix(".txt"))} for place in value["gold"]]
+        yield {**value, "gold": gold}
+
+
+def write_filings_text(folder: Path, place: Path) -> None:
+    """Write each filing as a text file: what PDFium reads on each page, form feeds between. Tables stand as lines."""
+    import pypdfium2
+
+    place.mkdir(parents=True)
+    for file in sorted((folder / "docs").glob("*.pdf")):
+        with pypdfium2.PdfDocument(file) as document:
+            pages = [page.get_textpage().get_text_range() for page in document]
+        text = "\f".join(page.replace("\f", " ").replace("\r\n", "\n") for page in pages)
+        (place / f"{file.stem}.txt").write_text(text, encoding="utf-8")
 
 
 def library(folder: Path) -> Iterator[Golden]:
@@ -184,4 +203,7 @@ DATASETS: Mapping[str, Dataset] = {
     "ohr-manual": Dataset(SHARED / "ohr" / "manual", "docs", native, 676, ("*.txt",), headline=_PAGES),
     "ohr-paper": Dataset(SHARED / "ohr" / "paper", "docs", native, 631, ("*.txt",), headline=_PAGES),
     "filings": Dataset(SHARED / "filings", "docs", native, 46, ("*.pdf",), headline=_PAGES),
+    "filings-text": Dataset(
+        SHARED / "filings", ".", filings_text, 46, ("*.txt",), write=write_filings_text, headline=_PAGES
+    ),
 }  # fmt: skip
