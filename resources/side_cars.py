@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from pipelines.dates import iso_date
 from pipelines.groups import (
     GROUPS,
     PRINCIPALS,
@@ -22,7 +23,6 @@ from pipelines.groups import (
     require_few,
 )
 from pipelines.parsing.cleaning import clean_metadata, clean_text
-from pipelines.parsing.dates import iso_date
 from resources import yaml_text
 from resources.parsers.source_text import decode_plainly
 from resources.parsers.text.front_matter import WITH_HEADS, groups_at_top, groups_in_lines

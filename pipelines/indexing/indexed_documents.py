@@ -7,10 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import date
 
+from pipelines.dates import iso_date
 from pipelines.fingerprint import fingerprint
 from pipelines.groups import is_principal
 from pipelines.parsing.cleaning import clean_metadata, clean_text
-from pipelines.parsing.dates import iso_date
 from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
 from pipelines.terms import terms_of
 

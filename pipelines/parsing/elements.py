@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
 from pipelines.parsing.cleaning import (
     begins_with_space,
@@ -23,7 +24,6 @@ from pipelines.parsing.cleaning import (
     composes,
     ends_with_space,
 )
-from pipelines.parsing.dates import iso_date
 from pipelines.parsing.line_text import stops_of
 from pipelines.records import (
     Block,

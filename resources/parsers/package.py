@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
-from pipelines.parsing.dates import iso_date
 from resources.parsers.untrusted import listed
 
 # ---------------------------------------------------------------- compound files

@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
-from pipelines.parsing.dates import iso_date
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import properties_of as page_properties

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Literal, cast
 
+from pipelines.dates import period
 from pipelines.errors import UsageError
 from pipelines.groups import group_names
-from pipelines.parsing.dates import period
 from pipelines.ports import Comparison, Filters
 from pipelines.settings.query import FILTERS, HITS, LABEL
 

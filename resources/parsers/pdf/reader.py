@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
-from pipelines.parsing.dates import iso_date
 from pipelines.parsing.pdf.headings import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE

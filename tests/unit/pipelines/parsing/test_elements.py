@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
 from pipelines.parsing.cleaning import clean_code, clean_text
-from pipelines.parsing.dates import iso_date
 from pipelines.parsing.elements import KINDS, OUTSIDE_BODY, build_elements, page_of
 from pipelines.records import Block, BlockCell, Box, ParsedFile, Place, RawDocument, TextRun
 

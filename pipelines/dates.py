@@ -6,7 +6,7 @@ import re
 from calendar import monthrange
 from datetime import date
 
-_MONTHS = {
+MONTHS = {
     name: number
     for number, names in enumerate(
         (
@@ -50,10 +50,10 @@ def _parts(text: str) -> tuple[int, int, int] | None:
         if first != second and first <= 12 and second <= 12:
             return None
         return int(match[3]), min(first, second), max(first, second)
-    if (match := _DAY_MONTH.fullmatch(text)) and match[2].lower() in _MONTHS:
-        return int(match[3]), _MONTHS[match[2].lower()], int(match[1])
-    if (match := _MONTH_DAY.fullmatch(text)) and match[1].lower() in _MONTHS:
-        return int(match[3]), _MONTHS[match[1].lower()], int(match[2])
+    if (match := _DAY_MONTH.fullmatch(text)) and match[2].lower() in MONTHS:
+        return int(match[3]), MONTHS[match[2].lower()], int(match[1])
+    if (match := _MONTH_DAY.fullmatch(text)) and match[1].lower() in MONTHS:
+        return int(match[3]), MONTHS[match[1].lower()], int(match[2])
     return None
 
 
