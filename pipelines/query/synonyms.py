@@ -1,0 +1,231 @@
+"""The user's own synonyms, in the format of Solr's synonym files, and where their entries are found in a question.
+
+A file has one rule a line. `PP&E, fixed assets` searches each for the other. `capex => capital expenditure, PP&E`
+searches the right side instead of the left one; if the right side repeats the entry, the entry is kept. Rules with the
+same entry on the left add up. A backslash takes the special meaning from the character after it.
+
+Entries and questions are compared by their terms, so inflected forms agree where the index takes them for one: in
+Cyrillic, where their first six letters are the same. Two spellings with the same terms are one entry. Where entries
+overlap in a question, the one that begins first counts, and the longest of those that begin at one word. The entries
+that are added to a question are not looked up in turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pipelines.errors import SettingsError
+from pipelines.terms import terms_of
+
+MOST_CHARACTERS = 1_000_000
+"""Characters of a file, since all of it is read before the first question is answered."""
+MOST_RULES = 10_000
+MOST_WORDS = 20
+"""Terms of an entry, since each word of a question may begin the longest entry. In scripts without spaces, two
+neighbouring characters are a term."""
+MOST_ENTRY_CHARACTERS = 300
+"""Characters of an entry, which is shown in full wherever it is added to a question."""
+MOST_ADDED = 100
+"""Entries that one entry may add to a question, all its rules together. A list of n entries holds n times n pairs, and
+a search takes the time of all that are added."""
+_SHOWN = 60
+"""Characters of an entry that a message shows."""
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""The ends of lines that editors count, unlike those of `str.splitlines`."""
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""NUL and half surrogates. No database takes them, and bytes that are not UTF-8 leave them in a text."""
+_ESCAPED = re.compile(r"\\.")
+_PART = re.compile(r"\\(.)|=>|,|[^\\=,]+|=")
+_LIKE_AN_ARROW = re.compile(r"<=|[-–—]>|[→⇒⟶⟹]")
+_ASIDE = re.compile(r"\s#(?:\s|$)")
+
+Terms = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A text to search for beside or instead of an entry, as written in the file, with its terms and its line."""
+
+    text: str
+    terms: Terms
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """An entry that was found in a question, at the terms from `start` up to `end`. `asked` is the entry as written in
+    the file, in `line` first. `replaces` says that `added` is searched instead of the entry."""
+
+    start: int
+    end: int
+    asked: str
+    added: tuple[Alternative, ...]
+    replaces: bool
+    line: int
+
+
+@dataclass(slots=True)
+class _Entry:
+    """An entry with what each of its rules adds. A list adds the entry itself too, as does a right side that repeats
+    it. All entries of a rule share one tuple, so a file takes memory by its length."""
+
+    first: Alternative
+    rules: list[tuple[Alternative, ...]] = field(default_factory=list)
+    most_added: int = 0
+
+    def expansion(self, start: int, end: int) -> Expansion | None:
+        """Return what the entry adds at these terms, or None if it adds nothing but itself."""
+        added: dict[Terms, Alternative] = {}
+        for rule in self.rules:
+            for each in rule:
+                added.setdefault(each.terms, each)
+        replaces = added.pop(self.first.terms, None) is None
+        if not added:
+            return None
+        return Expansion(start, end, self.first.text, tuple(added.values()), replaces, self.first.line)
+
+
+@dataclass(slots=True)
+class _Node:
+    """A place in the tree of entries: those that go on with a term, and the entry that ends here."""
+
+    after: dict[str, _Node] = field(default_factory=dict)
+    entry: _Entry | None = None
+
+
+class Synonyms:
+    """The entries of a synonym file by their terms. `Synonyms()` has none."""
+
+    def __init__(self, entries: Mapping[Terms, _Entry] | None = None) -> None:
+        self._root = _Node()
+        for terms, entry in (entries or {}).items():
+            node = self._root
+            for term in terms:
+                node = node.after.setdefault(term, _Node())
+            node.entry = entry
+
+    def found_in(self, terms: Sequence[str]) -> list[Expansion]:
+        """Return the entries that stand in a question, from left to right; none overlaps another.
+
+        `terms` are the question's as `terms_of` gives them, in order and with repeats."""
+        found: list[Expansion] = []
+        start = 0
+        while start < len(terms):
+            entry, end = self._longest(terms, start)
+            if entry is not None and (expansion := entry.expansion(start, end)) is not None:
+                found.append(expansion)
+            start = end
+        return found
+
+    def _longest(self, terms: Sequence[str], start: int) -> tuple[_Entry | None, int]:
+        """Return the longest entry from a term on and where it ends, or None and the next term."""
+        longest, end = None, start + 1
+        node: _Node | None = self._root
+        for at in range(start, len(terms)):
+            node = node.after.get(terms[at]) if node is not None else None
+            if node is None:
+                break
+            if node.entry is not None:
+                longest, end = node.entry, at + 1
+        return longest, end
+
+
+def read_synonyms(text: str, origin: str) -> Synonyms:
+    """Return the synonyms of a file's text; `origin` names the file in errors.
+
+    Raise SettingsError with the number of the first line that cannot be meant, or if the file is too large."""
+    if len(text) > MOST_CHARACTERS:
+        raise SettingsError(
+            f"{origin}: the file has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read: shorten it"
+        )
+    if bad := _NO_TEXT.search(text):
+        number = 1 + sum(1 for _ in _LINE_END.finditer(text, 0, bad.start()))
+        what = "a NUL character" if bad[0] == "\x00" else "a character that is no text (half of a surrogate pair)"
+        raise SettingsError(f"{origin} line {number}: holds {what}; save the file as UTF-8 text")
+    entries: dict[Terms, _Entry] = {}
+    for count, (number, line) in enumerate(_rules(text), start=1):
+        where = f"{origin} line {number}"
+        if count > MOST_RULES:
+            raise SettingsError(f"{where}: more than {MOST_RULES:,} rules; leave some out")
+        left, right = _sides(line, number, where)
+        rule = tuple(right.values())
+        for terms, written in left.items():
+            entry = entries.setdefault(terms, _Entry(written))
+            entry.rules.append(rule)
+            entry.most_added += max(1, len(rule) - (terms in right))  # a rule that adds nothing takes time too
+            if entry.most_added > MOST_ADDED:
+                raise SettingsError(
+                    f"{where}: {_shown(written.text)} has more than {MOST_ADDED} synonyms, those of lines above "
+                    "included; leave some out"
+                )
+    return Synonyms(entries)
+
+
+def _rules(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are neither empty nor comments, each with its number."""
+    for number, line in enumerate(_LINE_END.split(text.removeprefix("\ufeff")), start=1):
+        if (rule := line.strip()) and not rule.startswith("#"):
+            yield number, rule
+
+
+def _sides(line: str, number: int, where: str) -> tuple[dict[Terms, Alternative], dict[Terms, Alternative]]:
+    """Return the entries left and right of the arrow by their terms; all entries of a list are on both sides."""
+    bare = _ESCAPED.sub("", line)
+    if bare.endswith("\\"):
+        raise SettingsError(f"{where}: ends with a backslash; write the rule on one line, or \\\\ for a backslash")
+    if bare.count("=>") > 1:
+        raise SettingsError(f"{where}: has two arrows; write one rule a line, or \\=> for an arrow within an entry")
+    if like := _LIKE_AN_ARROW.search(bare):
+        raise SettingsError(
+            f"{where}: has {like[0]!r} where a rule has =>; write =>, or a backslash before {like[0]!r} to keep it"
+        )
+    if _ASIDE.search(bare):
+        raise SettingsError(f"{where}: has a comment after a rule; put it on a line of its own, or write \\# for #")
+    parts: list[list[list[str]]] = [[[]]]
+    for part in _PART.finditer(line):
+        if part[0] == "=>":
+            parts.append([[]])
+        elif part[0] == ",":
+            parts[-1].append([])
+        else:
+            parts[-1][-1].append(part[1] or part[0])
+    sides = [[" ".join("".join(entry).split()) for entry in side] for side in parts]
+    for side, name in zip(sides, ("left", "right"), strict=False):
+        if len(sides) > 1 and not any(side):
+            raise SettingsError(f"{where}: the arrow has nothing on its {name}; write `entry => other, another`")
+    if len(sides) == 1 and len(sides[0]) == 1:
+        raise SettingsError(f"{where}: has a single entry; write its synonyms after a comma or =>, or delete the line")
+    made = [_entries(side, number, where) for side in sides]
+    return made[0], made[-1]
+
+
+def _entries(texts: Sequence[str], number: int, where: str) -> dict[Terms, Alternative]:
+    """Return the entries of a side by their terms, each once."""
+    found: dict[Terms, Alternative] = {}
+    for text in texts:
+        if not text:
+            raise SettingsError(f"{where}: has an empty entry; delete the comma, or write \\, for one within an entry")
+        if len(text) > MOST_ENTRY_CHARACTERS:
+            raise SettingsError(
+                f"{where}: {_shown(text)} has {len(text):,} characters; at most {MOST_ENTRY_CHARACTERS} are taken for "
+                "an entry: shorten it"
+            )
+        terms = tuple(terms_of(text))
+        if not terms:
+            raise SettingsError(
+                f"{where}: {_shown(text)} has no letter or digit, so no search finds it; delete it or write it in words"
+            )
+        if len(terms) > MOST_WORDS:
+            raise SettingsError(
+                f"{where}: {_shown(text)} has {len(terms)} words; at most {MOST_WORDS} are taken for an entry: "
+                "shorten it"
+            )
+        found.setdefault(terms, Alternative(text, terms, number))
+    return found
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN].rstrip()} …")
