@@ -8,9 +8,9 @@ over the first 20 candidates, and of its score as one more standardised measure 
 sum is the one of WEIGHTS that does best on the mean of the other sets. A set is scored by the fold that left it out;
 one that may not be trained on by fold C. Differences to hybrid search are paired, with 95 % intervals of a bootstrap
 over questions; the mean over sets has one of a bootstrap within each set. Then: how well the greatest score of a
-question tells those with an answer from a set's own unanswerable ones. The second form times 20 candidates on two
-threads, as 32-bit numbers and with dynamic 8-bit quantisation; for AVX2, set ATEN_CPU_CAPABILITY=avx2 and
-DNNL_MAX_CPU_ISA=AVX2 before. What counts as a repeat is not left out, as in benchmarks/fusion.py.
+question tells those with an answer from a set's own unanswerable ones. The second form times 20 candidates on as many
+threads as --threads says, as 32-bit numbers and with dynamic 8-bit quantisation; for AVX2, set
+ATEN_CPU_CAPABILITY=avx2 and DNNL_MAX_CPU_ISA=AVX2 before. Repeats are not left out, as in benchmarks/fusion.py.
 """
 
 from __future__ import annotations
@@ -200,13 +200,15 @@ def loaded(data: Path, files: Sequence[Path]) -> dict[str, dict[str, list[Judged
     return found
 
 
-def milliseconds(data: Path, weights: Path, layers: int, count: int = 15) -> dict[str, list[float]]:
-    """Return how long 20 candidates take, of one question after the other, by numeric type."""
+def milliseconds(data: Path, weights: Path, layers: int, threads: int, count: int = 15) -> dict[str, list[float]]:
+    """Return how long 20 candidates take, of one question after the other, by numeric type; on one thread in its
+    processor time, which others that use the same cores change less."""
     import torch
 
     from benchmarks.reranker.train import started
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
     model, tokens = started(weights, layers)
     model.eval()
     small = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
@@ -216,10 +218,10 @@ def milliseconds(data: Path, weights: Path, layers: int, count: int = 15) -> dic
                  for at, near in list(zip(one.candidates, one.near, strict=True))[:FIRST]]  # fmt: skip
         tokens.learn([text for each in pairs for text in each])
         for kind, own in (("float32", model), ("int8", small)):
-            began = time.perf_counter()
+            began = clock()
             with torch.inference_mode():
                 own(*tokens.batch(pairs, "cpu"))
-            found[kind].append(1000 * (time.perf_counter() - began))
+            found[kind].append(1000 * (clock() - began))
     return found
 
 
@@ -235,10 +237,11 @@ def main() -> None:
     parser.add_argument("--scores", type=Path, nargs="+", default=[], metavar="FILE.npz")
     parser.add_argument("--weights", type=Path, metavar="FILE.npz")
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     if options.weights:
-        for kind, own in milliseconds(options.data, options.weights, options.layers).items():
+        for kind, own in milliseconds(options.data, options.weights, options.layers, options.threads).items():
             print(f"{kind}: median {np.median(own):.0f} ms, least {min(own):.0f} ms")
     verdicts = {}
     for model, sets in loaded(options.data, options.scores).items():
