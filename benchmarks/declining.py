@@ -30,8 +30,9 @@ from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.judging import asked  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
-from pipelines.query.retrieve import MEASURED_DEPTH, Question, retrieve  # noqa: E402
+from pipelines.query.retrieve import MEASURED_DEPTH, retrieve  # noqa: E402
 from pipelines.query.support import coverage, evidence_of, support  # noqa: E402
+from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402

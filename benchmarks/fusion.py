@@ -38,19 +38,19 @@ from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.judging import asked, bootstrap_interval, matches, shown_by  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
-from pipelines.query.routes import (  # noqa: E402  # noqa: E402  # noqa: E402
+from pipelines.query.retrieve import MEASURED_DEPTH, of_named_documents  # noqa: E402
+from pipelines.query.routes import (  # noqa: E402
     FUSED_DEPTH,
     MEASURES,
     STRATEGIES,
     QueryState,
-    Question,
     reciprocal_rank,
     searches_of,
     standardised,
     stretched,
 )
 from pipelines.query.support import content_terms  # noqa: E402
+from pipelines.query.wording import Question, Wordings  # noqa: E402
 from pipelines.settings.query import FusionWeights, QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
 from resources.evaluation.suggest import suggest  # noqa: E402
@@ -58,10 +58,12 @@ from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 
-PARTS = ("dense", "lexical", "nearest_sentence", "document")
+PARTS = ("dense", "lexical", "nearest_sentence", "document", "names", "surroundings")
 GRID = [
-    dict(zip(PARTS, (dense, 1.0, sentence, document), strict=True))
-    for dense, sentence, document in itertools.product((0.3, 0.5, 0.7, 0.9), (0.3, 0.5, 0.7, 0.9), (0.2, 0.3, 0.4, 0.5))
+    dict(zip(PARTS, (dense, 1.0, sentence, document, names, around), strict=True))
+    for dense, sentence, document, names, around in itertools.product(
+        (0.3, 0.5, 0.7, 0.9), (0.3, 0.5, 0.7, 0.9), (0.2, 0.3, 0.4, 0.5), (0.4, 0.8), (0.0, 0.3)
+    )
 ]
 SHIPPED: Mapping[str, float] = {name: getattr(FusionWeights(), name) for name in PARTS}
 KINDS = ((0, "whole"), (1, "halved"))
@@ -109,7 +111,8 @@ ORDERS: Mapping[str, Order] = {
     "reciprocal rank": by_rank,
     "two routes, stretched, 1 to 1.25": STRETCHED,
     "two routes, standard, 1 to 1": summed({"dense": 1.0, "lexical": 1.0}),
-    **{f"without {name}": summed(without(name)) for name in ("dense", "nearest_sentence", "document")},
+    **{f"without {name}": summed(without(name)) for name in ("dense", "nearest_sentence", "document", "names")},
+    "with surroundings": summed({**SHIPPED, "surroundings": 0.3}),
     "as shipped": summed(SHIPPED),
 }
 
@@ -164,14 +167,9 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
             question = asked(mapped, options)
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (_, index):
-                one = QueryState(question, index, searcher.tools.of(index.generation.embedder), filters)
-                searches = searches_of(STRATEGIES["hybrid"], one, 0)
-                wide = QuerySettings().candidates * FUSED_DEPTH
-                fused = reciprocal_rank({route: search.best(wide) for route, search in searches.items()})
-                best = dict(fused[: QuerySettings().candidates * MEASURED_DEPTH])
-                measures = {**{route: search.scores for route, search in searches.items()},
-                            **{measure: MEASURES[measure](one) for measure in MEASURES}}  # fmt: skip
-                values = {part: measures[part](list(best)) for part in PARTS}
+                meant = Wordings(QuerySettings()).of(question, index.frequencies)
+                one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
+                best, values = measured_candidates(one)
                 passages = index.passages(list(best), filters)
             shown = [shown_by(passages[key], exam.corpus.documents.get(passages[key].doc_id)) for key in best]
             yield Measured(
@@ -181,6 +179,19 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
             )
     finally:
         state.close()
+
+
+def measured_candidates(one: QueryState) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+    """Return the candidates that hybrid search measures with their scores by reciprocal rank, and the values of each
+    part; a part has none where the question gives it nothing to measure."""
+    searches = searches_of(STRATEGIES["hybrid"], one, 0)
+    wide = QuerySettings().candidates * FUSED_DEPTH
+    fused = reciprocal_rank({route: search.best(wide, None) for route, search in searches.items()})
+    first = dict(fused[: QuerySettings().candidates * MEASURED_DEPTH])
+    best = {**first, **{key: 0.0 for key in of_named_documents(one, searches) if key not in first}}
+    own = {measure: scores for measure, make in MEASURES.items() if (scores := make(one))}
+    measures = {**{route: search.scores for route, search in searches.items()}, **own}
+    return best, {part: measures[part](list(best)) if part in measures else {} for part in PARTS}
 
 
 # ---------------------------------------------------------------- the tables

@@ -32,7 +32,8 @@ from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noq
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.rerankers import full_text  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
-from pipelines.query.retrieve import Question, retrieve  # noqa: E402
+from pipelines.query.retrieve import retrieve  # noqa: E402
+from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
 from resources.models.embedders.loaded import make_embedder  # noqa: E402

@@ -36,7 +36,8 @@ from benchmarks.support import searching_data as data  # noqa: E402
 from benchmarks.support.machine import provenance  # noqa: E402
 from benchmarks.support.memory import peaks, tree_memory  # noqa: E402
 from pipelines.ports import Candidate, Filters  # noqa: E402
-from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
+from pipelines.query.retrieve import FUSED_DEPTH, retrieve  # noqa: E402
+from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.base import VectorIndexSettings  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.checks import hnsw_recall as walks  # noqa: E402

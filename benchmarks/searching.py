@@ -29,9 +29,10 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.support import searching_data as data  # noqa: E402  (path above)
 from pipelines.fingerprint import document_id, fingerprint  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.retrieve import FUSED_DEPTH, Question, retrieve  # noqa: E402
+from pipelines.query.retrieve import FUSED_DEPTH, retrieve  # noqa: E402
 from pipelines.query.sentence_route import SENTENCES  # noqa: E402
 from pipelines.query.tools import ModelFunctions  # noqa: E402
+from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.postgres.catalog import GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402

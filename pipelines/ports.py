@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -159,13 +159,15 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Restrictions of one query. `equal` maps an allow-listed key (source, uri, title, version, language, block_type,
-    section, `kv.KEY` or a metadata key) to accepted values; `groups` are the user's groups. Both dates are included."""
+    section, `kv.KEY` or a metadata key) to accepted values; `groups` are the user's groups. Both dates are included.
+    `documents` are the ids of those to search; None means all."""
 
     equal: dict[str, tuple[str, ...]] = field(default_factory=dict)
     dated_from: str | None = None
     dated_to: str | None = None
     groups: tuple[str, ...] = ()
     compared: tuple[Comparison, ...] = ()
+    documents: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +289,21 @@ class DocumentTerms:
     weights: Mapping[str, float]
 
 
+Terms = Mapping[str, float] | Sequence[str]
+"""Terms to search for, each with its weight. A term of a sequence weighs as often as it stands there."""
+
+
 class SearchIndex(Protocol):
     """The search tables of one generation, read in one transaction."""
 
+    @property
+    def keeps_names(self) -> bool:
+        """Say whether the names of documents are kept. They are not in a generation made before they were."""
+
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]: ...
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]: ...
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
+        """Return the k chunks of highest BM25 score for these terms, each counted by its weight."""
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
         """Return the cosine of each of these chunks."""
@@ -303,13 +314,28 @@ class SearchIndex(Protocol):
         """Return the greatest cosine of a sentence of each of these chunks, or the chunk's own if it has no
         sentence."""
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         """Return the score that `lexical` gives these chunks; those without any of the terms are left out."""
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
-        """Return the terms of the documents to which these chunks belong."""
+    def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
+        """Return the BM25 score of each of these chunks with the one before and after it in its document, as one
+        text."""
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
+        """Return the terms of the documents to which these chunks belong, whatever they weigh."""
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]: ...
+
+    def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
+        """Return how many documents that the asker may see bear each of these names, those that none bears left out,
+        and how many documents there are. Large numbers are cut off."""
+
+    def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
+        """Return the k documents whose names weigh most, with the sum of the weights; ties by id. The restrictions on
+        documents hold, those on chunks and dates are left to the search."""
+
+    def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
+        """Return the document of each of these chunks."""
 
     def newest_date(self) -> str | None:
         """Return the newest effective date in the generation, in ISO form."""

@@ -65,11 +65,12 @@ def project_at(place: Project | str | Path | None = None) -> Project:
 
 
 def anchored(settings: Settings, folder: Path) -> Settings:
-    """Return settings with absolute folders of prompts and models. A relative path starts at the settings file's
-    folder, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`, `/` or
-    `~`."""
+    """Return settings with absolute places of prompts, models and synonyms. A relative path starts at the folder of the
+    settings file, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`,
+    `/` or `~`."""
     enrichment, embedder, query = settings.enrichment, settings.embedder, settings.query
     prompts = str((folder / Path(enrichment.prompts).expanduser()).resolve()) if enrichment.prompts else None
+    synonyms = str((folder / Path(query.synonyms).expanduser()).resolve()) if query.synonyms else None
     model = embedder.model if embedder.endpoint else _model(embedder.model, embedder.revision, folder)
     reranker = query.cross_encoder
     read = reranker.model if reranker.endpoint else _model(reranker.model, reranker.revision, folder)
@@ -78,7 +79,7 @@ def anchored(settings: Settings, folder: Path) -> Settings:
         update={
             "enrichment": enrichment.model_copy(update={"prompts": prompts}) if prompts else enrichment,
             "embedder": embedder.model_copy(update={"model": model}),
-            "query": query.model_copy(update={"cross_encoder": judge}),
+            "query": query.model_copy(update={"cross_encoder": judge, "synonyms": synonyms}),
         }
     )
 

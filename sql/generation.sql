@@ -24,6 +24,15 @@ CREATE INDEX ON {schema}.documents (bucket);
 CREATE INDEX ON {schema}.documents (title);
 CREATE INDEX ON {schema}.documents (doc_id) WHERE groups <> ARRAY[]::text[];
 
+-- What people call a document: words of its path, version, date and metadata (pipelines/names.py).
+CREATE TABLE {schema}.document_names (
+    name_id text PRIMARY KEY,
+    doc_id text NOT NULL REFERENCES {schema}.documents ON DELETE CASCADE,
+    term text NOT NULL
+);
+CREATE INDEX ON {schema}.document_names (term, doc_id);
+CREATE INDEX ON {schema}.document_names (doc_id);
+
 CREATE SEQUENCE {schema}.chunk_number AS integer;
 
 -- Rows stay whole in their page: to compress and part those over 2 KB would halve the speed of a load,

@@ -17,7 +17,7 @@ import random
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -25,22 +25,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.fusion import PARTS, SHIPPED, index_of, standard  # noqa: E402  (the path above finds it)
+from benchmarks.fusion import PARTS, SHIPPED, index_of, measured_candidates, standard  # noqa: E402  (the path above finds it)
 from benchmarks.reranker.windows import Asked, Text, write_lines  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from pipelines.evaluation.judging import asked, matches, shown_by  # noqa: E402
 from pipelines.ports import Filters, Passage  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
-from pipelines.query.retrieve import MEASURED_DEPTH  # noqa: E402
-from pipelines.query.routes import (  # noqa: E402
-    FUSED_DEPTH,
-    MEASURES,
-    STRATEGIES,
-    QueryState,
-    Question,
-    reciprocal_rank,
-    searches_of,
-)
+from pipelines.query.routes import QueryState  # noqa: E402
+from pipelines.query.wording import Question, Wordings  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
@@ -101,7 +93,8 @@ def measured(name: str, file: Path) -> tuple[list[Asked], list[Text]]:
             question = asked(mapped, dataset.evaluation.get("with_options", "none"))
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (connection, index):
-                one = QueryState(question, index, searcher.tools.of(index.generation.embedder), filters)
+                meant = Wordings(QuerySettings()).of(question, index.frequencies)
+                one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
                 values, order = candidates(one)
                 passages = index.passages(order, filters)
                 hits = [Hit(at, 0.0, {}, passages[key], (), {}) for at, key in enumerate(order, start=1)]
@@ -122,13 +115,9 @@ def measured(name: str, file: Path) -> tuple[list[Asked], list[Text]]:
 
 def candidates(one: QueryState) -> tuple[dict[str, list[float]], list[str]]:
     """Return the candidates of hybrid search in the shipped order, and the values of each measure in that order."""
-    searches = searches_of(STRATEGIES["hybrid"], one, 0)
-    wide = QuerySettings().candidates * FUSED_DEPTH
-    fused = reciprocal_rank({route: search.best(wide) for route, search in searches.items()})
-    best = [key for key, _ in fused[: QuerySettings().candidates * MEASURED_DEPTH]]
-    measures: Mapping[str, Any] = {**{route: search.scores for route, search in searches.items()},
-                                   **{measure: MEASURES[measure](one) for measure in MEASURES}}  # fmt: skip
-    own = {part: [measures[part](best).get(key, 0.0) for key in best] for part in PARTS}
+    found, values = measured_candidates(one)
+    best = list(found)
+    own = {part: [values[part].get(key, 0.0) for key in best] for part in PARTS}
     normal = {part: standard(own[part]) for part in PARTS}
     total = [sum(SHIPPED[part] * normal[part][at] for part in PARTS) for at in range(len(best))]
     order = sorted(range(len(best)), key=lambda at: -total[at])

@@ -78,8 +78,9 @@ class Judged:
 
 
 def values_of(one: Asked, name: str) -> Sequence[float]:
+    """Return a measure of the candidates; 0 of each where the question gave it nothing to measure."""
     short = {"nearest_sentence": "near", "document": "doc"}
-    return one.values[name] if name in one.values else one.values[short[name]]
+    return one.values.get(name) or one.values.get(short.get(name, "")) or [0.0] * len(one.candidates)
 
 
 def first_rank(one: Asked, order: Sequence[int]) -> float:

@@ -109,6 +109,7 @@ def _way(result: dict[str, Any]) -> list[str]:
     lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
     for name, text in result["searched"].items():
         lines.append(f"{name} searched for, {BY_MODEL.lower()}: {' '.join(text.split())}")
+    lines += [f"also searched for {each['text']!r}, for {each['asked']!r}: {each['why']}" for each in result["added"]]
     return [*lines, *(f"note: {note}" for note in result["notes"])]
 
 

@@ -33,8 +33,8 @@ from pipelines.evaluation.document_map import DocumentMap, Occurrence, merged
 from pipelines.evaluation.golden import GoldPlace, MappedQuestion, Pages
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
-from pipelines.query.retrieve import Question
 from pipelines.query.support import content_terms
+from pipelines.query.wording import Question
 from pipelines.settings.query import MEASURED_HITS
 from pipelines.terms import terms_of
 

@@ -14,7 +14,7 @@ from pipelines.parsing.cleaning import clean_metadata, clean_text
 from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
 from pipelines.terms import terms_of
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from pipelines.query.assemble import ContextPassage, place
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.support import (
     Evidence,
+    Reading,
     Weigh,
     Weights,
     content_terms,
@@ -120,13 +121,18 @@ def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
 
 
 def extracted(
-    question: str, context: Sequence[ContextPassage], weigh: Weigh, least: float, alike: Sequence[float] = ()
+    question: str,
+    context: Sequence[ContextPassage],
+    weigh: Weigh,
+    least: float,
+    alike: Sequence[float] = (),
+    said: Reading = frozenset,
 ) -> Answer:
     """Return the sentences that answer the question best, by their words and their cosine, best first and word for
     word.
 
     Decline if the support of the question is under `least`; `alike` is passed to `support`."""
-    wanted, evidence = weigh(set(terms_of(question))), evidence_of(context)
+    wanted, evidence = weigh(set(terms_of(question))), evidence_of(context, said)
     if (refused := _refused(wanted, evidence, alike, least)) is not None:
         return refused
     scores = answering([item.support(wanted) for item in evidence], [item.sentence.cosine for item in evidence])
@@ -163,10 +169,11 @@ def chosen(
     weigh: Weigh,
     least: float,
     alike: Sequence[float] = (),
+    said: Reading = frozenset,
 ) -> Answer:
     """Return the option whose own words occur with the question's in the best sentence. Decline if two options are
     equal or none is found, or if the question has too little support."""
-    asked, evidence = set(terms_of(question)), evidence_of(context)
+    asked, evidence = set(terms_of(question)), evidence_of(context, said)
     wanted = weigh(asked)
     if (refused := _refused(wanted, evidence, alike, least)) is not None:
         return refused

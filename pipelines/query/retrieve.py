@@ -31,8 +31,8 @@ from pipelines.query.routes import (
     MEASURES,
     STRATEGIES,
     QueryState,
-    Question,
     Scores,
+    Searches,
     Strategy,
     Weights,
     ordered,
@@ -42,6 +42,7 @@ from pipelines.query.routes import (
 )
 from pipelines.query.sentence_route import SentenceRoute
 from pipelines.query.tools import ModelFunctions
+from pipelines.query.wording import Question, Wordings
 from pipelines.settings.query import HITS, QuerySettings
 
 # ---------------------------------------------------------------- deduplication
@@ -146,6 +147,10 @@ def distinct(ranked: Sequence[Scored]) -> Distinct:
 __all__ = ["FUSED_DEPTH", "Question", "Retrieved", "require_question", "retrieve"]
 
 MOST_CANDIDATES = 10_000
+NAMED_DEPTH = 30
+"""Candidates that each route, and their fusion, add from the documents that a question names."""
+LIKELY = 0.7
+"""Share of the most that names tell of any document, from which a document adds candidates."""
 MEASURED_DEPTH = 3
 """Multiple of the wanted candidates that are measured, from the fusion of several routes."""
 SENTENCE = "sentence"
@@ -156,11 +161,14 @@ LONGEST_QUESTION = 10_000
 """Characters of a question, the words of options included."""
 
 
+NOTHING = Question("")
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """The hits of a question. `notes` say what fell back to something simpler, and why. `searched` is as in
     QueryState, `alike` as in BestCandidates. `vector` is the question's, if the strategy asked for it. `without_value`
-    is as in the JSON of `query`."""
+    is as in the JSON of `query`. `question` is what was searched for."""
 
     hits: list[Hit]
     notes: tuple[str, ...]
@@ -169,6 +177,7 @@ class Retrieved:
     alike: tuple[float, ...] = ()
     vector: Sequence[float] | None = None
     without_value: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    question: Question = NOTHING
 
 
 Find = Callable[[int], BestCandidates]
@@ -219,8 +228,8 @@ def _pairs(candidates: Sequence[Candidate]) -> list[tuple[str, float]]:
 class _Measured:
     """The scores of chunks by every route and measure; each chunk is measured once."""
 
-    def __init__(self, measures: Mapping[str, Scores], weights: Weights, first: int) -> None:
-        self._measures, self._weights, self._first = measures, weights, first
+    def __init__(self, measures: Mapping[str, Scores], weights: Weights) -> None:
+        self._measures, self._weights = measures, weights
         self._values: dict[str, dict[str, float]] = {name: {} for name in measures}
         self._among: dict[str, None] = {}
         self._known: set[str] = set()
@@ -229,18 +238,27 @@ class _Measured:
         """Return the values of a measure, or nothing if it was not asked for."""
         return tuple(self._values.get(name, {}).values())
 
-    def summed(self, found: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
-        """Return these chunks by the weighted sum of their standard scores. The first chunks ever asked for set the
+    def summed(self, first: Sequence[str], more: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
+        """Return these chunks by the weighted sum of their standard scores. The `first` chunks ever asked for set the
         standard, so that asking for more changes the order of no earlier chunk."""
+        found = list(dict.fromkeys([*first, *more]))
         fresh = [chunk_id for chunk_id in found if chunk_id not in self._known]
         self._known.update(fresh)
-        self._among = self._among or dict.fromkeys(fresh[: self._first])
+        self._among = self._among or dict.fromkeys(first)
         measured = {}
         for name, scores in self._measures.items():
             self._values[name].update(scores(fresh) if fresh else {})
             measured[name] = {key: self._values[name][key] for key in found if key in self._values[name]}
             seen.by(name, ordered(measured[name]), from_all=name in MEASURES)
         return weighted_sum(measured, self._weights, self._among)
+
+
+def of_named_documents(asked: QueryState, searches: Searches) -> list[str]:
+    """Return the best chunks, by all routes, of the documents that the question names most clearly."""
+    least = LIKELY * max(asked.named.values(), default=0.0)
+    likely = tuple(doc_id for doc_id, told in asked.named.items() if told >= least)
+    within = {name: search.best(NAMED_DEPTH, likely) for name, search in searches.items()} if likely else {}
+    return [chunk_id for chunk_id, _ in reciprocal_rank(within)[:NAMED_DEPTH]]
 
 
 def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings, least: int) -> Find:
@@ -253,12 +271,14 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
     weights = settings.fusion_weights.model_dump()
     by_score = len(searches) > 1 and not strategy.rewritten and settings.fusion == "weighted-score"
     measures = {name: search.scores for name, search in searches.items()}
-    measures |= {name: MEASURES[name](asked) for name in strategy.measures if weights[name]}
-    measured = _Measured(measures, weights, settings.candidates * MEASURED_DEPTH)
+    own = ((name, MEASURES[name](asked)) for name in strategy.measures if weights[name])
+    measures |= {name: scores for name, scores in own if scores}
+    measured, standard = _Measured(measures, weights), settings.candidates * MEASURED_DEPTH
+    named, of_named = "names" in measures, list[str]()
 
     def find(depth: int) -> BestCandidates:
         wide = depth * FUSED_DEPTH if len(searches) > 1 else depth
-        rankings = {name: search.best(wide) for name, search in searches.items()}
+        rankings = {name: search.best(wide, None) for name, search in searches.items()}
         seen = _Seen()
         for name, candidates in rankings.items():
             seen.by(name, fused := _pairs(candidates))
@@ -266,7 +286,10 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
             fused = reciprocal_rank(rankings)
             dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
             if by_score:
-                fused = measured.summed([chunk_id for chunk_id, _ in fused[: max(depth, least)]], seen)
+                found = [chunk_id for chunk_id, _ in fused[: max(depth, least)]]
+                if named and not of_named:
+                    of_named.extend(of_named_documents(asked, searches))
+                fused = measured.summed([*found[:standard], *of_named], found[standard:], seen)
             seen.by("fused", fused)
         else:
             dry = len(fused) < wide
@@ -291,6 +314,7 @@ def retrieve(
     strategy: str | None = None,
     rerank: Sequence[str] | None = None,
     filters: Filters | None = None,
+    wordings: Wordings | None = None,
 ) -> Retrieved:
     """Return the best k distinct passages, fewer only if no more exist.
 
@@ -298,10 +322,11 @@ def retrieve(
     more) are reranked. If duplicates leave fewer than k, twice as many are, until there are enough
     or the routes run dry. Raise UsageError for an unknown name, an empty or too long question or k of 0,
     ModelError if a language model or cross-encoder does not serve, SettingsError if none is set."""
-    asked = QueryState(
-        Question(question) if isinstance(question, str) else question, index, tools, filters or Filters()
-    )
-    require_question(asked.question.text, k, asked.question.lexical)
+    question = Question(question) if isinstance(question, str) else question
+    require_question(question.text, k, question.lexical)
+    within = filters or Filters()
+    meant = (wordings or Wordings(settings)).of(question, index.frequencies)
+    asked = QueryState(meant, index, tools, within)
     strategy = settings.strategy if strategy is None else strategy
     rerank = settings.rerank if rerank is None else rerank
     _named("strategy", strategy, [*STRATEGIES, SENTENCE])
@@ -327,4 +352,6 @@ def retrieve(
         for rank, (item, twins) in enumerate(ranked.kept[:k], start=1)
     ]
     vector = vars(asked).get("vector")
-    return Retrieved(hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, found.alike, vector)
+    return Retrieved(
+        hits, tuple(dict.fromkeys(asked.notes)), asked.searched, strategy, found.alike, vector, question=meant
+    )

@@ -14,13 +14,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
 from pipelines.llm.reply_text import cleaned, unusable
+from pipelines.names import always_names, names_in
 from pipelines.ports import Candidate, DocumentTerms, Filters, NoReply, Prompt, Reply, SearchIndex
 from pipelines.query.tools import ModelFunctions, ask, prompted, uncut
+from pipelines.query.wording import Question
 from pipelines.terms import terms_of
 
 # ---------------------------------------------------------------- fusion
@@ -94,19 +96,6 @@ FUSED_DEPTH = 5
 HYDE_TOKENS, HYDE_CHARACTERS = 400, 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The texts that the routes search for. `lexical` may hold more than `text`: the words of options."""
-
-    text: str
-    lexical: str | None = None
-
-    @property
-    def terms(self) -> list[str]:
-        """Return each term once, since a word that a question repeats is not twice as telling."""
-        return list(dict.fromkeys(terms_of(self.text if self.lexical is None else self.lexical)))
-
-
 @dataclass(frozen=True)
 class QueryState:
     """The state of one query. `notes` collects what fell back to something simpler, for people to read. `searched` has
@@ -122,8 +111,20 @@ class QueryState:
     @cached_property
     def vector(self) -> list[float]:
         """Return the vector of the question alone, without the words of options."""
-        vector: list[float] = self.tools.embed_queries([self.question.text])[0].tolist()
+        text = self.question.text if self.question.embedded is None else self.question.embedded
+        vector: list[float] = self.tools.embed_queries([text])[0].tolist()
         return vector
+
+    @cached_property
+    def named(self) -> dict[str, float]:
+        """Return the documents that the question names, with how much its names tell. See `weighed_names`."""
+        if not self.index.keeps_names:
+            self.notes.append("names of documents are not kept in this generation yet, so none was looked for; run "
+                              "`pincite index`")  # fmt: skip
+            return {}
+        borne, documents = self.index.bearers(names_in(self.question.text), self.filters)
+        told = weighed_names(borne, documents)
+        return self.index.named_documents(told, MOST_NAMED, self.filters) if told else {}
 
 
 Scores = Callable[[Sequence[str]], Mapping[str, float]]
@@ -132,9 +133,10 @@ Scores = Callable[[Sequence[str]], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class LazyRanking:
-    """A ranking that is made on demand: `best` takes the number of candidates and returns them best first."""
+    """A ranking that is made on demand: `best` takes the number of candidates, and the documents to search if not all
+    are, and returns them best first."""
 
-    best: Callable[[int], list[Candidate]]
+    best: Callable[[int, tuple[str, ...] | None], list[Candidate]]
     scores: Scores
 
 
@@ -151,8 +153,8 @@ def _named(route: str, wordings: int) -> list[str]:
 
 
 def _by_vector(asked: QueryState, vector: Sequence[float]) -> LazyRanking:
-    def best(depth: int) -> list[Candidate]:
-        return asked.index.dense(vector, depth, asked.filters)
+    def best(depth: int, documents: tuple[str, ...] | None = None) -> list[Candidate]:
+        return asked.index.dense(vector, depth, replace(asked.filters, documents=documents))
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         return asked.index.similarities(chunk_ids, vector, asked.filters)
@@ -160,9 +162,9 @@ def _by_vector(asked: QueryState, vector: Sequence[float]) -> LazyRanking:
     return LazyRanking(best, scores)
 
 
-def _by_terms(asked: QueryState, terms: Sequence[str]) -> LazyRanking:
-    def best(depth: int) -> list[Candidate]:
-        return asked.index.lexical(terms, depth, asked.filters)
+def _by_terms(asked: QueryState, terms: Mapping[str, float]) -> LazyRanking:
+    def best(depth: int, documents: tuple[str, ...] | None = None) -> list[Candidate]:
+        return asked.index.lexical(terms, depth, replace(asked.filters, documents=documents))
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         # A chunk with no word of the question is as far from it as a chunk can be.
@@ -215,6 +217,35 @@ HALF = 0.2
 """The mean BM25 weight of a term over a document's chunks at which it counts half."""
 
 
+MOST_NAMED = 200
+"""Documents that a question may name; more than that are not told apart by their names."""
+NAMED_BY_MOST = 0.2
+"""Share of the documents from which a name is borne by too many to tell any apart, unless it has a digit."""
+
+
+def weighed_names(borne: Mapping[str, int], documents: int) -> dict[str, float]:
+    """Return names with their idf among documents. `borne` says how many of the `documents` bear each. A name that more
+    than NAMED_BY_MOST of them bear, or two of few, is left out, but a year or number always tells something."""
+    most = max(1.0, NAMED_BY_MOST * documents)
+    return {
+        name: math.log1p((max(documents - count, 0) + 0.5) / (count + 0.5))
+        for name, count in borne.items()
+        if count <= most or always_names(name)
+    }
+
+
+def names(asked: QueryState) -> Scores | None:
+    """Measure how much the question's names tell that they mean a chunk's document; nothing if it names none."""
+    if not asked.named:
+        return None
+
+    def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
+        of = asked.index.documents_of(chunk_ids, asked.filters)
+        return {chunk_id: asked.named.get(doc_id, 0.0) for chunk_id, doc_id in of.items()}
+
+    return scores
+
+
 def nearest_sentence(asked: QueryState) -> Scores:
     """Measure the cosine of a chunk's nearest sentence.
 
@@ -242,6 +273,16 @@ def document(asked: QueryState) -> Scores:
     return scores
 
 
+def surroundings(asked: QueryState) -> Scores:
+    """Measure BM25 of a chunk together with the chunks before and after it, as one text: the rows of a table stand in
+    one chunk, and what they are about in the one before."""
+
+    def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
+        return asked.index.surrounding_scores(chunk_ids, asked.question.terms, asked.filters)
+
+    return scores
+
+
 def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]:
     """Return how much a document says of each of these terms, in [0, 1], without the terms it lacks. A term counts
     m / (m + HALF) for its mean weight m over the document's chunks, or 1 if it is in the path or name, without the
@@ -252,11 +293,14 @@ def said_by(document: DocumentTerms, terms: Collection[str]) -> dict[str, float]
     return {**{term: mean / (mean + HALF) for term, mean in means.items() if mean > 0}, **dict.fromkeys(named, 1.0)}
 
 
-def idf_among(documents: Collection[Collection[str]], terms: Collection[str]) -> dict[str, float]:
-    """Return the idf of each term *among these documents*. A term of every document distinguishes none of them, even
-    if few chunks of each have it, like the name of the person who files a report."""
+def idf_among(documents: Collection[Collection[str]], terms: Mapping[str, float]) -> dict[str, float]:
+    """Return the idf of each term *among these documents*, times its weight. A term of every document distinguishes
+    none of them, even if few chunks of each have it, like the name of the person who files a report."""
     counts = Counter(term for said in documents for term in said)
-    return {term: math.log1p((len(documents) - counts[term] + 0.5) / (counts[term] + 0.5)) for term in terms}
+    return {
+        term: weight * math.log1p((len(documents) - counts[term] + 0.5) / (counts[term] + 0.5))
+        for term, weight in terms.items()
+    }
 
 
 def document_score(said: Mapping[str, float], idf: Mapping[str, float]) -> float:
@@ -265,7 +309,13 @@ def document_score(said: Mapping[str, float], idf: Mapping[str, float]) -> float
     return math.fsum(idf[term] * much for term, much in said.items()) / total if total else 0.0
 
 
-MEASURES: Mapping[str, Callable[[QueryState], Scores]] = {"nearest_sentence": nearest_sentence, "document": document}
+MEASURES: Mapping[str, Callable[[QueryState], Scores | None]] = {
+    "nearest_sentence": nearest_sentence,
+    "document": document,
+    "names": names,
+    "surroundings": surroundings,
+}
+"""The measures by name. A measure that has nothing to say of a question is None, and the others decide alone."""
 
 
 # ---------------------------------------------------------------- strategies
@@ -288,7 +338,7 @@ class Strategy:
     rewritten: bool = False
 
 
-MEASURED = ("nearest_sentence", "document")
+MEASURED = ("nearest_sentence", "document", "names", "surroundings")
 
 STRATEGIES: Mapping[str, Strategy] = {
     "dense": Strategy(("dense",)),

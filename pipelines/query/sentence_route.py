@@ -187,8 +187,10 @@ class SentenceRoute:
         self._settings = settings.sentence
         self._vector = asked.vector
         self._terms = asked.question.terms
-        words = asked.question.lexical or asked.question.text
-        self._overlap = Overlap(words, weights_of(self._terms, *asked.index.frequencies(self._terms)))
+        wanted = weights_of(self._terms, *asked.index.frequencies(list(self._terms)))
+        self._overlap = Overlap(
+            asked.question.words, {term: weight * self._terms[term] for term, weight in wanted.items()}
+        )
 
     def __call__(self, depth: int) -> BestCandidates:
         """Return the best `depth` paragraphs, with `dry` if there are no more."""

@@ -20,6 +20,9 @@ Weights = Mapping[str, float]
 Weigh = Callable[[Collection[str]], Weights]
 """A function from terms to their weights; terms without weight may be missing."""
 
+Reading = Callable[[Iterable[str]], frozenset[str]]
+"""A function from the terms of a text to the terms that it says: these, and what they say in other words."""
+
 _FUNCTION_WORDS = frozenset(
     terms_of(
         "what which who whom whose when where why how much many long far often soon is are was were be been do does "
@@ -114,18 +117,19 @@ def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     return replace(sentence, text=text, lead="") if sentence.lead else sentence
 
 
-def evidence_of(context: Iterable[ContextPassage]) -> list[Evidence]:
-    """Return every sentence of the context that may be quoted, in reading order."""
+def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) -> list[Evidence]:
+    """Return every sentence of the context that may be quoted, in reading order. `said` gives the terms that those of a
+    text say, its own among them."""
     found = []
     for passage in context:
         ordering = [item for item in passage.sentences if gives_orders(item.led)]
         orders = dict.fromkeys(part for item in ordering for part in (item.text, item.lead) if part)
         own = [item for item in passage.sentences if item.text not in orders]
         sentences = [item for item in map(inert_sentence, own) if item.text]
-        about = frozenset(terms_of(passage.about))
+        about = said(terms_of(passage.about))
         leads = dict.fromkeys(item.lead for item in own)
-        around = frozenset(terms_of("\n".join([_without(passage.text, orders, sentences), *leads])))
-        found += [Evidence(passage, item, frozenset(terms_of(item.text)), about, around) for item in sentences]
+        around = said(terms_of("\n".join([_without(passage.text, orders, sentences), *leads])))
+        found += [Evidence(passage, item, said(terms_of(item.text)), about, around) for item in sentences]
     return found
 
 

@@ -141,6 +141,18 @@ class FusionWeights(Section):
     document: float = Field(
         0.4, ge=0, description="Of the question's words in a candidate's whole document and its name."
     )
+    names: float = Field(
+        0.8,
+        ge=0,
+        description="Of what the question calls a candidate's document: names, years and numbers in its path, version, "
+        "date and metadata. At 0, documents are not looked for by their names either.",
+    )
+    surroundings: float = Field(
+        0.0,
+        ge=0,
+        description="Of the question's words in a candidate and the chunks before and after it, as one text. It helps "
+        "where tables stand as lines of text, and costs elsewhere.",
+    )
 
 
 class WeightedSettings(Section):
@@ -225,6 +237,19 @@ class CrossEncoderSettings(Section):
 class QuerySettings(Section):
     strategy: StrategyName = Field("hybrid", description="How candidates are found.")
     rerank: tuple[RerankerName, ...] = Field(("none",), description="Rerankers, in sequence.")
+    asking_part: bool = Field(
+        True,
+        description="Whether words that only address who answers count little, such as `you are an analyst` or `answer "
+        "in millions`, and are left out of the question's vector.",
+    )
+    fiscal_years: bool = Field(
+        True, description="Whether a question that says `FY2018` or `fiscal '18` also searches for the word `2018`."
+    )
+    synonyms: str | None = Field(
+        None,
+        description="File of synonyms in the format of Solr: `a, b` searches each for the other, `a => b, c` searches "
+        "b and c instead of a. It is read when a question is asked.",
+    )
     candidates: int = Field(20, ge=1, le=1000, description="Candidates fetched before reranking.")
     fusion: FusionName = Field(
         "weighted-score", description="How the rankings of several routes become one; multi-query always by rank."

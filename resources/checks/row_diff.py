@@ -151,6 +151,11 @@ _SENTENCES = _Table(
     lambda document: (sentence.sentence_id for sentence in document.sentences),
     lambda document, bucket: index_rows.sentence_rows(document),
 )  # fmt: skip
+_NAMES = _Table(
+    "document_names", "name", index_rows.DOCUMENT_NAMES, "name_id",
+    lambda document: (name_id for name_id, *_ in index_rows.name_rows(document)),
+    lambda document, bucket: index_rows.name_rows(document),
+)  # fmt: skip
 _NUMBER = _CHUNKS.place("number")
 
 
@@ -167,7 +172,9 @@ def bucket_findings(
     Postings are compared only if no chunk is missing or extra, since their numbers are those of the chunks in
     Postgres. Documents that are `held` in a version which Parquet no longer has are not compared, nor are their
     postings."""
-    tables = [_TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _SENTENCES)]
+    tables = [
+        _TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _NAMES, _SENTENCES)
+    ]
     chunks, postings, named = tables[1], PostingSums(), set[str]()
     for documents in parts:
         places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from pipelines.query.results import Hit
-    from pipelines.query.retrieve import Question
+    from pipelines.query.wording import Question
     from pipelines.records import SentenceLink
     from resources.postgres.catalog import GenerationRow
     from resources.settings_file import Project

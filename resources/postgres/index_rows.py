@@ -16,6 +16,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
+from pipelines.names import document_names
 from pipelines.records import OFF, Box, Chunk, ParsedDocument, RawDocument, Sentence
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ DOCUMENTS = _columns(
     "version text, groups text[], metadata jsonb, pages int4, summary text, content_hash text, stale bool,"
     "row_hash text, summary_method text"
 )
+DOCUMENT_NAMES = _columns("name_id text, doc_id text, term text")
 CHUNKS = _columns(
     "number int4, chunk_id text, doc_id text, ordinal int4, section_id text, header_chain text[], block_types text[],"
     "text text, overlap text, context text, page_start int4, page_end int4, boxes jsonb, spans int4range[],"
@@ -237,6 +239,20 @@ def document_row(document: IndexedDocument, bucket: int) -> tuple[Any, ...]:
         facts.version, list(facts.groups), Jsonb(facts.metadata), parsed.pages, document.summary,
         raw.content_hash, document.stale, document.row_hash, document.summary_method,
     )  # fmt: skip
+
+
+def name_rows(document: IndexedDocument) -> Iterator[tuple[str, str, str]]:
+    """Yield the rows of `document_names`."""
+    raw = document.raw
+    names = document_names(
+        raw.uri,
+        document.facts.version,
+        raw.effective_date,
+        document.facts.metadata,
+        (chunk.text for chunk in document.chunks),
+    )
+    for term in sorted(names):
+        yield f"{raw.doc_id} {term}", raw.doc_id, term
 
 
 def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:

@@ -128,6 +128,11 @@ def packed_rows(
         yield term, bucket, groups, packed[0][at], packed[1][at], packed[2][of]
 
 
+def saturated(counts: Floats, lengths: Floats, average: float) -> Floats:
+    """Return BM25 weights without the idf, of a term's counts in texts of these lengths."""
+    return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / average))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Postings:
     """Chunk numbers, in the documents' order, and their BM25 weights. The postings of all terms lie one after the
@@ -605,6 +610,17 @@ class Ranking:
             sums += factor * np.bincount(who, term.weights_of(addresses), len(places))
         found = sums > 0
         return self._scores(places[found], sums[found].astype(np.float32))
+
+    def counted(self, chunks: Sequence[tuple[int, int]], average_terms: float) -> list[tuple[float, Floats]]:
+        """Return, for each term, its factor and how often it stands in each of these chunks, given as (number, terms).
+        Counts are got back from the weights, in which they are not rounded."""
+        import numpy as np
+
+        found = np.array(self.within([(number, number) for number, _ in chunks])).reshape(len(self._given), len(chunks))
+        norm = K1 * (1 - B + B * np.array([size for _, size in chunks], np.float64) / average_terms)
+        weights = np.minimum(found, (K1 + 1) * SURE)
+        counts = np.rint(weights * norm / (K1 + 1 - weights))
+        return [(factor, own) for (factor, _), own in zip(self._given, counts, strict=True)]
 
     def within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
         """Return, for each term without its factor, the sum of weights over each of these ranges of numbers. Each

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import date
@@ -32,12 +32,13 @@ from pipelines.ports import (
     ParagraphKey,
     Passage,
     ReachedSentence,
+    Terms,
 )
 from pipelines.records import Box
 from pipelines.settings.query import FILTERS, LABEL
 from resources.postgres.catalog import is_half, schema_name
 from resources.postgres.database import damage, damaged, damaged_postings
-from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings
+from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings, saturated
 from resources.postgres.row_security import require_row_security
 from resources.postgres.statements import fill, query, statements, vector_parameter
 
@@ -68,6 +69,8 @@ _COLUMNS = {
 }
 MOST_LOOKED_AT = 20_000
 """Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
+MOST_BEARERS = 10_000
+"""Most documents that are counted, and most that bear a name, so that a question stays fast."""
 _COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
 _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get(field.name, (field.name,))]
 
@@ -113,6 +116,7 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
         **parameters,
         "document_keys": Jsonb(document_keys) if document_keys else None,
         "chunk_keys": Jsonb(chunk_keys) if chunk_keys else None,
+        "doc_ids": None if filters.documents is None else storable(filters.documents),
         "dated_from": _day(filters.dated_from, "the first date"),
         "dated_to": _day(filters.dated_to, "the last date"),
         "date_key": "date",
@@ -257,6 +261,9 @@ LEAST_IDF = 1e-6
 """Least idf, for a term in more chunks than the frozen statistics count, so that chunks with it are still found."""
 DEEPER = 8
 """Factor by which a lexical search looks deeper if its best chunks did not give k that match."""
+SURROUNDING = 3
+"""Chunks of a surrounding: one with the one before and the one after it. A surrounding of three mean chunks is of mean
+length."""
 SHORT = 1024
 """Most postings of a row that is read at once; parts of longer rows are fetched when they are needed."""
 
@@ -343,7 +350,7 @@ class PostgresSearchIndex:
 
     def _all_match(self, filters: Filters) -> bool:
         narrowed = filters.equal or filters.dated_from or filters.dated_to or filters.compared
-        return not narrowed and not self._restricted
+        return not narrowed and filters.documents is None and not self._restricted
 
     def without_value(self, filters: Filters) -> dict[str, tuple[int, int]]:
         """Return, for `date` and each metadata key that a bound names, how many documents have no value to compare, and
@@ -510,12 +517,12 @@ class PostgresSearchIndex:
 
     # ------------------------------------------------------------ lexical
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
-        """Return the k chunks of highest BM25 score, ties by chunk id; a term asked twice counts twice.
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
+        """Return the k chunks of highest BM25 score, ties by chunk id; a term counts as often as it weighs.
 
         Only chunks with at least one of the terms are found. Robertson and Zaragoza, The probabilistic relevance
         framework, 2009, with the idf that is never negative."""
-        asked = Counter(storable(terms))
+        asked = _weighed(terms)
         if not asked:
             return []
         everything = self._all_match(filters)
@@ -532,15 +539,30 @@ class PostgresSearchIndex:
                     return _named_best(ranking.of(matching), matching, k)
                 depth *= DEEPER
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         with self._sound_postings():
-            _, ranking = self._ranking(Counter(storable(terms)), filters)
+            _, ranking = self._ranking(_weighed(terms), filters)
             numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
             return {numbers[number]: score for number, score in ranking.of(numbers).items()}
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+    def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
+        import numpy as np
+
         with self._sound_postings():
-            posted, ranking = self._ranking(Counter(storable(terms)), filters)
+            _, ranking = self._ranking(_weighed(terms), filters)
+            rows = self._rows(self._named("surroundings"), {"chunk_ids": storable(chunk_ids)})
+            average = float(self.generation.statistics.get("average_terms", 1.0))
+            chunks = [(number, size) for _, *own in rows for number, size in zip(*own, strict=True)]
+            starts = np.cumsum([0, *(len(numbers) for _, numbers, _ in rows)])[:-1]
+            lengths = np.array([sum(sizes) for _, _, sizes in rows], np.float64)
+            total = np.zeros(len(rows))
+            for factor, counts in ranking.counted(chunks, average) if rows else ():
+                total += factor * saturated(np.add.reduceat(counts, starts), lengths, SURROUNDING * average)
+        return {row[0]: score for row, score in zip(rows, total.tolist(), strict=True)}
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
+        with self._sound_postings():
+            posted, ranking = self._ranking(_weighed(terms), filters)
             rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
             sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
         return [
@@ -549,7 +571,27 @@ class PostgresSearchIndex:
             for at, (doc_id, uri, found, first, last) in enumerate(rows)
         ]  # fmt: skip
 
-    def _ranking(self, asked: Mapping[str, int], filters: Filters) -> tuple[list[str], Ranking]:
+    # ------------------------------------------------------------ names
+
+    @property
+    def keeps_names(self) -> bool:
+        return "document_names" in self.generation.statistics
+
+    def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
+        self.ask_for(filters.groups)
+        asked = {"terms": storable(names), "most": MOST_BEARERS}
+        borne = dict(self._rows(self._named("bearers"), asked))
+        return borne, self._rows(self._named("count_documents"), asked)[0][0] if borne else 0
+
+    def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
+        asked = {"terms": list(names), "weights": list(names.values()), "k": k}
+        return dict(self._rows(self._named("named_documents", filters), self._parameters(filters, **asked)))
+
+    def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
+        self.ask_for(filters.groups)
+        return dict(self._rows(self._named("documents_by_chunk"), {"chunk_ids": storable(chunk_ids)}))
+
+    def _ranking(self, asked: Mapping[str, float], filters: Filters) -> tuple[list[str], Ranking]:
         """Return the terms that occur, and a ranking of chunks by BM25 score. The last result is kept.
 
         idf = ln(1 + (N - df + 0.5) / (df + 0.5))."""
@@ -558,7 +600,7 @@ class PostgresSearchIndex:
             self._ranked = (asked, self._groups), self._ranking_of(asked)
         return self._ranked[1]
 
-    def _ranking_of(self, asked: Mapping[str, int]) -> tuple[list[str], Ranking]:
+    def _ranking_of(self, asked: Mapping[str, float]) -> tuple[list[str], Ranking]:
         known, chunks = self.frequencies(list(asked))
         keys: dict[tuple[int, tuple[str, ...]], int] = {}
         rows: dict[str, list[PostingRow]] = {}
@@ -588,6 +630,10 @@ class PostgresSearchIndex:
 
     def newest_date(self) -> str | None:
         return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
+
+
+def _weighed(terms: Terms) -> Mapping[str, float]:
+    return {term: terms[term] for term in storable(terms)} if isinstance(terms, Mapping) else Counter(storable(terms))
 
 
 def _idf(term: str, known: Mapping[str, int], posted: int, chunks: int) -> float:

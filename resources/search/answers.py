@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
@@ -13,9 +14,10 @@ from pipelines.query.answer import Answer, answer_json, chosen, extracted, marke
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.repeats import without_repeats
 from pipelines.query.results import Hit, query_json
-from pipelines.query.retrieve import Question, require_question
+from pipelines.query.retrieve import Retrieved, require_question
 from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
+from pipelines.query.wording import Question, also_said
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.postgres.statements import vector_parameter
@@ -127,9 +129,7 @@ class Answerer:
         )
         weigher = Weigher(self._searcher, index.generation, options.filters.groups)
         answer = (
-            self._answer(text, given, context, weigher, found.alike)
-            if context
-            else Answer(notes=("no passage was found",))
+            self._answer(text, given, context, weigher, found) if context else Answer(notes=("no passage was found",))
         )
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
@@ -145,7 +145,7 @@ class Answerer:
         options: Mapping[str, str],
         context: Sequence[ContextPassage],
         weigh: Weigher,
-        alike: Sequence[float],
+        retrieved: Retrieved,
     ) -> Answer:
         """Answer with the language model if one is set. If it is not, or gives no reply, answer with sentences."""
         least = self._state.settings.query.answer_support
@@ -161,8 +161,13 @@ class Answerer:
             if isinstance(said, Answer):
                 return said
             notes = (said,)
+        asked, in_other_words = retrieved.question.terms, partial(also_said, retrieved.question.expansions)
+
+        def wanted(terms: Collection[str]) -> Weights:
+            return {term: weight * asked.get(term, 1.0) for term, weight in weigh(terms).items()}
+
         if options:
-            found = chosen(text, options, context, weigh, least, alike)
+            found = chosen(text, options, context, wanted, least, retrieved.alike, in_other_words)
         else:
-            found = extracted(text, context, weigh, least, alike)
+            found = extracted(text, context, wanted, least, retrieved.alike, in_other_words)
         return replace(found, notes=(*notes, *found.notes))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.errors import IndexStateError, UsageError
+from pipelines.errors import IndexStateError, SettingsError, UsageError
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import CrossEncoder, Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
-from pipelines.query.retrieve import Question, Retrieved, require_question, retrieve
+from pipelines.query.retrieve import Retrieved, require_question, retrieve
+from pipelines.query.synonyms import Synonyms, read_synonyms
 from pipelines.query.tools import ModelFunctions
+from pipelines.query.wording import Question, Wordings
 from pipelines.records import Box
 from resources.models.embedders.specs import EmbedderSpec, require_weights
 from resources.postgres.catalog import schema_name
@@ -181,6 +183,7 @@ class Searcher:
     def __init__(self, state: State, exact: bool = False, seconds: float | None = None) -> None:
         self._state, self._exact, self._seconds, self._known = state, exact, seconds, False
         self.tools = QueryModels(state)
+        self._synonyms: tuple[tuple[Path, int, int], Synonyms] | None = None
 
     @contextmanager
     def reading(self, generation: int | None = None) -> Iterator[tuple[Connection[Any], PostgresSearchIndex]]:
@@ -223,12 +226,31 @@ class Searcher:
             strategy=options.strategy,
             rerank=options.rerank,
             filters=options.filters,
+            wordings=self.wordings(),
         )
         return replace(
             found,
             notes=(*found.notes, *_left_out(options.filters, without)),
             without_value={key: {"documents": number, "of": of} for key, (number, of) in without.items()},
         )
+
+    def wordings(self) -> Wordings:
+        """Return the rules by which questions are understood. The file of synonyms is read again when it has changed.
+
+        Raise SettingsError that names the file, and the line, if it cannot be read or meant."""
+        settings = self._state.settings.query
+        if settings.synonyms is None:
+            return Wordings(settings)
+        place = Path(settings.synonyms)
+        try:
+            found = place.stat()
+            seen = (place, found.st_mtime_ns, found.st_size)
+            if self._synonyms is None or self._synonyms[0] != seen:
+                self._synonyms = seen, read_synonyms(place.read_text(encoding="utf-8"), place.name)
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise SettingsError(f"query.synonyms: {place} cannot be read: {why}; mend the path or the file") from None
+        return Wordings(settings, self._synonyms[1], place.name)
 
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
         """Return (generation, hits). Raise UsageError, IndexStateError, DatabaseError or ModelError."""
@@ -285,6 +307,7 @@ class Searcher:
             "strategy": found.strategy,
             "rerank": [name for name in rerank if name != "none"],
             "searched": dict(found.searched),
+            "added": [asdict(each) for each in found.question.added],
             "notes": list(found.notes),
             **({"without_value": found.without_value} if found.without_value else {}),
         }

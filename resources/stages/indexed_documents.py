@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipelines import names
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combined
-from pipelines.indexing.indexed_documents import DocumentFacts, document_facts
+from pipelines.indexing.indexed_documents import VERSION, DocumentFacts, document_facts
 from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
@@ -108,6 +109,8 @@ def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, s
 # ---------------------------------------------------------------- the build of an index
 
 
+NAMES = "document_names"
+"""Statistic of a generation: the version of pipelines.names that all of its documents' names were made by."""
 PARTS = "indexed_parts"
 """Name of the commits that record, for each part of a bucket, what its documents' rows were made from."""
 
@@ -150,6 +153,8 @@ class IndexBuild:
                 known = parts if before and not touched else {}
                 self._write_bucket(bucket, made[bucket], wanted, touched, known, report)
             self._state.run.progress("indexed_documents", done, len(buckets))
+        if len(buckets) == self._state.settings.buckets and self.generation.statistics.get(NAMES) != names.VERSION:
+            self.note({NAMES: names.VERSION})
         report.seconds = time.perf_counter() - started
         return report
 
@@ -182,7 +187,8 @@ class IndexBuild:
             return False
         valid, terms = self.index.vector_indexes.states(), self.generation.statistics.get("terms")
         return (
-            self.precision == self.generation.precision
+            self.generation.statistics.get(NAMES) == names.VERSION
+            and self.precision == self.generation.precision
             and self.index.link_count() == links.rows
             and (terms is None or self.index.term_count() == terms)
             and all(valid.get(index_name(table)) for table in INDEXED_TABLES)
@@ -284,6 +290,8 @@ class IndexBuild:
                 total += sum(own.counts)
         average = statistics.get("average_terms", total / chunks if chunks else 1.0)
         values = {"chunks": chunks, "average_terms": average, "terms": sum(map(len, frequency.values()))}
+        if "average_terms" not in statistics:  # no row was written before
+            values[NAMES] = names.VERSION
 
         def commit(connection: Connection[Any]) -> None:
             self._state.replace_generation(add_statistics(connection, self.generation.generation, values))
@@ -372,5 +380,6 @@ def _chunks_but(held: Collection[str], part: Part) -> int:
 
 
 def _input(parts: Sequence[Part]) -> str:
-    """Return a hash of the inputs of these parts' rows."""
-    return combined(text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))
+    """Return a hash of the inputs of these parts' rows, and of how rows are made of them."""
+    inputs = (text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))
+    return combined([f"rows {VERSION}", *inputs]) if parts else combined([])

@@ -136,6 +136,7 @@ wanted (kept, seen) AS (
             '( SELECT true FROM postings p WHERE (p.term = terms.term) LIMIT 1))'),
         ('chunks', '( SELECT true FROM documents d WHERE (d.doc_id = chunks.doc_id))'),
         ('sentences', '( SELECT true FROM documents d WHERE (d.doc_id = sentences.doc_id))'),
+        ('document_names', '( SELECT true FROM documents d WHERE (d.doc_id = document_names.doc_id))'),
         ('sentence_links', '(( SELECT true FROM sentences s WHERE (s.sentence_id = sentence_links.source_id)) '
             'AND ( SELECT true FROM sentences s WHERE (s.sentence_id = sentence_links.target_id)))')
 ), tables AS (

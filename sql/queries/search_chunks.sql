@@ -29,6 +29,7 @@ AND (%(uris)s::text[] IS NULL OR d.uri = ANY (%(uris)s::text[]))
 AND (%(titles)s::text[] IS NULL OR d.title = ANY (%(titles)s::text[]))
 AND (%(versions)s::text[] IS NULL OR d.version = ANY (%(versions)s::text[]))
 AND (%(languages)s::text[] IS NULL OR d.language = ANY (%(languages)s::text[]))
+AND (%(doc_ids)s::text[] IS NULL OR d.doc_id = ANY (%(doc_ids)s::text[]))
 AND (%(document_keys)s::jsonb IS NULL OR NOT EXISTS (
     SELECT FROM jsonb_each(%(document_keys)s::jsonb) AS wanted (key, accepted)
     WHERE NOT coalesce(wanted.accepted ? (d.metadata ->> wanted.key), false)))
@@ -130,6 +131,14 @@ SELECT chunk_id, 1 - (embedding <=> %(vector)s::vector) FROM {schema}.chunks WHE
 -- name: numbers_of
 SELECT number, chunk_id FROM {schema}.chunks WHERE chunk_id = ANY (%(chunk_ids)s::text[]);
 
+-- name: surroundings
+-- Numbers and sizes of chunks, and of those before and after them in their document.
+SELECT c.chunk_id, array_agg(own.number ORDER BY own.number), array_agg(own.terms ORDER BY own.number)
+FROM {schema}.chunks AS c
+JOIN {schema}.chunks AS own ON own.doc_id = c.doc_id AND own.number BETWEEN c.number - 1 AND c.number + 1
+WHERE c.chunk_id = ANY (%(chunk_ids)s::text[])
+GROUP BY c.chunk_id ORDER BY c.chunk_id;
+
 -- name: documents_of_chunks
 -- Chunks of a document are written together, so that their numbers follow each other.
 SELECT d.doc_id, d.uri, found.chunk_ids, least.number, greatest.number
@@ -163,6 +172,34 @@ FROM {schema}.chunks AS c JOIN {schema}.documents AS d USING (doc_id)
 WHERE starts_with(c.chunk_id, %(prefix)s)
 ORDER BY c.chunk_id
 LIMIT %(most)s;
+
+-- name: documents_by_chunk
+SELECT chunk_id, doc_id FROM {schema}.chunks WHERE chunk_id = ANY (%(chunk_ids)s::text[]);
+
+-- name: bearers
+-- How many documents that the asker may see bear each of these names, `most` at the most.
+SELECT asked.term, borne.number
+FROM unnest(%(terms)s::text[]) AS asked (term)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number FROM (
+        SELECT FROM {schema}.document_names AS n WHERE n.term = asked.term LIMIT %(most)s
+    ) AS found
+) AS borne
+WHERE borne.number > 0;
+
+-- name: count_documents
+SELECT count(*) FROM (SELECT FROM {schema}.documents LIMIT %(most)s) AS found;
+
+-- name: named_documents
+-- The documents whose names weigh most, of those that pass the conditions on documents.
+SELECT d.doc_id, sum(asked.weight)::float8 AS weight
+FROM unnest(%(terms)s::text[], %(weights)s::float8[]) AS asked (term, weight)
+JOIN {schema}.document_names AS n USING (term)
+JOIN {schema}.documents AS d USING (doc_id)
+WHERE {document_filter}
+GROUP BY d.doc_id
+ORDER BY weight DESC, d.doc_id
+LIMIT %(k)s;
 
 -- name: newest_date
 SELECT max(effective_date)::text FROM {schema}.documents;

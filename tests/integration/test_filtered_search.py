@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from pipelines.ports import Filters
-from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.retrieve import retrieve
 from pipelines.query.tools import ModelFunctions
+from pipelines.query.wording import Question
 from pipelines.settings.query import QuerySettings
 from pipelines.terms import terms_of
 from resources.postgres import search_index as module

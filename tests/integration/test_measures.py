@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -85,6 +86,32 @@ def test_scores_by_terms_are_those_of_the_route(index: PostgresSearchIndex) -> N
     assert index.lexical_scores(IDS, [], HR) == {}
 
 
+def test_surroundings_are_scored_as_one_text(index: PostgresSearchIndex) -> None:
+    """By the definition: counts of a chunk and its neighbours in its document, their length, three times the mean."""
+    texts = [terms_of(text) for text in TEXTS]
+    average = sum(map(len, texts)) / len(texts)
+    wanted = {}
+    for at, own in enumerate(OWNER):
+        around = [text for place, text in enumerate(texts) if abs(place - at) <= 1 and OWNER[place] == own]
+        joined = [term for text in around for term in text]
+        wanted[IDS[at]] = sum(
+            math.log1p((len(texts) - df + 0.5) / (df + 0.5))
+            * tf
+            * 2.2
+            / (tf + 1.2 * (0.25 + 0.75 * len(joined) / (3 * average)))
+            for term in TERMS
+            for df, tf in [(sum(term in text for text in texts), joined.count(term))]
+            if tf
+        )
+    assert index.surrounding_scores([*IDS, "none"], TERMS, HR) == pytest.approx(wanted, rel=1e-5)
+    halved = index.surrounding_scores(IDS, dict.fromkeys(TERMS, 0.5), HR)
+    assert halved == pytest.approx({key: score / 2 for key, score in wanted.items()}, rel=1e-5)
+    assert (
+        index.surrounding_scores(IDS, [], HR) == dict.fromkeys(IDS, 0.0)
+        and index.surrounding_scores([], TERMS, HR) == {}
+    )
+
+
 def test_terms_of_documents_are_sums_of_the_weights_of_their_chunks(index: PostgresSearchIndex) -> None:
     weights: dict[str, Counter[str]] = {}
     for (term, _), (numbers, own) in bm25_weights([terms_of(text) for text in TEXTS]).items():
@@ -108,6 +135,7 @@ def test_what_groups_hide_is_measured_by_nobody_else(index: PostgresSearchIndex)
         index.similarities(IDS, QUESTION, everybody),
         index.sentence_similarities(IDS, QUESTION, everybody),
         index.lexical_scores(IDS, TERMS, everybody),
+        index.surrounding_scores(IDS, TERMS, everybody),
     ):
         assert "c00006" not in found and "c00001" in found
     seen: list[DocumentTerms] = index.document_terms(IDS, TERMS, everybody)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipelines.errors import ModelError
-from pipelines.ports import Candidate, Filters, Passage, Prompt
+from pipelines.ports import Candidate, Filters, Passage, Prompt, Terms
 from pipelines.query.retrieve import Retrieved, retrieve
 from pipelines.query.tools import ModelFunctions
 from pipelines.settings.base import Settings, settings_from
@@ -42,7 +42,7 @@ class Index(Unmeasured):
         self.vectors.append(vector)
         return [Candidate(item, 1.0 / rank) for rank, item in enumerate("abc", start=1)]
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
         return [Candidate(item, 1.0 / rank) for rank, item in enumerate("abc", start=1)]
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:

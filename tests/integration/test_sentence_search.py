@@ -12,8 +12,9 @@ import pytest
 
 from pipelines.ports import Filters
 from pipelines.query.results import Hit
-from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.retrieve import retrieve
 from pipelines.query.tools import ModelFunctions
+from pipelines.query.wording import Question
 from pipelines.records import Box
 from pipelines.settings.query import QuerySettings
 from resources.postgres import search_index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipelines.ports import (
     ParagraphKey,
     Passage,
     ReachedSentence,
+    Terms,
 )
 from pipelines.query.results import Hit, Scored
 
@@ -60,7 +61,7 @@ class Unasked:
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         raise AssertionError("not to be asked for chunks by their vectors")
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
         raise AssertionError("not to be asked for chunks by their terms")
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
@@ -71,10 +72,13 @@ class Unasked:
     ) -> dict[str, float]:
         raise AssertionError("not to be asked for cosines of sentences")
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         raise AssertionError("not to be asked for scores by terms")
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+    def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
+        raise AssertionError("not to be asked for scores of surroundings")
+
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         raise AssertionError("not to be asked for terms of documents")
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
@@ -85,6 +89,19 @@ class Unasked:
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
         raise AssertionError("not to be asked for frequencies")
+
+    @property
+    def keeps_names(self) -> bool:
+        raise AssertionError("not to be asked whether names are kept")
+
+    def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
+        raise AssertionError("not to be asked who bears names")
+
+    def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
+        raise AssertionError("not to be asked for documents by their names")
+
+    def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
+        raise AssertionError("not to be asked for documents of chunks")
 
     def sentences(self, vector: Sequence[float], k: int, filters: Filters, least: float) -> list[FoundSentence]:
         raise AssertionError("not to be asked for sentences")
@@ -104,7 +121,14 @@ class Unasked:
 
 
 class Unmeasured(Unasked):
-    """Tells nothing more of chunks that were found: all measure alike."""
+    """Tells nothing more of chunks that were found: all measure alike, and no document has a name."""
+
+    @property
+    def keeps_names(self) -> bool:
+        return True
+
+    def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
+        return {}, 0
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
         return dict.fromkeys(chunk_ids, 0.0)
@@ -114,8 +138,8 @@ class Unmeasured(Unasked):
     ) -> dict[str, float]:
         return dict.fromkeys(chunk_ids, 0.0)
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         return {}
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         return []

@@ -90,7 +90,9 @@ def load(
     texts = [text for document in documents for text in document.texts]
     term_lists = [terms_of(text) for text in texts]
     frequencies = Counter(term for terms in term_lists for term in set(terms))
-    generation = catalog.create_generation("k", {}, {"identity": "e"}, dimension, {"chunks": len(texts)}, {})
+    average = sum(map(len, term_lists)) / max(1, len(texts))
+    statistics = {"chunks": len(texts), "average_terms": average}
+    generation = catalog.create_generation("k", {}, {"identity": "e"}, dimension, statistics, {})
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SET search_path = {generation.schema}, public")
         number = 0

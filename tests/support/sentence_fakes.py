@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, ReachedSentence
+from pipelines.ports import Candidate, Filters, FoundSentence, Paragraph, ParagraphKey, ReachedSentence, Terms
 from pipelines.records import Box
 from pipelines.terms import terms_of
 from tests.support.query_fakes import Unasked, passage
@@ -69,7 +69,7 @@ class SentenceIndex(Unasked):
                     found.append(ReachedSentence(by_id[target], "related", via, 0, similarity))
         return found
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
         ranked = sorted(self.bm25.items(), key=lambda item: (-item[1], item[0]))
         return [Candidate(chunk_id, score) for chunk_id, score in ranked[:k]]
 

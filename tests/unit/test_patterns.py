@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from pipelines.names import alike_words
 from pipelines.query.rerankers import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import MOST_STEPS
@@ -28,6 +29,7 @@ BUILT = {
     "pipelines/evaluation/cloze.py:cloze": [r"(?<!\w)5\ days(?!\w)"],
     "pipelines/evaluation/document_map.py:_in_two": [re.escape("aaaaaaaa")],
     "pipelines/evaluation/document_map.py:starts": [re.escape("aaaa, aaaa")],
+    "pipelines/names.py:alike_words": [alike_words({"acm", "hand", "нафтог"}).pattern],
     "pipelines/query/rerankers.py:_pattern": [
         "|".join(f"(?:{each})" for each in shipped) for shipped in (IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS)
     ],

@@ -41,7 +41,7 @@ def test_a_question_is_found_where_gold_is_among_the_first() -> None:
 
 
 def test_shipped_weights_are_those_of_the_settings_and_lie_in_the_grid() -> None:
-    assert dict(SHIPPED) in GRID and len(GRID) == 64
+    assert dict(SHIPPED) in GRID and len(GRID) == 256
     assert set(SHIPPED) == set(FusionWeights.model_fields) - {"hyde"} and "hyde" in ROUTES
 
 
@@ -63,7 +63,7 @@ def test_what_loses_to_a_route_is_named() -> None:
 
 def test_every_order_has_a_row() -> None:
     rows = orders({"one": [BY_TERMS], "other": [BY_VECTOR]})
-    assert len(rows) == 2 + 10 and rows[-1].split("|")[1].strip() == "as shipped"
+    assert len(rows) == 2 + 12 and rows[-1].split("|")[1].strip() == "as shipped"
 
 
 @pytest.mark.parametrize("weights", [GRID[0], GRID[-1]])

@@ -28,7 +28,7 @@ HIT = {
 
 
 def found(**values: Any) -> dict[str, Any]:
-    way = {"strategy": "hybrid", "rerank": ["weighted"], "searched": {}, "notes": []}
+    way = {"strategy": "hybrid", "rerank": ["weighted"], "searched": {}, "added": [], "notes": []}
     return {"query": "two", "generation": 1, "hits": [HIT], "seconds": 0.1, **way, **values}
 
 

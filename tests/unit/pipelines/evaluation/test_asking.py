@@ -17,7 +17,7 @@ from pipelines.evaluation.judging import (
     run_json,
 )
 from pipelines.query.results import Hit
-from pipelines.query.retrieve import Question
+from pipelines.query.wording import Question
 from tests.support.judged import CORPUS, chunk, mapped
 
 

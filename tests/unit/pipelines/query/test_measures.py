@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.ports import DocumentTerms, Filters
-from pipelines.query.routes import HALF, MEASURES, QueryState, Question, document_score, idf_among, said_by
+from pipelines.ports import DocumentTerms, Filters, Terms
+from pipelines.query.routes import HALF, QueryState, document, document_score, idf_among, nearest_sentence, said_by
+from pipelines.query.wording import Question
 from tests.support.query_fakes import Unasked
 from tests.support.tool_fakes import lengths, tools
 
@@ -24,7 +25,7 @@ def said(doc_id: str, chunks: int = 4, uri: str = "", **weights: float) -> Docum
 
 def document_scores(documents: Sequence[DocumentTerms], terms: Sequence[str]) -> dict[str, float]:
     said = {each.doc_id: said_by(each, terms) for each in documents}
-    idf = idf_among(said.values(), terms)
+    idf = idf_among(said.values(), dict.fromkeys(terms, 1.0))
     return {doc_id: document_score(own, idf) for doc_id, own in said.items()}
 
 
@@ -78,7 +79,7 @@ def test_scores_are_shares(documents: list[DocumentTerms], terms: list[str]) -> 
 class Index(Unasked):
     """Two chunks of one document and one of another."""
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         assert list(terms) == ["acm", "sale"] and filters.groups == ("hr",)
         return [
             DocumentTerms("a", "a.pdf", ("1", "2"), 2, {"acm": 1.0}),
@@ -97,18 +98,18 @@ def asked(text: str) -> QueryState:
 
 
 def test_chunks_of_a_document_have_its_score() -> None:
-    found = MEASURES["document"](asked("Acme sales"))(["1", "2", "3"])
+    found = document(asked("Acme sales"))(["1", "2", "3"])
     assert found["1"] == found["2"] == found["3"] > 0
 
 
 def test_the_first_documents_tell_how_much_a_term_tells() -> None:
-    scores = MEASURES["document"](asked("Acme sales"))
+    scores = document(asked("Acme sales"))
     assert scores(["1", "2", "3"]) == scores(["3", "1"])
 
 
 def test_a_question_without_words_asks_no_document() -> None:
-    assert MEASURES["document"](asked("??"))(["1"]) == {}
+    assert document(asked("??"))(["1"]) == {}
 
 
 def test_the_nearest_sentence_is_asked_for_by_the_questions_own_vector() -> None:
-    assert MEASURES["nearest_sentence"](asked("Acme sales"))(["1"]) == {"1": 0.5}
+    assert nearest_sentence(asked("Acme sales"))(["1"]) == {"1": 0.5}

@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply
+from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply, Terms
 from pipelines.query.answer import chosen, extracted, marked_of, picked, written
 from pipelines.query.assemble import QuotableSentence, assemble
 from pipelines.query.repeats import without_repeats
 from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, Scored
-from pipelines.query.retrieve import Question, retrieve
+from pipelines.query.retrieve import retrieve
 from pipelines.query.routes import STRATEGIES
 from pipelines.query.support import weights_of
+from pipelines.query.wording import Question
 from pipelines.settings.query import QuerySettings
 from tests.support.growth import Parts, assert_linear
 from tests.support.query_fakes import Unmeasured, passage
@@ -81,7 +82,7 @@ class Index(Unmeasured):
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         return [Candidate(key, 1.0 / rank) for rank, key in enumerate(self.found, start=1)]
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
         return self.dense([], k, filters)
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:

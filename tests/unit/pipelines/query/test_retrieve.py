@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import pytest
 
 from pipelines.errors import SettingsError, UsageError
-from pipelines.ports import Candidate, DocumentTerms, Filters, Passage, Reply
+from pipelines.ports import Candidate, DocumentTerms, Filters, Passage, Reply, Terms
 from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
-from pipelines.query.retrieve import (
-    FUSED_DEPTH,
-    LONGEST_QUESTION,
-    MEASURED_DEPTH,
-    SENTENCE,
-    Question,
-    require_question,
-    retrieve,
-)
-from pipelines.query.routes import MEASURES, ROUTES, STRATEGIES
+from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, MEASURED_DEPTH, SENTENCE, require_question, retrieve
+from pipelines.query.routes import MEASURES, ROUTES, STRATEGIES, weighed_names
+from pipelines.query.wording import Question
 from pipelines.settings.models import LlmSettings
 from pipelines.settings.query import FusionWeights, QuerySettings, RerankerName, StrategyName
 from tests.support.query_fakes import Unasked, passage
@@ -42,16 +35,39 @@ class MemoryIndex(Unasked):
         self.rankings = {"dense": dense.split(), "lexical": lexical.split()}
         self.hidden = set(hidden.split())
         self.asked: list[tuple[str, object, int]] = []
+        self.names: dict[str, list[str]] = {}
 
-    def _route(self, name: str, what: object, k: int) -> list[Candidate]:
+    keeps_names = True
+
+    def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
+        return {name: len(self.names[name]) for name in names if name in self.names}, len(self.known)
+
+    def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for name, weight in names.items():
+            for doc_id in self.names[name]:
+                found[doc_id] = found.get(doc_id, 0.0) + weight
+        return found
+
+    def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
+        return self._scored("surroundings", chunk_ids)
+
+    def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
+        return {chunk_id: self.known[chunk_id].doc_id for chunk_id in chunk_ids}
+
+    def _is_within(self, chunk_id: str, filters: Filters) -> bool:
+        return filters.documents is None or self.known[chunk_id].doc_id in filters.documents
+
+    def _route(self, name: str, what: object, k: int, filters: Filters) -> list[Candidate]:
         self.asked.append((name, what, k))
-        return [Candidate(item, 1.0 / rank) for rank, item in enumerate(self.rankings[name][:k], start=1)]
+        within = [item for item in self.rankings[name] if self._is_within(item, filters)]
+        return [Candidate(item, 1.0 / rank) for rank, item in enumerate(within[:k], start=1)]
 
     def dense(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
-        return self._route("dense", list(vector), k)
+        return self._route("dense", list(vector), k, filters)
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
-        return self._route("lexical", list(terms), k)
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
+        return self._route("lexical", list(terms), k, filters)
 
     def _scored(self, name: str, chunk_ids: Sequence[str]) -> dict[str, float]:
         self.looked_at[name] = list(chunk_ids)
@@ -66,7 +82,7 @@ class MemoryIndex(Unasked):
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
         return {**dict.fromkeys(chunk_ids, 0.0), **self._score("dense", chunk_ids)}
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         return self._score("lexical", chunk_ids)
 
     def sentence_similarities(
@@ -74,7 +90,7 @@ class MemoryIndex(Unasked):
     ) -> dict[str, float]:
         return self._scored("nearest_sentence", chunk_ids)
 
-    def document_terms(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> list[DocumentTerms]:
+    def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         weights = self._scored("document", chunk_ids)
         return [DocumentTerms(item, item, (item,), 1, dict.fromkeys(terms, weights[item])) for item in chunk_ids]
 
@@ -199,11 +215,68 @@ def test_weights_of_fusion_are_those_of_the_settings() -> None:
     assert retrieve("question", index(), TOOLS, heavy).hits[0].passage.chunk_id == "c"
     heavy = QuerySettings(fusion_weights={"dense": 100})
     assert ids(retrieve("question", index(), TOOLS, heavy).hits) == ["a", "b", "c", "d", "e", "f"]
-    for name in MEASURES:
+    for name in MEASURES.keys() - {"names"}:
         asked = index()
         asked.measured = {name: {"e": 1.0, "d": 0.5}}
         heavy = QuerySettings(fusion_weights={name: 100})
         assert ids(retrieve("question", asked, TOOLS, heavy).hits)[:2] == ["e", "d"]
+
+
+def test_a_document_that_the_question_names_adds_its_chunks() -> None:
+    many = [passage(f"{number:03}", doc_id="other") for number in range(80)]
+    own = [passage("x", doc_id="acme"), passage("y", doc_id="acme")]
+    order = " ".join(item.chunk_id for item in [*many, *own])
+    asked = MemoryIndex([*many, *own], dense=order, lexical=order)
+    asked.names = {"acm": ["acme"]}
+    best = retrieve("what did Acme pay in 2020", asked, TOOLS, QuerySettings(candidates=5)).hits
+    assert {"x", "y"} <= set(ids(best)[:5]) and all(
+        hit.scores["names"] > 0 for hit in best if hit.passage.doc_id == "acme"
+    )
+    without = QuerySettings(candidates=5, fusion_weights={"names": 0})
+    plain = retrieve("what did Acme pay in 2020", asked, TOOLS, without).hits
+    assert not {"x", "y"} & set(ids(plain)) and all("names" not in hit.scores for hit in plain)
+
+
+def test_a_question_that_names_no_document_is_ranked_as_without_names() -> None:
+    without = QuerySettings(candidates=2, fusion_weights={"names": 0})
+    plain, same = (retrieve("question", index(), TOOLS, settings).hits for settings in (without, SETTINGS))
+    assert [(hit.passage.chunk_id, hit.score, hit.scores) for hit in plain] == [
+        (hit.passage.chunk_id, hit.score, hit.scores) for hit in same
+    ]
+
+
+def test_a_name_that_many_documents_bear_tells_nothing_unless_it_has_a_digit() -> None:
+    told = weighed_names({"guid": 21, "acm": 20, "2020": 90}, 100)
+    assert told.keys() == {"acm", "2020"} and told["acm"] > told["2020"] > 0
+    assert weighed_names({"acm": 1}, 3).keys() == {"acm"} and weighed_names({"acm": 2}, 3) == {}
+
+
+def test_a_generation_without_names_is_asked_without_them_and_a_note_says_so() -> None:
+    asked = index()
+    asked.keeps_names = False
+    found = retrieve("question", asked, TOOLS, SETTINGS)
+    assert any("names of documents are not kept" in note for note in found.notes)
+    assert ids(found.hits) == ids(retrieve("question", index(), TOOLS, SETTINGS).hits)
+
+
+def test_what_only_addresses_counts_little_and_is_not_embedded() -> None:
+    text, asking = "What is owed? Answer in millions.", "What is owed?"
+    asked = index()
+    retrieve(text, asked, TOOLS, SETTINGS)
+    assert ("dense", lengths([asking])[0].tolist(), 50) in asked.asked
+    asked = index()
+    retrieve(text, asked, TOOLS, QuerySettings(candidates=2, asking_part=False))
+    assert ("dense", lengths([text])[0].tolist(), 50) in asked.asked
+
+
+def test_a_fiscal_year_is_also_searched_for_as_a_year() -> None:
+    for settings, terms in (
+        (SETTINGS, ["sale", "fy2018", "2018"]),
+        (SETTINGS.model_copy(update={"fiscal_years": False}), ["sale", "fy2018"]),
+    ):
+        asked = index()
+        retrieve("sales FY2018", asked, TOOLS, settings)
+        assert terms in [what for name, what, _ in asked.asked if name == "lexical"]
 
 
 def test_duplicates_do_not_cost_places() -> None:

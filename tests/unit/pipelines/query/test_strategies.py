@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from pipelines.errors import ModelError
-from pipelines.ports import Candidate, Filters, NoReply, Passage, Reply
-from pipelines.query.retrieve import Question, Retrieved, retrieve
+from pipelines.ports import Candidate, Filters, NoReply, Passage, Reply, Terms
+from pipelines.query.retrieve import Retrieved, retrieve
 from pipelines.query.routes import wordings_of
 from pipelines.query.tools import language_of
+from pipelines.query.wording import Question
 from pipelines.settings.query import QuerySettings
 from tests.support.query_fakes import Unmeasured, passage
 from tests.support.tool_fakes import FakeModel, lengths, tools
@@ -32,7 +33,7 @@ class Index(Unmeasured):
         self.asked.append(int(vector[0]))
         return _ranked(self.by_length.get(int(vector[0]), []))
 
-    def lexical(self, terms: Sequence[str], k: int, filters: Filters) -> list[Candidate]:
+    def lexical(self, terms: Terms, k: int, filters: Filters) -> list[Candidate]:
         self.asked.append(" ".join(terms))
         return _ranked(self.words)
 
@@ -40,7 +41,7 @@ class Index(Unmeasured):
         known = {item.chunk_id: item.score for item in _ranked(self.by_length.get(int(vector[0]), []))}
         return {item: known.get(item, 0.0) for item in chunk_ids}
 
-    def lexical_scores(self, chunk_ids: Sequence[str], terms: Sequence[str], filters: Filters) -> dict[str, float]:
+    def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         return {item.chunk_id: item.score for item in _ranked(self.words) if item.chunk_id in chunk_ids}
 
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:

@@ -1,0 +1,130 @@
+"""The texts and terms that are searched for to answer a question, with the weights of the terms.
+
+A user's question goes through three steps, each with a setting that leaves it out: words that only address who answers
+count little, a fiscal year is also searched for as a year, and synonyms of the user's own are added. Rewrites by a
+language model are searched for as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pipelines.names import years_meant
+from pipelines.query.asking import asking
+from pipelines.query.support import weights_of
+from pipelines.query.synonyms import Expansion, Synonyms
+from pipelines.settings.query import QuerySettings
+from pipelines.terms import terms_of
+
+SYNONYM = 0.5
+"""Weight of an added synonym, against 1 of the words it is a synonym of. One that replaces them counts whole."""
+
+Frequencies = Callable[[Sequence[str]], tuple[Mapping[str, int], int]]
+"""A function from terms to the number of chunks that each stands in, and of all chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A text that is searched for beside what was `asked`, or instead of it, and `why`."""
+
+    asked: str
+    text: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The texts that the routes search for. `lexical` may hold more than `text`: the words of options. `embedded` is
+    the part of the text whose vector is searched for, and `weights` are of its terms, if not all of them count 1.
+    `expansions` are the entries of synonyms that it holds, and `added` tells what was added."""
+
+    text: str
+    lexical: str | None = None
+    embedded: str | None = None
+    weights: Mapping[str, float] | None = None
+    expansions: tuple[Expansion, ...] = ()
+    added: tuple[Added, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return self.text if self.lexical is None else self.lexical
+
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """Return each term once, with its weight, since a word that a question repeats is not twice as telling."""
+        return dict.fromkeys(terms_of(self.words), 1.0) if self.weights is None else self.weights
+
+
+@dataclass(frozen=True)
+class Wordings:
+    """The rules by which questions are understood: the settings, and the user's synonyms."""
+
+    settings: QuerySettings
+    synonyms: Synonyms = field(default_factory=Synonyms)
+    origin: str = ""
+
+    def of(self, question: Question, frequencies: Frequencies) -> Question:
+        """Return the question as it is searched for."""
+        meant = addressed(question) if self.settings.asking_part else question
+        meant = with_years(meant) if self.settings.fiscal_years else meant
+        return with_synonyms(meant, self.synonyms, self.origin, frequencies)
+
+
+def addressed(question: Question) -> Question:
+    """Return a question whose words that only address a person or model count little, and are not embedded."""
+    asked = asking(question.text)
+    little = {term for term, weight in asked.weights.items() if weight < 1}
+    if not little:
+        return question
+    more = question.words.removeprefix(question.text) if question.lexical is not None else ""
+    little -= set(terms_of(more))
+    weights = {term: asked.weights[term] if term in little else weight for term, weight in question.terms.items()}
+    return replace(question, embedded=asked.text, weights=weights)
+
+
+def with_years(question: Question) -> Question:
+    """Return a question that also searches for `2018` where it says FY2018, as documents seldom do."""
+    meant = {said: year for said, year in years_meant(question.words).items() if year not in question.terms}
+    if not meant:
+        return question
+    weights = {**question.terms, **dict.fromkeys(meant.values(), 1.0)}
+    added = (*question.added, *(Added(said, year, "a fiscal year") for said, year in meant.items()))
+    return replace(question, weights=weights, added=added)
+
+
+def with_synonyms(question: Question, synonyms: Synonyms, origin: str, frequencies: Frequencies) -> Question:
+    """Return a question that also searches for the synonyms of its words, or instead of these. Its vector stays.
+
+    The words of a synonym count together no more than the words that it is added to, by idf, so that a long synonym
+    counts no more than a short one. A word that several synonyms add counts by the most."""
+    said = terms_of(question.words)
+    found = synonyms.found_in(said)
+    if not found:
+        return question
+    every = {*question.terms, *(term for one in found for each in one.added for term in each.terms)}
+    idf = weights_of(every, *frequencies(sorted(every)))
+    weights, more = dict(question.terms), dict[str, float]()
+    for one in found:
+        own = said[one.start : one.end]
+        worth = sum(idf.get(term, 0.0) * weights.get(term, 0.0) for term in own)
+        for each in one.added:
+            group = sum(idf.get(term, 0.0) for term in each.terms)
+            share = min(1.0, worth / group) if group else 1.0
+            for term in each.terms:
+                more[term] = max(more.get(term, 0.0), share * (1.0 if one.replaces else SYNONYM))
+    for one in found:
+        if one.replaces:
+            gone = set(said[one.start : one.end]) - {*said[: one.start], *said[one.end :]}
+            weights = {term: weight for term, weight in weights.items() if term not in gone}
+    for term, weight in more.items():
+        weights[term] = max(weights.get(term, 0.0), weight)
+    added = tuple(Added(one.asked, each.text, f"{origin}, line {each.line}") for one in found for each in one.added)
+    return replace(question, weights=weights, expansions=tuple(found), added=(*question.added, *added))
+
+
+def also_said(expansions: Sequence[Expansion], terms: Iterable[str]) -> frozenset[str]:
+    """Return the terms of a text, and those of the entries that it says in other words."""
+    own = frozenset(terms)
+    met = (one for one in expansions if any(own.issuperset(each.terms) for each in one.added))
+    return own.union(*(terms_of(one.asked) for one in met))
