@@ -33,11 +33,17 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402  (the path above finds it)
 from benchmarks.support.enrichment_data import ReadyMade, chunks_in  # noqa: E402
 from benchmarks.support.machine import circumstances  # noqa: E402
+from benchmarks.support.plain_bm25 import plain_rows  # noqa: E402
+from benchmarks.support.published import Figures  # noqa: E402
 from benchmarks.support.results_defaults import defaults  # noqa: E402
 from benchmarks.support.results_page import DEFAULT_OF, Measured, Values, as_json, page, picture  # noqa: E402
 from pincite.index import open_index  # noqa: E402
-from pipelines.evaluation.matrix import MatrixRun, matrix_from  # noqa: E402
+from pipelines.evaluation.matrix import BASE, MatrixRun, matrix_from  # noqa: E402
+from pipelines.settings.query import MEASURED_HITS  # noqa: E402
 from resources import yaml_text  # noqa: E402
+from resources.evaluation.golden import examination  # noqa: E402
+from resources.settings_file import locate  # noqa: E402
+from resources.state.state import State  # noqa: E402
 from tests.support.llm_server import llm_server  # noqa: E402
 
 PLANS: Mapping[str, Any] = yaml_text.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
@@ -129,7 +135,22 @@ def measured(name: str, place: Path, quick: bool, threads: int) -> Measured:
     runs, failed = ({item["name"]: item for item in result[kind]} for kind in ("runs", "failed"))
     why = {run: item["message"] for run, item in failed.items()}
     asked = len(questions.read_text(encoding="utf-8").splitlines())
-    return Measured(name, plan, matrix, runs, why, result["resumed"], time.perf_counter() - started, asked)
+    made = {run["index"]["generation"] for run in runs.values() if run["name"] == BASE}
+    k = plan.get("settings", {}).get("eval.k", MEASURED_HITS)
+    plain = plain_of(dataset, experiments / "state", made.pop(), questions, k) if made else []
+    seconds = time.perf_counter() - started
+    return Measured(name, plan, matrix, runs, why, result["resumed"], seconds, asked, plain)
+
+
+def plain_of(dataset: Dataset, folder: Path, generation: int, questions: Path, k: int) -> list[Figures]:
+    """The rows of plain BM25, over the text that the first run's generation was made from."""
+    state = State(locate(state=str(folder)))
+    try:
+        row = state.catalog.generation(generation)
+        assert row is not None, "the generation of a run that has just ended is there"
+        return plain_rows(examination(state, questions, row), dataset, k)
+    finally:
+        state.close()
 
 
 def evaluated(

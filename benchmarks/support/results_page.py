@@ -49,6 +49,8 @@ class Measured:
     resumed: int
     seconds: float
     asked: int
+    plain: Sequence[Figures] = ()
+    """The rows of plain BM25, measured by the same run."""
 
     @property
     def picture(self) -> str:
@@ -56,7 +58,7 @@ class Measured:
 
     @property
     def published(self) -> Sequence[Figures]:
-        return PUBLISHED.get(self.name, ())
+        return (*PUBLISHED.get(self.name, ()), *self.plain)
 
     def metrics(self, table: ResultTable) -> list[str]:
         """Those of a table that some run of it has; where none is, the set is scored by its own rule: all of that."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from pipelines.records import Element, ParsedDocument, Place, Span
@@ -125,6 +125,12 @@ class DocumentMap:
                     shared = min(end, place.end) - max(start, place.start)
                     counts[page] = counts.get(page, 0) + shared
         return counts
+
+    def paged(self) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and page of the parts of the body that lie on a page."""
+        for place in self._places:
+            if (page := page_of(place)) is not None:
+                yield place.start, place.end, page
 
     def characters_in_tables(self, spans: Iterable[tuple[int, int]]) -> int:
         return sum(
