@@ -17,6 +17,7 @@ from assets.index import (
 )
 from assets.metadata import IO_MANAGER, STATE
 from assets.stages import (
+    abbreviations,
     chunk_contexts,
     chunk_embeddings,
     chunks,
@@ -47,6 +48,7 @@ _ASSETS = (
     corpus_statistics,
     chunks,
     sentences,
+    abbreviations,
     document_summaries,
     chunk_contexts,
     chunk_embeddings,

@@ -131,6 +131,13 @@ def sentences(context: dg.AssetExecutionContext, state: dg.ResourceParam[State])
     attach(context, make(state, "sentences", buckets), **sentence_counts(state, buckets))
 
 
+@asset("parquet", "python", group="sentences")
+def abbreviations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
+    """Find the abbreviations that documents define themselves, such as `property, plant and equipment (PP&E)`. A
+    question that says one form also searches for the other."""
+    attach(context, make(state, "abbreviations", buckets_of(context)))
+
+
 # ---------------------------------------------------------------- enrichment
 #
 # Text that is added to a chunk before it is embedded.

@@ -23,6 +23,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,8 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
             question = asked(mapped, options)
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (_, index):
-                meant = Wordings(QuerySettings()).of(question, index.frequencies)
+                known = partial(index.abbreviations, filters=filters)
+                meant = Wordings(QuerySettings()).of(question, index.frequencies, known)
                 one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
                 best, values = measured_candidates(one)
                 passages = index.passages(list(best), filters)

@@ -39,7 +39,7 @@ from benchmarks.support.quick_endpoint import quick_endpoint  # noqa: E402  (the
 from resources.postgres.server import PostgresServer  # noqa: E402
 
 DIMENSION = 384
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "postings")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings")
 BARE = {
     "python and imports": "import click, dagster, numpy, psycopg, pyarrow.parquet, pydantic, yaml",
     "start and stop Postgres": "import sys; from pathlib import Path; from resources.postgres.server import "

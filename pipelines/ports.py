@@ -289,6 +289,17 @@ class DocumentTerms:
     weights: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class FoundAbbreviation:
+    """An abbreviation that `documents` define, as far as the asker may see them, with the keys of both forms."""
+
+    short: str
+    long: str
+    short_key: str
+    long_key: str
+    documents: int
+
+
 Terms = Mapping[str, float] | Sequence[str]
 """Terms to search for, each with its weight. A term of a sequence weighs as often as it stands there."""
 
@@ -336,6 +347,10 @@ class SearchIndex(Protocol):
 
     def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
         """Return the document of each of these chunks."""
+
+    def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
+        """Return the abbreviations of which either form has one of these keys, its terms joined by spaces: those that
+        most documents define first."""
 
     def newest_date(self) -> str | None:
         """Return the newest effective date in the generation, in ISO form."""

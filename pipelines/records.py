@@ -417,6 +417,20 @@ class FigureDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """An abbreviation that a document defines itself. The definition stands in `body` from `start` to `end`, where it
+    is given first; `count` says how often the short form stands in the document."""
+
+    doc_id: str
+    index: int
+    short: str
+    long: str
+    start: int
+    end: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """A document that failed at a stage; its last good version stays served, in the same generation."""
 
@@ -442,6 +456,7 @@ TABLES: Mapping[str, type] = {
     "chunk_terms": ChunkTerms,
     "sentences": Sentence,
     "filtered_sentences": FilteredSentence,
+    "abbreviations": Abbreviation,
     "document_summaries": DocumentSummary,
     "chunk_contexts": ChunkContext,
     "chunk_embeddings": Embedding,
@@ -542,6 +557,11 @@ _COLUMNS = {
     "Sentence.source": "The kind of text that it is from: prose, list, table, ...",
     "Sentence.start": "The first character in the chunk's own text.",
     "FilteredSentence.start": "The first character in the chunk's own text.",
+    "short": "The short form, as it is written.",
+    "long": "The long form, on one line.",
+    "count": "How often the short form stands in the document.",
+    "Abbreviation.start": "The first character of its definition in the body.",
+    "Abbreviation.end": "The character after the definition in the body.",
     "FigureDescription.text": "The description, empty if there is no usable reply or no picture to show.",
     "DocumentSummary.text": "The summary, which goes in front of each chunk when it is embedded.",
     "ChunkContext.text": "The sentence or two that place the chunk in its document.",

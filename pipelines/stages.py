@@ -14,6 +14,7 @@ from typing import Any
 from pipelines import terms, tokens
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing import (
+    abbreviations,
     embeddings,
     enrichment,
     overlap,
@@ -143,6 +144,13 @@ def _stages() -> tuple[Stage, ...]:
                 **_settings(s, "sentences", "min_characters", "min_words", "min_confidence", "form_labels"),
                 "sentence_models": r.sentence_models,
             },
+        ),
+        Stage(
+            "abbreviations",
+            abbreviations.VERSION,
+            tables("abbreviations"),
+            ("parsed_documents", "parsed_elements"),
+            lambda s, r: {},
         ),
         Stage(
             "document_summaries",

@@ -234,6 +234,7 @@ BEGIN
             ('chunks', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = chunks.doc_id)'),
             ('sentences', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = sentences.doc_id)'),
             ('document_names', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = document_names.doc_id)'),
+            ('abbreviations', '(SELECT true FROM %1$I.documents AS d WHERE d.doc_id = abbreviations.doc_id)'),
             ('sentence_links', '(SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = source_id)'
                 ' AND (SELECT true FROM %1$I.sentences AS s WHERE s.sentence_id = target_id)')
         ) AS rules (kept, seen)

@@ -33,6 +33,20 @@ CREATE TABLE {schema}.document_names (
 CREATE INDEX ON {schema}.document_names (term, doc_id);
 CREATE INDEX ON {schema}.document_names (doc_id);
 
+-- The abbreviations that a document defines; the keys are the terms of both forms (pipelines/terms.py).
+CREATE TABLE {schema}.abbreviations (
+    abbreviation_id text PRIMARY KEY,
+    doc_id text NOT NULL REFERENCES {schema}.documents ON DELETE CASCADE,
+    short text NOT NULL,
+    long text NOT NULL,
+    short_key text NOT NULL,
+    long_key text NOT NULL,
+    count integer NOT NULL
+);
+CREATE INDEX ON {schema}.abbreviations (short_key);
+CREATE INDEX ON {schema}.abbreviations (long_key);
+CREATE INDEX ON {schema}.abbreviations (doc_id);
+
 CREATE SEQUENCE {schema}.chunk_number AS integer;
 
 -- Rows stay whole in their page: to compress and part those over 2 KB would halve the speed of a load,

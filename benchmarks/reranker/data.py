@@ -18,6 +18,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -93,7 +94,8 @@ def measured(name: str, file: Path) -> tuple[list[Asked], list[Text]]:
             question = asked(mapped, dataset.evaluation.get("with_options", "none"))
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (connection, index):
-                meant = Wordings(QuerySettings()).of(question, index.frequencies)
+                known = partial(index.abbreviations, filters=filters)
+                meant = Wordings(QuerySettings()).of(question, index.frequencies, known)
                 one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
                 values, order = candidates(one)
                 passages = index.passages(order, filters)

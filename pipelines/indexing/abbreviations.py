@@ -28,10 +28,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pipelines.records import Abbreviation, Element, ParsedDocument
+
+VERSION = 1
 SHORTEST, LONGEST = 2, 10
 """Characters of a short form."""
 MOST_SHORT_WORDS = 2
@@ -51,6 +55,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’ʼ][^\W_]+)*")
 _REFERENCE = re.compile(r"\[[\d,–-]+\]")
 _LEAD = re.compile(r"[^\s,:;–—]+")
 _SHORT = re.compile(r"[^\W_](?:[^\W_]|[-‑–&/.+'’ ])*")
+_SPOKEN = re.compile(r"[^\W_](?:[^\W_]|[-‑–&/.+'’])*+")
 _PLURAL = re.compile(r"(?<=[A-Z][A-Z])['’]?s\Z")
 _UNIT = re.compile(r"\d+|[^\W\d_]")
 _ROMAN = re.compile(r"[IVXІХ]+")
@@ -101,6 +106,33 @@ class _Word(NamedTuple):
     end: int
     token: int
     opens: bool
+
+
+def abbreviations(document: ParsedDocument, elements: Sequence[Element]) -> list[Abbreviation]:
+    """Return the abbreviations that a document defines, each pair of short and long form once, in reading order.
+    Elements are looked at one by one, so that no form reaches from one into another."""
+    first: dict[tuple[str, str], tuple[Definition, int]] = {}
+    for element in sorted(elements, key=lambda each: each.start):
+        for found in definitions(document.body[element.start : element.end]):
+            first.setdefault((found.short, found.long), (found, element.start))
+    counts = _occurrences(document.body, {short for short, _ in first})
+    return [
+        Abbreviation(document.doc_id, index, short, long, base + found.start, base + found.end, counts[short])
+        for index, ((short, long), (found, base)) in enumerate(first.items())
+    ]
+
+
+def _occurrences(body: str, shorts: Collection[str]) -> Counter[str]:
+    """Return how often each of the short forms stands in a text by itself, as one or two words."""
+    counts = Counter[str]()
+    before = ""
+    for match in _SPOKEN.finditer(body) if shorts else ():
+        word = match.group().rstrip(".'’-")
+        for said in (word, f"{before} {word}"):
+            if said in shorts:
+                counts[said] += 1
+        before = word
+    return counts
 
 
 def definitions(text: str) -> list[Definition]:

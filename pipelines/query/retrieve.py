@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, Passage, SearchIndex
@@ -325,7 +326,8 @@ def retrieve(
     question = Question(question) if isinstance(question, str) else question
     require_question(question.text, k, question.lexical)
     within = filters or Filters()
-    meant = (wordings or Wordings(settings)).of(question, index.frequencies)
+    known = partial(index.abbreviations, filters=within)
+    meant = (wordings or Wordings(settings)).of(question, index.frequencies, known)
     asked = QueryState(meant, index, tools, within)
     strategy = settings.strategy if strategy is None else strategy
     rerank = settings.rerank if rerank is None else rerank

@@ -1,25 +1,42 @@
 """The texts and terms that are searched for to answer a question, with the weights of the terms.
 
-A user's question goes through three steps, each with a setting that leaves it out: words that only address who answers
-count little, a fiscal year is also searched for as a year, and synonyms of the user's own are added. Rewrites by a
+A user's question goes through four steps, each with a setting that leaves it out: words that only address who answers
+count little, a fiscal year is also searched for as a year, an abbreviation as what it stands for and the other way
+round, and synonyms of the user's own are added. Rewrites by a
 language model are searched for as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from pipelines.names import years_meant
+from pipelines.ports import FoundAbbreviation
 from pipelines.query.asking import asking
-from pipelines.query.support import weights_of
-from pipelines.query.synonyms import Expansion, Synonyms
+from pipelines.query.support import content_terms, weights_of
+from pipelines.query.synonyms import Alternative, Expansion, Synonyms
 from pipelines.settings.query import QuerySettings
 from pipelines.terms import terms_of
 
 SYNONYM = 0.5
 """Weight of an added synonym, against 1 of the words it is a synonym of. One that replaces them counts whole."""
 
+MOST_TERMS = 400
+"""Terms of a question that abbreviations are looked for in."""
+MOST_KEY_TERMS = 12
+"""Terms of the longest form of an abbreviation that is looked for."""
+MOST_FORMS = 2
+"""Most other forms that are added for one."""
+_ORDINARY = (
+    "us me him all act aid age air art ask bar bit bus cap car cat cost due era fee few fit form law let map net new "
+    "now old one out own part past plan post ram real rent role rule safe sea set sim star team tip top use war way who"
+)
+"""English words that short forms are often made to spell."""
+
+KnownAbbreviations = Callable[[Collection[str]], Sequence[FoundAbbreviation]]
+"""A function from keys, the terms of a form joined by spaces, to the abbreviations with one of them as either form."""
 Frequencies = Callable[[Sequence[str]], tuple[Mapping[str, int], int]]
 """A function from terms to the number of chunks that each stands in, and of all chunks."""
 
@@ -64,10 +81,11 @@ class Wordings:
     synonyms: Synonyms = field(default_factory=Synonyms)
     origin: str = ""
 
-    def of(self, question: Question, frequencies: Frequencies) -> Question:
-        """Return the question as it is searched for."""
+    def of(self, question: Question, frequencies: Frequencies, known: KnownAbbreviations) -> Question:
+        """Return the question as it is searched for. Synonyms that replace words come last."""
         meant = addressed(question) if self.settings.asking_part else question
         meant = with_years(meant) if self.settings.fiscal_years else meant
+        meant = with_abbreviations(meant, known, frequencies) if self.settings.abbreviations else meant
         return with_synonyms(meant, self.synonyms, self.origin, frequencies)
 
 
@@ -94,14 +112,60 @@ def with_years(question: Question) -> Question:
 
 
 def with_synonyms(question: Question, synonyms: Synonyms, origin: str, frequencies: Frequencies) -> Question:
-    """Return a question that also searches for the synonyms of its words, or instead of these. Its vector stays.
+    """Return a question that also searches for the synonyms of its words, or instead of these."""
+    found = synonyms.found_in(terms_of(question.words))
+    told = {each: f"{origin}, line {each.line}" for one in found for each in one.added}
+    return _with_added(question, found, told, frequencies)
 
-    The words of a synonym count together no more than the words that it is added to, by idf, so that a long synonym
-    counts no more than a short one. A word that several synonyms add counts by the most."""
-    said = terms_of(question.words)
-    found = synonyms.found_in(said)
+
+def with_abbreviations(question: Question, known: KnownAbbreviations, frequencies: Frequencies) -> Question:
+    """Return a question that also searches for the other form of each abbreviation that it says in one form.
+
+    If a short form has several long ones, or a long form several short ones, those that most documents define are
+    added. An ordinary word in lower case, such as `us`, is not taken for a short form."""
+    said = terms_of(question.words)[:MOST_TERMS]
+    spoken = {term for word in question.words.split() if word != word.lower() for term in terms_of(word)}
+    keys = {
+        " ".join(said[at : at + size]): (at, at + size)
+        for size in range(1, MOST_KEY_TERMS + 1)
+        for at in range(len(said) - size, -1, -1)
+    }
+    ordinary = {key for key in keys if key not in spoken and (key in _ordinary_words() or not content_terms(key))}
+    found: dict[tuple[int, int], list[tuple[str, str, int]]] = {}
+    for each in known(keys.keys() - ordinary) if keys else ():
+        for key, own, other in ((each.short_key, each.short, each.long), (each.long_key, each.long, each.short)):
+            if key in keys and key not in ordinary:
+                found.setdefault(keys[key], []).append((own, other, each.documents))
+    expansions, told, last = [], dict[Alternative, str](), 0
+    for start, end in sorted(found, key=lambda span: (span[0], -span[1])):
+        if start < last:
+            continue
+        last, best = end, dict.fromkeys(found[start, end][:MOST_FORMS])
+        added = {Alternative(other, tuple(terms_of(other)), 0): documents for _, other, documents in best}
+        told.update({each: f"an abbreviation in {_documents(number)}" for each, number in added.items()})
+        expansions.append(Expansion(start, end, next(iter(best))[0], tuple(added), False, 0))
+    return _with_added(question, expansions, told, frequencies)
+
+
+@cache
+def _ordinary_words() -> frozenset[str]:
+    return frozenset(terms_of(_ORDINARY))
+
+
+def _documents(number: int) -> str:
+    return f"{number:,} documents" if number > 1 else "1 document"
+
+
+def _with_added(
+    question: Question, found: Sequence[Expansion], told: Mapping[Alternative, str], frequencies: Frequencies
+) -> Question:
+    """Return a question with what entries add to it. Its vector stays.
+
+    The words of an added text count together no more than the words that it is added to, by idf, so that a long one
+    counts no more than a short one. A word that several texts add counts by the most."""
     if not found:
         return question
+    said = terms_of(question.words)
     every = {*question.terms, *(term for one in found for each in one.added for term in each.terms)}
     idf = weights_of(every, *frequencies(sorted(every)))
     weights, more = dict(question.terms), dict[str, float]()
@@ -119,8 +183,8 @@ def with_synonyms(question: Question, synonyms: Synonyms, origin: str, frequenci
             weights = {term: weight for term, weight in weights.items() if term not in gone}
     for term, weight in more.items():
         weights[term] = max(weights.get(term, 0.0), weight)
-    added = tuple(Added(one.asked, each.text, f"{origin}, line {each.line}") for one in found for each in one.added)
-    return replace(question, weights=weights, expansions=tuple(found), added=(*question.added, *added))
+    added = (*question.added, *(Added(one.asked, each.text, told[each]) for one in found for each in one.added))
+    return replace(question, weights=weights, expansions=(*question.expansions, *found), added=added)
 
 
 def also_said(expansions: Sequence[Expansion], terms: Iterable[str]) -> frozenset[str]:

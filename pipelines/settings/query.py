@@ -245,6 +245,11 @@ class QuerySettings(Section):
     fiscal_years: bool = Field(
         True, description="Whether a question that says `FY2018` or `fiscal '18` also searches for the word `2018`."
     )
+    abbreviations: bool = Field(
+        True,
+        description="Whether a question that says one form of an abbreviation that documents define, such as `PP&E`, "
+        "also searches for the other.",
+    )
     synonyms: str | None = Field(
         None,
         description="File of synonyms in the format of Solr: `a, b` searches each for the other, `a => b, c` searches "

@@ -156,6 +156,12 @@ _NAMES = _Table(
     lambda document: (name_id for name_id, *_ in index_rows.name_rows(document)),
     lambda document, bucket: index_rows.name_rows(document),
 )  # fmt: skip
+_ABBREVIATIONS = _Table(
+    "abbreviations", "abbreviation", index_rows.ABBREVIATIONS, "abbreviation_id",
+    lambda document: (row[0] for row in index_rows.abbreviation_rows(document)),
+    lambda document, bucket: index_rows.abbreviation_rows(document),
+)  # fmt: skip
+_TABLES = (_DOCUMENTS, _CHUNKS, _NAMES, _ABBREVIATIONS, _SENTENCES)
 _NUMBER = _CHUNKS.place("number")
 
 
@@ -172,9 +178,7 @@ def bucket_findings(
     Postings are compared only if no chunk is missing or extra, since their numbers are those of the chunks in
     Postgres. Documents that are `held` in a version which Parquet no longer has are not compared, nor are their
     postings."""
-    tables = [
-        _TableDiff(connection, schema, bucket, table, held) for table in (_DOCUMENTS, _CHUNKS, _NAMES, _SENTENCES)
-    ]
+    tables = [_TableDiff(connection, schema, bucket, table, held) for table in _TABLES]
     chunks, postings, named = tables[1], PostingSums(), set[str]()
     for documents in parts:
         places = {document.raw.doc_id: f"{document.raw.source}/{document.raw.uri}" for document in documents}

@@ -144,7 +144,7 @@ def term_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
 # ---------------------------------------------------------------- report
 
 
-TABLES = {"documents", "document_names", "chunks", "sentences", "sentence_links", "postings", "terms"}
+TABLES = {"documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms"}
 
 
 def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:

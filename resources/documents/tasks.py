@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError
 from pipelines.increments import output_hash
+from pipelines.indexing.abbreviations import abbreviations
 from pipelines.indexing.enrichment import chunk_contexts, document_summary, written
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
@@ -258,6 +259,10 @@ def _sentences(given: TaskInput) -> Rows:
     return {"sentences": found, "filtered_sentences": noise}
 
 
+def _abbreviations(given: TaskInput) -> Rows:
+    return {"abbreviations": abbreviations(given.one("parsed_documents"), given.all("parsed_elements"))}
+
+
 def _summary(given: TaskInput) -> Rows:
     order = [chunk.chunk_id for chunk in written(given.all("chunks"))]
     made = document_summary(
@@ -309,6 +314,7 @@ TASK_TYPES: Mapping[str, TaskType] = {
     "packed_chunks": TaskType(tables("packed_chunks"), _pack, together=True),
     "chunks": TaskType(tables("chunks", "chunk_terms"), _overlap, together=True),
     "sentences": TaskType(tables("sentences", "filtered_sentences"), _sentences, together=True),
+    "abbreviations": TaskType(tables("abbreviations"), _abbreviations, together=True),
     "document_summaries": TaskType(tables("document_summaries"), _summary, together=True),
     "chunk_contexts": TaskType(tables("chunk_contexts"), _contexts, together=True),
     "look": TaskType({"parsed_files": ParsedFile, **tables(*_READ)}, _look),

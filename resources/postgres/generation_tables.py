@@ -301,6 +301,8 @@ class GenerationTables:
         self._copy(connection, "documents", index_rows.DOCUMENTS, rows)
         rows = (row for document in documents for row in index_rows.name_rows(document))
         self._copy(connection, "document_names", index_rows.DOCUMENT_NAMES, rows)
+        rows = (row for document in documents for row in index_rows.abbreviation_rows(document))
+        self._copy(connection, "abbreviations", index_rows.ABBREVIATIONS, rows)
         rows = (row for document in documents for row in index_rows.chunk_rows(document, numbers))
         self._copy(connection, "chunks", index_rows.CHUNKS, rows)
         rows = (row for document in documents for row in index_rows.sentence_rows(document))

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError
 from pipelines.names import document_names
-from pipelines.records import OFF, Box, Chunk, ParsedDocument, RawDocument, Sentence
+from pipelines.records import OFF, Abbreviation, Box, Chunk, ParsedDocument, RawDocument, Sentence
+from pipelines.terms import terms_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,6 +142,9 @@ DOCUMENTS = _columns(
     "row_hash text, summary_method text"
 )
 DOCUMENT_NAMES = _columns("name_id text, doc_id text, term text")
+ABBREVIATIONS = _columns(
+    "abbreviation_id text, doc_id text, short text, long text, short_key text, long_key text, count int4"
+)
 CHUNKS = _columns(
     "number int4, chunk_id text, doc_id text, ordinal int4, section_id text, header_chain text[], block_types text[],"
     "text text, overlap text, context text, page_start int4, page_end int4, boxes jsonb, spans int4range[],"
@@ -174,6 +178,7 @@ class IndexedDocument:
     vectors: Mapping[str, NDArray[np.float32]]
     sentences: Sequence[Sentence]
     sentence_vectors: Mapping[str, NDArray[np.float32]]
+    abbreviations: Sequence[Abbreviation] = ()
     summary_method: str = OFF
     context_methods: Mapping[str, str] = field(default_factory=dict)
 
@@ -253,6 +258,13 @@ def name_rows(document: IndexedDocument) -> Iterator[tuple[str, str, str]]:
     )
     for term in sorted(names):
         yield f"{raw.doc_id} {term}", raw.doc_id, term
+
+
+def abbreviation_rows(document: IndexedDocument) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of `abbreviations`. Their keys are the terms of each form, joined by spaces."""
+    for item in document.abbreviations:
+        keys = (" ".join(terms_of(form)) for form in (item.short, item.long))
+        yield f"{item.doc_id} {item.index}", item.doc_id, item.short, item.long, *keys, item.count
 
 
 def chunk_rows(document: IndexedDocument, numbers: Mapping[str, int]) -> Iterator[tuple[Any, ...]]:

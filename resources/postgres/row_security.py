@@ -32,7 +32,7 @@ def _unsecured(connection: Connection[Any], schema: str) -> list[tuple[str, str,
     return connection.execute(query("audit", "unsecured"), values).fetchall()
 
 
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "postings", "terms")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms")
 _sound: dict[tuple[str, int, str, str], str] = {}
 """The state of row-level security that was last found sound, by server, database and schema. Every query compares
 the present state with it, which is cheap; only a state that differs is examined closely."""

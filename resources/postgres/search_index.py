@@ -27,6 +27,7 @@ from pipelines.ports import (
     Comparison,
     DocumentTerms,
     Filters,
+    FoundAbbreviation,
     FoundSentence,
     Paragraph,
     ParagraphKey,
@@ -69,6 +70,8 @@ _COLUMNS = {
 }
 MOST_LOOKED_AT = 20_000
 """Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
+MOST_ABBREVIATIONS = 500
+"""Most abbreviations that are read for a question."""
 MOST_BEARERS = 10_000
 """Most documents that are counted, and most that bear a name, so that a question stays fast."""
 _COLUMN_OF: Mapping[str, tuple[str, ...]] = {"spans": ("starts", "ends"), "reached": ()}
@@ -586,6 +589,11 @@ class PostgresSearchIndex:
     def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
         asked = {"terms": list(names), "weights": list(names.values()), "k": k}
         return dict(self._rows(self._named("named_documents", filters), self._parameters(filters, **asked)))
+
+    def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
+        self.ask_for(filters.groups)
+        found = self._rows(self._named("abbreviations"), {"keys": storable(keys), "most": MOST_ABBREVIATIONS})
+        return [FoundAbbreviation(*row) for row in found]
 
     def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
         self.ask_for(filters.groups)

@@ -90,6 +90,7 @@ def _chunks(settings: Settings, frozen: Frozen) -> Options:
 
 
 OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
+    "abbreviations": lambda settings, _: {},
     "structural_chunks": lambda settings, _: {"clause_tokens": settings.chunking.clause_tokens},
     "packed_chunks": lambda settings, _: settings.chunking.model_dump(
         include={"target_tokens", "max_tokens", "strategy"}
@@ -108,8 +109,8 @@ OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
 T = TypeVar("T")
 
 _GONE = frozenset({"damaged_file", "missing_file"})
-_BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks")
-"""Stages that a generation's statistics are taken from."""
+_BEFORE_GENERATIONS = ("parsed_elements", "figure_descriptions", "structural_chunks", "packed_chunks", "abbreviations")
+"""Stages that a generation's statistics are taken from, and those that need none of them."""
 
 
 def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:

@@ -16,7 +16,7 @@ from resources.postgres.index_rows import IndexedDocument
 if TYPE_CHECKING:
     from resources.engine import Part
 
-TEXTS = ("chunks", "sentences", "document_summaries", "chunk_contexts")
+TEXTS = ("chunks", "sentences", "abbreviations", "document_summaries", "chunk_contexts")
 TERMS = "chunk_terms"
 """The table of terms. It is computed from chunks and titles alone, so their hashes cover it too."""
 VECTORS = ("chunk_embeddings", "sentence_search_embeddings")
@@ -75,6 +75,7 @@ class PartRows:
             vectors=vectors["chunk_embeddings"],
             sentences=rows["sentences"],
             sentence_vectors=vectors["sentence_search_embeddings"],
+            abbreviations=rows["abbreviations"],
             summary_method=summary.method,
             context_methods={item.chunk_id: item.method for item in rows["chunk_contexts"]},
         )

@@ -137,6 +137,7 @@ wanted (kept, seen) AS (
         ('chunks', '( SELECT true FROM documents d WHERE (d.doc_id = chunks.doc_id))'),
         ('sentences', '( SELECT true FROM documents d WHERE (d.doc_id = sentences.doc_id))'),
         ('document_names', '( SELECT true FROM documents d WHERE (d.doc_id = document_names.doc_id))'),
+        ('abbreviations', '( SELECT true FROM documents d WHERE (d.doc_id = abbreviations.doc_id))'),
         ('sentence_links', '(( SELECT true FROM sentences s WHERE (s.sentence_id = sentence_links.source_id)) '
             'AND ( SELECT true FROM sentences s WHERE (s.sentence_id = sentence_links.target_id)))')
 ), tables AS (

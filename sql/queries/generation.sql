@@ -207,7 +207,7 @@ CREATE INDEX {index} ON {schema}.{table} USING hnsw ((embedding::halfvec({dimens
 CREATE INDEX CONCURRENTLY {index} ON {schema}.{table} USING hnsw ((embedding::halfvec({dimension})) halfvec_cosine_ops);
 
 -- name: analyze
-ANALYZE {schema}.documents, {schema}.document_names, {schema}.chunks, {schema}.sentences, {schema}.sentence_links, {schema}.postings,
+ANALYZE {schema}.documents, {schema}.document_names, {schema}.abbreviations, {schema}.chunks, {schema}.sentences, {schema}.sentence_links, {schema}.postings,
     {schema}.terms;
 
 -- name: methods

@@ -201,6 +201,16 @@ GROUP BY d.doc_id
 ORDER BY weight DESC, d.doc_id
 LIMIT %(k)s;
 
+-- name: abbreviations
+-- The abbreviations with one of these keys as either form, and in how many documents that the asker may see each is
+-- defined.
+SELECT short, long, short_key, long_key, count(*) AS documents
+FROM {schema}.abbreviations
+WHERE short_key = ANY (%(keys)s::text[]) OR long_key = ANY (%(keys)s::text[])
+GROUP BY short, long, short_key, long_key
+ORDER BY documents DESC, short, long
+LIMIT %(most)s;
+
 -- name: newest_date
 SELECT max(effective_date)::text FROM {schema}.documents;
 

@@ -5,7 +5,7 @@
 SELECT n.nspname, array_agg(c.relname::text)
 FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind = 'r'
 WHERE n.nspname ~ '^g[0-9]{4,}$'
-    AND c.relname = ANY (ARRAY['documents', 'document_names', 'chunks', 'sentences', 'sentence_links', 'postings', 'terms'])
+    AND c.relname = ANY (ARRAY['documents', 'document_names', 'abbreviations', 'chunks', 'sentences', 'sentence_links', 'postings', 'terms'])
 GROUP BY n.nspname ORDER BY n.nspname;
 
 -- name: dimensions
@@ -42,6 +42,12 @@ SELECT {columns} FROM (
 SELECT {columns} FROM (
     SELECT n.* FROM {schema}.document_names AS n JOIN {schema}.documents AS d USING (doc_id)
     WHERE d.bucket = %(bucket)s AND n.{column} = ANY (%(ids)s::text[])
+) AS stored;
+
+-- name: abbreviations
+SELECT {columns} FROM (
+    SELECT a.* FROM {schema}.abbreviations AS a JOIN {schema}.documents AS d USING (doc_id)
+    WHERE d.bucket = %(bucket)s AND a.{column} = ANY (%(ids)s::text[])
 ) AS stored;
 
 -- name: sentences

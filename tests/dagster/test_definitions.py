@@ -35,6 +35,7 @@ BUCKETED = {
     "packed_chunks": "chunks",
     "chunks": "chunks",
     "sentences": "sentences",
+    "abbreviations": "sentences",
     "document_summaries": "enrichment",
     "chunk_contexts": "enrichment",
     "chunk_embeddings": "embeddings",
@@ -110,8 +111,8 @@ def test_an_asset_comes_after_the_makers_of_what_its_stage_reads() -> None:
         frozen = {dg.AssetKey("corpus_statistics")} if name == "chunks" else set()
         assert set(assets[name].dependency_keys) == makers | frozen, name
     assert {key.to_user_string() for key in assets["indexed_documents"].dependency_keys} == {
-        "raw_documents", "parsed_elements", "chunks", "sentences", "document_summaries", "chunk_contexts",
-        "chunk_embeddings", "sentence_embeddings", "term_statistics",
+        "raw_documents", "parsed_elements", "chunks", "sentences", "abbreviations", "document_summaries",
+        "chunk_contexts", "chunk_embeddings", "sentence_embeddings", "term_statistics",
     }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 from pincite.index import open_index
-from pipelines.query.routes import MEASURES
 from resources.postgres.statements import migrations
 from tests.support.direct_runs import quick_runs
 from tests.support.embedding_server import EmbeddingServer
@@ -264,7 +263,9 @@ def test_every_stage_of_a_hit_is_explained(served: Project, llm: LlmServer) -> N
     assert "strongroom" in result["searched"]["hyde"]
     best = result["hits"][0]
     stages = [name for name in best["scores"] if "." not in name]
-    assert stages[-2:] == ["fused", "weighted"] and {"dense", "lexical", "hyde", *MEASURES} == set(stages[:-2])
+    assert stages[-2:] == ["fused", "weighted"] and {"dense", "lexical", "hyde", "nearest_sentence", "document"} == set(
+        stages[:-2]
+    )
     assert best["ranks"].keys() == set(stages) and best["ranks"]["weighted"] == 1
     shown = run_command("query", *asked, "--explain", "--config", served.config).out.splitlines()
     assert shown[0] == "strategy hyde+hybrid, rerank weighted"

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
 
 CATALOG = ("sources", "manifest", "failures", "generations", "live", "costs", "scores", "runs", "migrations",
            "llm_replies", "llm_batches")  # fmt: skip
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "postings", "terms")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms")
 COLUMNS = ("documents.groups", "documents.row_hash", "chunks.embedding", "chunks.number", "chunks.spans",
            "sentences.embedding", "sentences.paragraph_span", "postings.weights", "postings.blocks",
            "terms.documents")  # fmt: skip

@@ -27,7 +27,7 @@ from tests.support.projects import NUMBER, PLACES, Project, make_project, new_da
 
 pytestmark = [pytest.mark.integration, pytest.mark.case(27)]
 
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "postings", "terms")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms")
 SHARED = "The quarterly figures of the harbour were presented to the council."
 SECRET = "The zeppelin contract was signed for 4711 pounds in the harbour office."
 UNASKED = "Its code name is quicksilver."

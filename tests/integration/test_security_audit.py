@@ -18,7 +18,7 @@ from resources.postgres.server_process import ADMINISTRATOR
 
 pytestmark = pytest.mark.integration
 
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "postings", "terms")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "postings", "terms")
 HERE = "SELECT set_config('search_path', %s, true)"
 INVOKED = "WITH (security_invoker = true)"
 

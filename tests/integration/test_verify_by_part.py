@@ -48,17 +48,19 @@ def killed(process: WorkerProcess[Attempt], work: Attempt, *arguments: Any) -> N
 def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """Two buckets of several parts; some documents are for the board, and of one a stage cannot make the newest
     version, so that what is served of it is in Postgres alone."""
-    texts = {f"rule-{n:02d}.md": f"# Rule {n}\n\n{LEAVE.format(n)}\n\n## Keys\n\nKey {n} is held." for n in range(24)}
+    texts = {
+        f"rule-{n:02d}.md": f"# Rule {n}\n\n{LEAVE.format(n)}\n\n## Keys\n\nKey {n} is held by rule." for n in range(24)
+    }
     folder = tmp_path_factory.mktemp("parted") / "project"
     with new_database(server_url) as url:
         settings: dict[str, Any] = {"buckets": BUCKETS, "database": url}
         settings["embedder"] = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(folder, {**texts, HELD: "# Held\n\nIt is answered within a week."}, **settings)
+        project = make_project(folder, {**texts, HELD: "# Held\n\nIt is held and answered within a week."}, **settings)
         for n in range(0, 24, 5):
             project.write(f"rule-{n:02d}.md.meta.yaml", "groups: [board]\n")
         with mock.patch("pipelines.ranges.MOST_IN_FILE", MOST), mock.patch("pipelines.ranges.FEWEST_IN_FILES", 0):
             project.index()
-        project.write(HELD, "# Held\n\nIt is answered within a day.")
+        project.write(HELD, "# Held\n\nIt is held and answered within a day.")
         with mock.patch.object(WorkerProcess, "give", killed):
             project.index(code=3)
         assert project.run("verify").json["problems"] == []
@@ -106,7 +108,7 @@ def test_a_part_is_read_when_nothing_of_another_is_held(project: Project, monkey
     assert project.run("verify").json["problems"] == []
     assert there == [0] * len(parts(project)) and len(there) > 3 * BUCKETS
     assert sum(made) == 24
-    assert sorted(asked) == sorted(made * 3), "of Postgres only the rows of a part's documents are read whole"
+    assert sorted(asked) == sorted(made * 5), "of Postgres only the rows of a part's documents are read whole"
 
 
 # ---------------------------------------------------------------- what is told

@@ -236,7 +236,7 @@ def end_kept_workers() -> None:
         end()
 
 
-TABLES = ("documents", "document_names", "chunks", "sentences", "sentence_links", "terms", "postings")
+TABLES = ("documents", "document_names", "abbreviations", "chunks", "sentences", "sentence_links", "terms", "postings")
 """Of a generation."""
 NUMBER = "('x' || encode(substring(chunks FROM 4 * place + 1 FOR 4), 'hex'))::bit(32)::integer"
 WEIGHT = "encode(substring(weights FROM 4 * place + 1 FOR 4), 'hex')"

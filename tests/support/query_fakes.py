@@ -10,6 +10,7 @@ from pipelines.ports import (
     Candidate,
     DocumentTerms,
     Filters,
+    FoundAbbreviation,
     FoundSentence,
     Paragraph,
     ParagraphKey,
@@ -99,6 +100,9 @@ class Unasked:
 
     def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
         raise AssertionError("not to be asked for documents by their names")
+
+    def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
+        return []  # every question asks for them
 
     def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
         raise AssertionError("not to be asked for documents of chunks")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.indexing.abbreviations import LONGEST, MOST_BEFORE, Definition, definitions
+from pipelines.indexing.abbreviations import LONGEST, MOST_BEFORE, Definition, abbreviations, definitions
+from tests.support.builders import paragraph, units
 from tests.support.growth import Parts, assert_linear
 
 
@@ -259,3 +260,15 @@ def test_no_part_of_a_text_is_looked_at_again_and_again(unit: str) -> None:
     text = Read(unit * (100_000 // len(unit)))
     definitions(text)
     assert text.taken <= MOST_LOOKS * len(text)
+
+
+def test_the_abbreviations_of_a_document_are_found_by_element_and_counted() -> None:
+    blocks = map(
+        paragraph, ("Property, plant and equipment (PP&E) rose.", "PP&E fell. PP&Es did not.", "Other (United")
+    )
+    parsed, elements, _ = units(*blocks, paragraph("States (US)"))
+    (found,) = abbreviations(parsed, elements)
+    assert (found.doc_id, found.index, found.short, found.count) == (parsed.doc_id, 0, "PP&E", 2)
+    assert parsed.body[found.start : found.end].endswith("(PP&E)") and found.long == "Property, plant and equipment"
+    plain, elements, _ = units(paragraph("No such."))
+    assert abbreviations(plain, elements) == []

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from pipelines.errors import SettingsError, UsageError
-from pipelines.ports import Candidate, DocumentTerms, Filters, Passage, Reply, Terms
+from pipelines.ports import Candidate, DocumentTerms, Filters, FoundAbbreviation, Passage, Reply, Terms
 from pipelines.query.rerankers import RERANKERS
 from pipelines.query.results import Hit, hit_json, query_json
 from pipelines.query.retrieve import FUSED_DEPTH, LONGEST_QUESTION, MEASURED_DEPTH, SENTENCE, require_question, retrieve
@@ -41,6 +41,9 @@ class MemoryIndex(Unasked):
 
     def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
         return {name: len(self.names[name]) for name in names if name in self.names}, len(self.known)
+
+    def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
+        return []
 
     def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
         found: dict[str, float] = {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
+from pipelines.ports import FoundAbbreviation
 from pipelines.query.synonyms import Synonyms, read_synonyms
 from pipelines.query.wording import SYNONYM, Added, Question, Wordings, also_said
 from pipelines.settings.query import QuerySettings
@@ -19,14 +20,29 @@ def frequencies(terms: Sequence[str]) -> tuple[dict[str, int], int]:
     return {term: 500 if term == "cost" else 100 for term in terms if term != "capex"}, 1000
 
 
+def known(keys: Collection[str]) -> list[FoundAbbreviation]:
+    """Two documents define PP&E, others say IT and US."""
+    every = [
+        ("PP&E", "Property, Plant and Equipment", 2),
+        ("PP&E", "Personal Protection", 1),
+        ("PP&E", "Pears, Plums and Eggs", 1),
+        ("US", "United States", 1),
+    ]
+    found = [
+        FoundAbbreviation(short, long, " ".join(terms_of(short)), " ".join(terms_of(long)), number)
+        for short, long, number in every
+    ]
+    return [each for each in found if {each.short_key, each.long_key} & set(keys)]
+
+
 def meant(text: str, synonyms: str = FILE, **settings: bool) -> Question:
     found = read_synonyms(synonyms, "own.txt") if synonyms else Synonyms()
-    return Wordings(QuerySettings(**settings), found, "own.txt").of(Question(text), frequencies)
+    return Wordings(QuerySettings(**settings), found, "own.txt").of(Question(text), frequencies, known)
 
 
 def test_a_plain_question_is_searched_for_as_it_is() -> None:
     question = Question("who signs the register?")
-    assert Wordings(QuerySettings()).of(question, frequencies) is question
+    assert Wordings(QuerySettings()).of(question, frequencies, lambda _: []) is question
 
 
 def test_synonyms_are_added_at_less_weight_and_told() -> None:
@@ -68,3 +84,25 @@ def test_a_fiscal_year_is_added_and_told() -> None:
 def test_a_text_says_an_entry_in_other_words(text: str, says: bool) -> None:
     said = also_said(meant("what was the capex").expansions, terms_of(text))
     assert ("capex" in said) is says and said >= set(terms_of(text))
+
+
+def test_the_other_form_of_an_abbreviation_is_added() -> None:
+    found = meant("how did the pp&e change", "")
+    assert [(each.asked, each.text, each.why) for each in found.added] == [
+        ("PP&E", "Property, Plant and Equipment", "an abbreviation in 2 documents"),
+        ("PP&E", "Personal Protection", "an abbreviation in 1 document"),
+    ]
+    assert 0 < found.terms["plant"] <= SYNONYM and "plum" not in found.terms
+    back = meant("the property, plant and equipment of 2020", "")
+    assert [each.text for each in back.added] == ["PP&E"]
+    assert meant("how did the pp&e change", "", abbreviations=False).added == ()
+
+
+def test_a_short_form_that_is_an_ordinary_word_is_none_in_lower_case() -> None:
+    assert meant("tell us the cost", "").added == ()
+    assert [each.text for each in meant("the cost in the US", "").added] == ["United States"]
+
+
+def test_a_text_says_the_form_that_is_asked_for() -> None:
+    expansions = meant("how did PP&E change", "").expansions
+    assert set(terms_of("PP&E")) <= also_said(expansions, terms_of("Property, plant and equipment rose."))
