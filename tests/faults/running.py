@@ -23,12 +23,12 @@ from tests.support.waiting import until
 
 LIBRARY = {
     **DOCUMENTS,
-    "cards.md": "# Cards\n\nLost cards are blocked at once.\n\n## New cards\n\nA new card costs ten pounds.\n",
+    "cards.md": "# Cards\n\nLost cards are blocked by the Card Renewal Office (CRO).\n\n## New cards\n\nA new card costs ten pounds.\n",
     "lifts.md": "# Lifts\n\nThe lift takes eight persons.\n\n## Alarm\n\nThe alarm rings in the lodge.\n",
 }
 """Documents in every one of four buckets."""
 EDITED = {
-    "lifts.md": "# Lifts\n\nThe lift takes six persons.\n\n## Alarm\n\nThe alarm rings at the fire station.\n",
+    "lifts.md": "# Lifts\n\nThe lift takes six persons.\n\n## Alarm\n\nThe alarm rings at the Central Fire Station (CFS).\n",
     "archive/keys.md": "# Keys\n\nThe vault has no key any more. It is opened by a code that two persons share.\n",
     "stamps.txt": "Stamps\n\nThe office keeps stamps for forty letters.\n",
 }

@@ -15,8 +15,7 @@ from tests.support.projects import Project
 
 pytestmark = pytest.mark.integration
 
-WITHOUT_ROWS = ("figure_descriptions", "filtered_sentences", "abbreviations")
-TABLES = [table for table in STAGE_OF_TABLE if table not in WITHOUT_ROWS]
+TABLES = [table for table in STAGE_OF_TABLE if table not in ("figure_descriptions", "filtered_sentences")]
 """Those of which the small project has rows."""
 
 
