@@ -181,6 +181,10 @@ class GenerationTables:
     def link_count(self) -> int:
         return int(self._rows("link_count")[0][0])
 
+    def require_names(self) -> None:
+        """Raise IndexStateError (`damaged_schema`) if the tables of names and abbreviations are gone."""
+        self._rows("look_at_names")
+
     def term_count(self) -> int:
         return int(self._rows("term_count")[0][0])
 

@@ -182,6 +182,7 @@ class IndexBuild:
         made = {bucket_of(first, self._state.settings.buckets): row for first, row in committed.items()}
         if any(states.get(bucket, EMPTY) != row.output or not row.input for bucket, row in made.items()):
             return False
+        self.index.require_names()
         links = self._catalog.index_commits("loaded_links", self.key).get(ALL_IDS[0])
         if links is None or len(committed) != self._state.settings.buckets:
             return False

@@ -61,6 +61,10 @@ SELECT (SELECT count(*) FROM {schema}.documents) AS documents,
 -- name: link_count
 SELECT count(*) FROM {schema}.sentence_links;
 
+-- name: look_at_names
+-- Fails where a table is gone that nothing else of an unchanged run looks at.
+SELECT FROM {schema}.document_names, {schema}.abbreviations LIMIT 0;
+
 -- name: term_count
 SELECT count(*) FROM {schema}.terms;
 
