@@ -133,8 +133,8 @@ def sentences(context: dg.AssetExecutionContext, state: dg.ResourceParam[State])
 
 @asset("parquet", "python", group="sentences")
 def abbreviations(context: dg.AssetExecutionContext, state: dg.ResourceParam[State]) -> None:
-    """Find the abbreviations that documents define themselves, such as `property, plant and equipment (PP&E)`. A
-    question that says one form also searches for the other."""
+    """Find the abbreviations that documents define themselves, such as `property, plant and equipment (PP&E)`. With
+    `query.abbreviations`, a question that says one form also searches for the other."""
     attach(context, make(state, "abbreviations", buckets_of(context)))
 
 

@@ -1,4 +1,4 @@
-"""What names of documents, the asking part of a question, fiscal years and abbreviations gain, together and alone.
+"""What names of documents, the asking part of a question and fiscal years gain, together, alone and with more.
 
     python benchmarks/parts.py [--sets ...] [--questions N] [--keep DIR]
 

@@ -246,9 +246,9 @@ class QuerySettings(Section):
         True, description="Whether a question that says `FY2018` or `fiscal '18` also searches for the word `2018`."
     )
     abbreviations: bool = Field(
-        True,
+        False,
         description="Whether a question that says one form of an abbreviation that documents define, such as `PP&E`, "
-        "also searches for the other.",
+        "also searches for the other. It gains on no set that was measured.",
     )
     synonyms: str | None = Field(
         None,

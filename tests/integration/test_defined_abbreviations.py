@@ -26,7 +26,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
     with new_database(server_url) as url:
         embedder = {"endpoint": endpoint.url, "model": "first"}
         folder = tmp_path_factory.mktemp("abbreviated") / "project"
-        made = make_project(folder, DOCUMENTS, database=url, embedder=embedder)
+        made = make_project(folder, DOCUMENTS, database=url, embedder=embedder, query={"abbreviations": True})
         made.write("secret.md.meta.yaml", "groups: [hr]\n")
         made.index()
         yield made
@@ -66,8 +66,8 @@ def test_abbreviations_of_hidden_documents_are_not_told(indexed: Project) -> Non
         assert added(indexed, question, "--group", "hr") != []
 
 
-def test_a_setting_turns_them_off(project: Project) -> None:
-    project.configure(query={"abbreviations": False})
+def test_they_are_left_out_by_default(project: Project) -> None:
+    project.configure(query={})
     assert added(project, "how did PP&E change") == []
 
 

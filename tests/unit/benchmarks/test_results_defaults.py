@@ -64,7 +64,7 @@ def test_every_set_is_asked_for_every_default_that_its_own_rule_can_tell(name: s
     of_others = {
         "query.candidates",
         "query.sentence",
-        "query.fusion_weights.names, asking_part, fiscal_years, abbreviations",
+        "query.fusion_weights.names, asking_part, fiscal_years",
     }
     own_rule = of_others if name == "summary-augmentation" else set()
     assert asked == set(PLANS["defaults"]) - own_rule

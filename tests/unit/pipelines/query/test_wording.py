@@ -87,22 +87,22 @@ def test_a_text_says_an_entry_in_other_words(text: str, says: bool) -> None:
 
 
 def test_the_other_form_of_an_abbreviation_is_added() -> None:
-    found = meant("how did the pp&e change", "")
+    found = meant("how did the pp&e change", "", abbreviations=True)
     assert [(each.asked, each.text, each.why) for each in found.added] == [
         ("PP&E", "Property, Plant and Equipment", "an abbreviation in 2 documents"),
         ("PP&E", "Personal Protection", "an abbreviation in 1 document"),
     ]
     assert 0 < found.terms["plant"] <= SYNONYM and "plum" not in found.terms
-    back = meant("the property, plant and equipment of 2020", "")
+    back = meant("the property, plant and equipment of 2020", "", abbreviations=True)
     assert [each.text for each in back.added] == ["PP&E"]
-    assert meant("how did the pp&e change", "", abbreviations=False).added == ()
+    assert meant("how did the pp&e change", "").added == ()
 
 
 def test_a_short_form_that_is_an_ordinary_word_is_none_in_lower_case() -> None:
-    assert meant("tell us the cost", "").added == ()
-    assert [each.text for each in meant("the cost in the US", "").added] == ["United States"]
+    assert meant("tell us the cost", "", abbreviations=True).added == ()
+    assert [each.text for each in meant("the cost in the US", "", abbreviations=True).added] == ["United States"]
 
 
 def test_a_text_says_the_form_that_is_asked_for() -> None:
-    expansions = meant("how did PP&E change", "").expansions
+    expansions = meant("how did PP&E change", "", abbreviations=True).expansions
     assert set(terms_of("PP&E")) <= also_said(expansions, terms_of("Property, plant and equipment rose."))
