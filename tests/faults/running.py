@@ -23,7 +23,8 @@ from tests.support.waiting import until
 
 LIBRARY = {
     **DOCUMENTS,
-    "cards.md": "# Cards\n\nLost cards are blocked by the Card Renewal Office (CRO).\n\n## New cards\n\nA new card costs ten pounds.\n",
+    "cards.md": "# Cards\n\nLost cards are blocked by the Card Renewal Office (CRO).\n\n"
+    "## New cards\n\nA new card costs ten pounds.\n",
     "lifts.md": "# Lifts\n\nThe lift takes eight persons.\n\n## Alarm\n\nThe alarm rings in the lodge.\n",
 }
 """Documents in every one of four buckets."""
