@@ -29,7 +29,8 @@ LIBRARY = {
 }
 """Documents in every one of four buckets."""
 EDITED = {
-    "lifts.md": "# Lifts\n\nThe lift takes six persons.\n\n## Alarm\n\nThe alarm rings at the Central Fire Station (CFS).\n",
+    "lifts.md": "# Lifts\n\nThe lift takes six persons.\n\n"
+    "## Alarm\n\nThe alarm rings at the Central Fire Station (CFS).\n",
     "archive/keys.md": "# Keys\n\nThe vault has no key any more. It is opened by a code that two persons share.\n",
     "stamps.txt": "Stamps\n\nThe office keeps stamps for forty letters.\n",
 }
