@@ -272,7 +272,7 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
     weights = settings.fusion_weights.model_dump()
     by_score = len(searches) > 1 and not strategy.rewritten and settings.fusion == "weighted-score"
     measures = {name: search.scores for name, search in searches.items()}
-    own = ((name, MEASURES[name](asked)) for name in strategy.measures if weights[name])
+    own = ((name, MEASURES[name](asked)) for name in strategy.measures if by_score and weights[name])
     measures |= {name: scores for name, scores in own if scores}
     measured, standard = _Measured(measures, weights), settings.candidates * MEASURED_DEPTH
     named, of_named = "names" in measures, list[str]()

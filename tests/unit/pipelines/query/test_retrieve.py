@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
+from unittest.mock import Mock
 
 import pytest
 
@@ -246,6 +247,15 @@ def test_a_question_that_names_no_document_is_ranked_as_without_names() -> None:
     assert [(hit.passage.chunk_id, hit.score, hit.scores) for hit in plain] == [
         (hit.passage.chunk_id, hit.score, hit.scores) for hit in same
     ]
+
+
+def test_names_are_not_looked_for_where_nothing_is_measured() -> None:
+    asked = index()
+    asked.names = {"acm": ["acme"]}
+    asked.bearers = Mock(side_effect=AssertionError("asked for names"))  # type: ignore[method-assign]
+    assert retrieve("Acme", asked, TOOLS, QuerySettings(candidates=2, fusion="reciprocal-rank")).hits
+    with pytest.raises(AssertionError, match="asked for names"):
+        retrieve("Acme", asked, TOOLS, SETTINGS)
 
 
 def test_a_name_that_many_documents_bear_tells_nothing_unless_it_has_a_digit() -> None:
