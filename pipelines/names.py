@@ -25,8 +25,8 @@ WHOLE, RUN = "=", "+"
 """Beginnings of the terms of a word that may be several words joined, and of several words joined. One of a document
 meets the other of a question: two runs would say no more than their words do."""
 MOST_JOINED = 3
-LEAST_JOINED = 6
-"""Letters of a word that may be joined out of others."""
+LEAST_JOINED, LONGEST_JOINED = 6, 64
+"""Letters of a word that may be joined out of others; a longer one would not fit an entry of a database index."""
 SHORT = 3
 """Letters under which a word names nothing, unless it is in capitals."""
 OF_THE_FILE = frozenset({"author", "subject", "keywords", "description"})
@@ -133,7 +133,7 @@ def _joined(words: list[str]) -> Iterator[str]:
             if not following.isalpha():
                 break
             joined = joined + following if joined else following
-            if len(joined) >= LEAST_JOINED:
+            if LEAST_JOINED <= len(joined) <= LONGEST_JOINED:
                 yield (WHOLE if joined is following else RUN) + joined
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.names import MOST_WORDS, always_names, document_names, names_in
+from pipelines.names import LONGEST_JOINED, MOST_WORDS, always_names, document_names, names_in
 
 
 def named(uri: str, text: str = "", **metadata: str) -> frozenset[str]:
@@ -77,6 +77,11 @@ def test_metadata_version_and_date_name_a_document_and_what_programs_write_does_
 
 def test_only_what_has_a_digit_always_names() -> None:
     assert [always_names(name) for name in ("2023", "q2", "10k", "acme", "=acmecorp")] == [True] * 3 + [False] * 2
+
+
+def test_no_name_is_longer_than_an_entry_of_an_index() -> None:
+    found = document_names("x" * 5_000, "y" * 5_000 + " z", None, {"k": "W" * 199}, [])
+    assert found and max(map(len, found)) <= LONGEST_JOINED + 1
 
 
 @given(st.text())
