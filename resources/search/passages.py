@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError, UsageError
@@ -15,7 +16,7 @@ from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.ports import CrossEncoder, Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Retrieved, require_question, retrieve
-from pipelines.query.synonyms import Synonyms, read_synonyms
+from pipelines.query.synonyms import MOST_CHARACTERS, Synonyms, read_synonyms
 from pipelines.query.tools import ModelFunctions
 from pipelines.query.wording import Question, Wordings
 from pipelines.records import Box
@@ -106,6 +107,8 @@ class QueryModels:
 
 
 LEAST_PREFIX = 6
+MOST_BYTES = 4 * MOST_CHARACTERS
+"""Bytes of a file of synonyms that is read, which no file of as many characters as are taken has more of."""
 SHOWN_ALTERNATIVES = 5
 
 
@@ -244,6 +247,9 @@ class Searcher:
         place = Path(settings.synonyms)
         try:
             found = place.stat()
+            if not S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+                what = f"has over {MOST_BYTES:,} bytes" if S_ISREG(found.st_mode) else "is no file"
+                raise SettingsError(f"query.synonyms: {place} {what}; name a file of synonyms")
             seen = (place, found.st_mtime_ns, found.st_size)
             if self._synonyms is None or self._synonyms[0] != seen:
                 self._synonyms = seen, read_synonyms(place.read_text(encoding="utf-8"), place.name)

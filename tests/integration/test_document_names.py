@@ -4,13 +4,14 @@ later in a generation from before."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipelines.ports import Filters
-from resources.search.passages import Searcher
+from resources.search.passages import MOST_BYTES, Searcher
 from resources.settings_file import locate
 from resources.state.state import State
 from tests.support.embedding_server import EmbeddingServer
@@ -126,6 +127,14 @@ def test_synonyms_are_read_when_a_question_is_asked(project: Project) -> None:
     own.write_text("spending plan, budget\nfirst,, second\n", encoding="utf-8")
     ran = project.run("query", "spending plan")
     assert ran.code == 2 and "own.txt line 2" in ran.err
+    own.write_bytes(b"#" * (MOST_BYTES + 1))
+    ran = project.run("query", "spending plan")
+    assert ran.code == 2 and "bytes" in ran.err
+    own.unlink()
+    os.mkfifo(own)  # who opens it waits for a writer
+    ran = project.run("query", "spending plan")
+    assert ran.code == 2 and "is no file" in ran.err
+    own.unlink()
     own.write_text("# none\n", encoding="utf-8")
     assert project.run("query", "spending plan").json["added"] == []
 
