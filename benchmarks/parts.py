@@ -1,4 +1,4 @@
-"""What names of documents, the asking part of a question and fiscal years gain, together, alone and with more.
+"""Gains of names of documents, of the asking part of a question and of fiscal years: together, alone and with more.
 
     python benchmarks/parts.py [--sets ...] [--questions N] [--keep DIR]
 
@@ -44,7 +44,7 @@ ROUTES = {"lexical": {"query.strategy": "lexical"}, "dense": {"query.strategy": 
 RESAMPLES = 1_000
 Floats = NDArray[np.float64]
 Scores = dict[str, dict[str, Floats]]
-"""By value and metric, the score of each question."""
+"""Score of each question, by value and metric."""
 
 
 def settings_with(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the reranker reads, and the questions that are made from texts. Needs nothing of pincite nor beyond Python."""
+"""Windows that the reranker reads, and questions made from texts. The module needs neither pincite nor a package."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_scores_by_terms_are_those_of_the_route(index: PostgresSearchIndex) -> N
 
 
 def test_surroundings_are_scored_as_one_text(index: PostgresSearchIndex) -> None:
-    """By the definition: counts of a chunk and its neighbours in its document, their length, three times the mean."""
+    """The definition: counts of a chunk and its neighbours in its document, their length, three times the mean."""
     texts = [terms_of(text) for text in TEXTS]
     average = sum(map(len, texts)) / len(texts)
     wanted = {}

@@ -29,7 +29,7 @@ def found(file: str, question: str) -> list[Expansion]:
 
 
 def added(file: str, question: str) -> list[tuple[str, list[str]]]:
-    """What is asked and what is added to it; `=` before what is replaced."""
+    """Return entries with what is added to them; `=` stands before what is replaced."""
     return [(("=" if each.replaces else "") + each.asked, [one.text for one in each.added])
             for each in found(file, question)]  # fmt: skip
 

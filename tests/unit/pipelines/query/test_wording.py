@@ -1,4 +1,4 @@
-"""What is searched for, for a question: weights, years and synonyms of the user's own."""
+"""Questions as they are searched for: weights, years, abbreviations, and synonyms of the user's own."""
 
 from __future__ import annotations
 
