@@ -96,7 +96,10 @@ def _stages() -> tuple[Stage, ...]:
             ("raw_documents",),
             # Off, bar codes are in no key, so that what was parsed before they could be read stays.
             lambda s, r: _settings(
-                s, "parsing", "ocr", "ocr_languages", "ocr_seconds", *(["barcodes"] if s.parsing.barcodes else [])
+                s,
+                "parsing",
+                *("ocr", "ocr_languages", "ocr_seconds", "hidden"),
+                *(["barcodes"] if s.parsing.barcodes else []),
             ),
         ),
         Stage(

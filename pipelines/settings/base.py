@@ -96,6 +96,11 @@ class ParsingSettings(Section):
         (), description="As Tesseract names them, such as eng and ukr; none means the installed ones."
     )
     ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
+    hidden: Literal["skip", "read"] = Field(
+        "skip",
+        description="What a file holds and does not show, such as hidden rows, sheets and slides or white text: skip "
+        "leaves it out and counts it in a warning, read takes it.",
+    )
     barcodes: bool = Field(
         False,
         description="Whether bar codes and QR codes in pictures are read, for filters such as kv.barcode=TEXT; needs "

@@ -114,7 +114,12 @@ class Task:
 def parse_task(raw: RawDocument, root: Place, settings: ParsingSettings, kind: str = PARSING) -> Task:
     """Return the task of parsing a file that is read from `root`."""
     ocr = {"mode": settings.ocr, "languages": list(settings.ocr_languages), "seconds": settings.ocr_seconds}
-    options = {"ocr": ocr, "barcodes": settings.barcodes, "restricts": raw.groups != ()}
+    options = {
+        "ocr": ocr,
+        "barcodes": settings.barcodes,
+        "hidden": settings.hidden == "read",
+        "restricts": raw.groups != (),
+    }
     return Task(kind, raw.doc_id, raw.source, raw.uri, options, raw=raw, root=root, stage=PARSING, size=raw.size)
 
 

@@ -153,7 +153,7 @@ def _read(given: TaskInput) -> ParsedFile:
     ocr = OcrSettings(**{**given.options["ocr"], "languages": tuple(given.options["ocr"]["languages"])})
     guard = PageGuard(given.report, None if given.without is None else frozenset(given.without))
     restricts = given.options.get("restricts", True)
-    more = {"restricts": restricts, "barcodes": given.options.get("barcodes", False)}
+    more = {"restricts": restricts, **{name: given.options.get(name, False) for name in ("barcodes", "hidden")}}
     return parsed_file(given.raw, given.path, given.characters, guard=guard, ocr=ocr, **more)
 
 

@@ -1,0 +1,34 @@
+"""One rule for content that a file holds and does not show: it is left out and counted, unless a setting takes it.
+
+Every reader asks `HiddenContent.taken` about each hidden part that it meets (a row, a sheet, a slide, an element of a
+page, a passage), and adds the warnings to those of the file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+METADATA = {"hidden": "true"}
+"""Metadata of a block that a file hides and that is read all the same."""
+
+
+class HiddenContent:
+    """The hidden parts of one file by what they are, and whether they are read (`parsing.hidden: read`)."""
+
+    def __init__(self, read: bool = False) -> None:
+        self.read = read
+        self.counts: Counter[str] = Counter()
+
+    def taken(self, what: str, count: int = 1) -> bool:
+        """Count hidden parts of one kind, named in the plural, such as `rows`. Return whether to read them."""
+        self.counts[what] += count
+        return self.read
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return one warning that counts the hidden parts; none if there are none."""
+        named = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()) if count)
+        if not named:
+            return ()
+        if self.read:
+            return (f"hidden in the file, and read: {named}",)
+        return (f"hidden in the file, and left out: {named}; `parsing.hidden: read` takes them",)

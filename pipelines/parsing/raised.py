@@ -1,0 +1,36 @@
+"""Letters that stand above or below their line, written so that the meaning stays: 10⁶, m², H₂O, x_i.
+
+Unicode has raised and lowered digits and signs; anything else is written with `^` or `_`. Raised words stay as they
+are, since they carry no power: 1st, Mme, ™.
+"""
+
+from __future__ import annotations
+
+_PLAIN = "0123456789+-=()"
+_RAISED = str.maketrans(_PLAIN + "−ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾⁻ⁿⁱ")
+_LOWERED = str.maketrans(_PLAIN + "−", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎₋")
+
+
+def raised(text: str) -> str:
+    """Return superscript text as plain characters. Spaces around it stay."""
+    return _written(text, _RAISED, "^")
+
+
+def lowered(text: str) -> str:
+    """Return subscript text as plain characters. Spaces around it stay."""
+    return _written(text, _LOWERED, "_")
+
+
+def _written(text: str, forms: dict[int, int], sign: str) -> str:
+    bare = text.strip()
+    if not bare:
+        return text
+    if all(ord(char) in forms for char in bare):
+        made = bare.translate(forms)
+    elif sign == "^" and (len(bare) > 1 and bare.isalpha() or not any(map(str.isalnum, bare))):
+        made = bare
+    elif bare.isalnum() or (bare[0], bare[-1]) == ("(", ")"):
+        made = sign + bare
+    else:
+        made = f"{sign}({bare})"
+    return text.replace(bare, made, 1)
