@@ -450,6 +450,10 @@ SKIPPED: Mapping[str, Told] = {
         "A place within the source that is another source, the state folder or the store; or a link into it.",
         "nothing; its files are documents of the other source",
     ),
+    "attachments": (
+        "A mail is indexed, and its attachments are not: it is too large to divide, or damaged.",
+        "save the attachments as files of the source",
+    ),
     "symlink": ("A link to a folder, out of the source, or to nothing.", "put the file there, or add a source"),
     "unsupported": ("No parser reads that kind of file.", "convert it, or `exclude` it"),
 }

@@ -35,7 +35,7 @@ _PANDOC = "pandoc: `pincite[formats]`, or a `pandoc` on the PATH"
 _OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
 _TITLED = f"title, author, dates; {_TEXTUAL}"
-_MAIL = "subject, sender, date, text; names of attachments"
+_MAIL = "subject, sender, date, text; attachments as documents of their own"
 _PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".txt", ".text", ".log")
 
 FORMATS = (

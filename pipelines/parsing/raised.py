@@ -27,7 +27,7 @@ def _written(text: str, forms: dict[int, int], sign: str) -> str:
         return text
     if all(ord(char) in forms for char in bare):
         made = bare.translate(forms)
-    elif sign == "^" and (len(bare) > 1 and bare.isalpha() or not any(map(str.isalnum, bare))):
+    elif sign == "^" and ((len(bare) > 1 and bare.isalpha()) or not any(map(str.isalnum, bare))):
         made = bare
     elif bare.isalnum() or (bare[0], bare[-1]) == ("(", ")"):
         made = sign + bare

@@ -55,7 +55,7 @@ class Location:
             return None
         if self.server[0] != "mail":
             return "/".join(other.path[depth:])
-        from resources.connectors.mail_documents import cleaned
+        from pipelines.parsing.mail import cleaned
 
         return "/".join(cleaned(part) or "_" for part in other.path)  # mails are named from the account's root
 

@@ -16,11 +16,23 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, 
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from email.parser import HeaderParser
+from email.utils import parsedate_to_datetime
 from itertools import groupby
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pipelines.errors import DocumentError, SettingsError, SourceError
+from pipelines.parsing.mail import (
+    WHOLE,
+    MailDocument,
+    MailSection,
+    Pieces,
+    cleaned,
+    decoded_header,
+    documents_of,
+)
+from pipelines.parsing.mail import decoded_body as decoded
 from resources.connectors.mail_client import (
     Account,
     Declined,
@@ -33,24 +45,33 @@ from resources.connectors.mail_client import (
     Unanswered,
     number,
 )
-from resources.connectors.mail_documents import (
-    HEADERS,
-    WHOLE,
-    MailDocument,
-    MailSection,
-    Pieces,
-    cleaned,
-    documents_of,
-    mail_name,
-)
-from resources.connectors.mail_documents import decoded_body as decoded
 from resources.connectors.source import Entry, SourceAddress, options_of
 from resources.hashes import bytes_hash
 from resources.postgres.statements import statements
 
+# ---------------------------------------------------------------- names of mails
+
+
+HEADERS = "BODY.PEEK[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0.4096>"
+NAMED = "BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0>"
+_MOST_HEADERS = 4096
+"""Most bytes of headers that are asked for and read; a server may send more."""
+
 # ---------------------------------------------------------------- listed mails
 #
 # A name stays a mail's for as long as the mail exists.
+
+
+def mail_name(headers: bytes) -> str:
+    """Name a mail by its date, its subject, and a hash of them and its Message-ID. The name stays the same for as long
+    as the mail does, on any server."""
+    found = HeaderParser().parsestr(headers[:_MOST_HEADERS].decode("utf-8", "replace"))
+    try:
+        sent = parsedate_to_datetime(str(found["Date"])).date().isoformat()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        sent = ""
+    subject = cleaned(decoded_header(str(found["Subject"] or ""))) or "no subject"
+    return " ".join(filter(None, [sent, subject, bytes_hash(headers)[:8]]))
 
 
 UNTOLD = "?"

@@ -24,6 +24,7 @@ from urllib.parse import unquote
 from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
+from pipelines.parsing.mail import document_name
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import properties_of as page_properties
 from resources.parsers.html import shown_of, source_of, table_blocks, tree_of
@@ -477,6 +478,7 @@ def _of_message(path: Path) -> tuple[dict[str, str], list[Block], tuple[str, ...
     said = {"title": title, "author": message.sender or ""}
     if message.sent_date:
         said["effective_date"] = message.sent_date.date().isoformat()
-    names = [item.file_name or "unnamed" for item in message.attachments]
+    apart = [item for item in message.attachments if document_name(item.file_name or "", item.mime_type or "") is None]
+    names = [item.file_name or "unnamed" for item in apart]
     head = [Block("heading", (TextRun(title),), 1)] if title else []
     return {key: value for key, value in said.items() if value}, head, unread(names)

@@ -11,17 +11,19 @@ import errno
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, cast
 
 from pipelines.errors import DocumentError, SourceError
 from pipelines.records import RawDocument
 from pipelines.settings.sources import SourceSettings
 from resources.hashes import combined_hash, piecewise
+from resources.sources.mail_parts import part_of_mail, possible_mails
 from resources.sources.overlaps import OWN, Elsewhere
 
 # ---------------------------------------------------------------- opening files
@@ -78,16 +80,31 @@ class SourceFolder:
         """Return why a folder of this identity is not the source's own; None if it is."""
         return self.elsewhere.folders.get((state.st_dev, state.st_ino))
 
+    def within_mail(self, uri: str) -> tuple[str, str] | None:
+        """Return the mail that a name leads into, and the attachment's name below it; None if it is a file's name."""
+        for mail, below in possible_mails(uri):
+            with suppress(OSError):
+                if not stat.S_ISDIR(self._state(mail).st_mode):
+                    return mail, below
+        return None
+
     def state(self, uri: str) -> os.stat_result:
-        """Return the state of a file, folder or link itself. Raise OSError."""
+        """Return the state of a file, folder or link itself; for an attachment that of its mail. Raise OSError."""
+        inside = self.within_mail(uri)
+        return self._state(self.resolved(inside[0]) if inside else uri)
+
+    def _state(self, uri: str) -> os.stat_result:
         below, _, name = uri.rpartition("/")
         with self.folder(below) as at:
             return os.stat(name, dir_fd=at, follow_symlinks=False)
 
     def resolved(self, uri: str) -> str:
-        """Return the name, or if it is a link, the name of the file in this source that it leads to.
+        """Return the name, or if it is a link, the name of the file in this source that it leads to. For an attachment
+        the mail's name is resolved.
 
         Raise OSError, with ELOOP if the link leads out, to itself, or through a folder that is now a link."""
+        if inside := self.within_mail(uri):
+            return f"{self.resolved(inside[0])}/{inside[1]}"
         if not stat.S_ISLNK(self.state(uri).st_mode):
             return uri
         target, root = (os.path.realpath(path) for path in (self.root / uri, self.root))
@@ -97,8 +114,14 @@ class SourceFolder:
 
     @contextmanager
     def opened(self, uri: str) -> Iterator[BinaryIO]:
-        """Open a plain file. Raise OSError if it cannot be opened. Raise DocumentError `changed` if no plain file is
-        there any more: the listing takes only plain files."""
+        """Open a plain file, or an attachment of a mail. Raise OSError if it cannot be opened. Raise DocumentError
+        `changed` if no plain file is there any more: the listing takes only plain files."""
+        if inside := self.within_mail(uri):
+            with self.opened(inside[0]) as mail, tempfile.TemporaryFile() as part:
+                part.write(part_of_mail(mail, *inside))
+                part.seek(0)
+                yield cast(BinaryIO, part)
+            return
         below, _, name = uri.rpartition("/")
         try:
             with self.folder(below) as at:
@@ -231,13 +254,14 @@ def _to_disk(uri: str, path: Path) -> Iterator[None]:
 UNCLEAN = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 LONGEST_NAME = 4000
 """Bytes of a name with its folders. Linux opens at most 4096."""
+_LONGEST_PART = 255
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that is no document, and the reason: `unsupported`, `symlink`, `not_a_file`, `name`, or `overlap` for a
-    place of another source."""
+    """A file that is no document, and the reason: `unsupported`, `symlink`, `not_a_file`, `name`, `attachments`
+    for those of a mail, or `overlap` for a place of another source."""
 
     source: str
     uri: str
@@ -321,6 +345,17 @@ def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str
     return None
 
 
+def unfit(uri: str) -> str:
+    """Return why a name cannot be a file's name; "" if it can."""
+    if UNCLEAN.search(uri):
+        return "the name has control characters or is not UTF-8; rename it"
+    if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):
+        return "the name, or a part of it, is too long for a file; shorten it"
+    if any(part in ("", ".", "..") for part in uri.split("/")):
+        return "a part of the name is empty, `.` or `..`; rename it"
+    return ""
+
+
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
     """Compile a glob over relative paths: ** matches any folders, * and ? stay within a name.
@@ -348,4 +383,8 @@ def _names(part: str, last: bool = False) -> str:
 
 def taken(uri: str, source: SourceSettings) -> bool:
     included = any(_pattern(glob).match(uri) for glob in source.include)
-    return included and not any(_pattern(glob).match(uri) for glob in source.exclude)
+    return included and not excluded(uri, source)
+
+
+def excluded(uri: str, source: SourceSettings) -> bool:
+    return any(_pattern(glob).match(uri) for glob in source.exclude)

@@ -7,12 +7,14 @@ A file NAME may have two files beside it: `NAME.meta.yaml` with metadata, and `N
 external extractor found it, which is read in its place. Neither is then a document. A map `NAME.elements.json` without
 a file NAME is a document, unless NAME is the name of a file that is gone. Any other file beside NAME that names groups
 withholds NAME. In a source in which strangers choose names, no file describes another.
+
+The attachments of a mail (EML, MSG) are documents too, named below it, for whoever may find the mail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,25 @@ from pipelines.parsing.formats import MARKDOWN
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.connectors.source import named_by_strangers
-from resources.hashes import combined_hash, piecewise
+from resources.hashes import bytes_hash, combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, media_type_of, require_size
 from resources.parsers.text.front_matter import HEAD_BYTES, WITH_HEADS, groups_at_head
 from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_side_car
-from resources.sources.files import Skipped, SourceFolder, hidden, opened_source, pieces, read_as, taken, walk
+from resources.sources.files import (
+    Skipped,
+    SourceFolder,
+    excluded,
+    hidden,
+    opened_source,
+    pieces,
+    read_as,
+    taken,
+    unfit,
+    walk,
+)
 from resources.sources.landing import FetchResult
 from resources.sources.listed_documents import ListedDocuments
+from resources.sources.mail_parts import MailPart, holds_parts, parts_of_mail
 from resources.sources.memberships import FILE, GONE, ReadMemberships, in_folder, is_file, unread
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Before, Meant, Names, Siblings, StraySideCars, keys_of, orphan_maps
@@ -321,27 +335,64 @@ class _Lister:
             self._require_known(uri, side_car, content)
         except (DocumentError, ValueError) as error:
             self._listing.documents.restrict(doc_id, self._groups)
-            if isinstance(error, ValueError):
-                self.fail(uri, "side_car", str(error))
-            else:
-                self.fail(uri, code_of_map(error.code) if media_type == ELEMENTS else error.code, str(error))
+            code = "side_car" if isinstance(error, ValueError) else error.code
+            self.fail(uri, code_of_map(code) if media_type == ELEMENTS else code, str(error))
+            if holds_parts(uri):
+                self._fail_parts(uri, code, str(error), self._groups)
             return
-        self._listing.documents.add(
-            RawDocument(
-                doc_id=doc_id,
-                source=self._source.name,
-                uri=uri,
-                content_hash=content,
-                size=size,
-                media_type=media_type,
-                title=side_car.get("title"),
-                effective_date=side_car.get("effective_date"),
-                version=side_car.get("version"),
-                groups=() if self._strangers else self._groups,
-                source_groups=self._source.groups,
-                metadata=side_car.get("metadata", {}),
-            )
+        found = RawDocument(
+            doc_id=doc_id,
+            source=self._source.name,
+            uri=uri,
+            content_hash=content,
+            size=size,
+            media_type=media_type,
+            title=side_car.get("title"),
+            effective_date=side_car.get("effective_date"),
+            version=side_car.get("version"),
+            groups=() if self._strangers else self._groups,
+            source_groups=self._source.groups,
+            metadata=side_car.get("metadata", {}),
         )
+        self._listing.documents.add(found)
+        if holds_parts(uri) and media_type != ELEMENTS:
+            self._add_parts(found)
+
+    def _add_parts(self, mail: RawDocument) -> None:
+        """List the attachments of a mail. Whoever may find the mail may find them; what they say of groups themselves
+        is ignored, since a stranger may have written them."""
+        try:
+            with read_as(mail.uri), self._folder.opened(self._folder.resolved(mail.uri)) as stream:
+                for part in parts_of_mail(stream, mail.uri):
+                    self._add_part(mail, f"{mail.uri}/{part.below}", part)
+        except DocumentError as error:
+            self._listing.skipped.append(Skipped(self._source.name, mail.uri, "attachments", str(error)))
+            self._fail_parts(mail.uri, error.code, str(error), mail.groups)
+
+    def _fail_parts(self, mail: str, code: str, message: str, groups: tuple[str, ...] | None) -> None:
+        """Fail the attachments that a mail had, so that their last version is kept, or withheld, with the mail's."""
+        for uri in self._strays.before.below(mail + "/"):
+            self._listing.documents.restrict(document_id(self._source.name, uri), groups)
+            self.fail(uri, code, message)
+
+    def _add_part(self, mail: RawDocument, uri: str, part: MailPart) -> None:
+        media_type = media_type_of(Path(uri), self._readers)
+        if media_type is None or excluded(uri, self._source):
+            return
+        doc_id = document_id(self._source.name, uri)
+        try:
+            if problem := unfit(uri):
+                raise DocumentError(f"{uri}: {problem}", "name")
+            require_size(uri, len(part.content), self._max_megabytes)
+        except DocumentError as error:
+            self._listing.documents.restrict(doc_id, mail.groups)
+            self.fail(uri, error.code, str(error))
+            return
+        content = combined_hash([bytes_hash(part.content)])
+        self._listing.documents.add(
+            replace(mail, doc_id=doc_id, uri=uri, content_hash=content, size=len(part.content), media_type=media_type,
+                    title=None, groups=mail.groups or ())
+        )  # fmt: skip
 
     def _content_of(self, uri: str, media_type: str) -> tuple[int, str]:
         """Return size and hash of a document. If a sibling withholds it and it cannot be read, the withholding is

@@ -28,7 +28,7 @@ from resources.hashes import piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
 from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
-from resources.sources.files import LONGEST_NAME, UNCLEAN, Skipped, hidden, taken
+from resources.sources.files import Skipped, hidden, taken, unfit
 from resources.sources.memberships import FILE, is_file
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Siblings
@@ -123,19 +123,7 @@ MOST = 10_000_000
 """Entries and pages after which a listing is given up, since it may never end."""
 FAILING = 20
 """Entries in a row that cannot be read, after which the source itself counts as failing."""
-_LONGEST_PART = 255
 Tell = Callable[[int, int], None]
-
-
-def unfit(uri: str) -> str:
-    """Return why a name cannot be a file's name; "" if it can."""
-    if UNCLEAN.search(uri):
-        return "the name has control characters or is not UTF-8; rename it"
-    if len(uri.encode()) > LONGEST_NAME or any(len(part.encode()) > _LONGEST_PART for part in uri.split("/")):
-        return "the name, or a part of it, is too long for a file; shorten it"
-    if any(part in ("", ".", "..") for part in uri.split("/")):
-        return "a part of the name is empty, `.` or `..`; rename it"
-    return ""
 
 
 class Landing:

@@ -191,6 +191,8 @@ class Before:
     withheld: Container[str] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
     """The contents of files that are gone, or are withheld because of a file beside them."""
+    below: Callable[[str], Iterable[str]] = lambda folder: ()
+    """Return the names at the last listing that begin with a text, such as those of a mail's attachments."""
 
 
 @dataclass
@@ -262,7 +264,7 @@ def _case_folded(name: str) -> str:
 # ---------------------------------------------------------------- contents at the last listing
 
 
-KNOWN = ("doc_id", "source", "content_hash", "groups")
+KNOWN = ("doc_id", "source", "uri", "content_hash", "groups")
 """Columns that are read of a listed document."""
 
 
@@ -282,11 +284,17 @@ class KnownContents:
         found = self._noted.run("content", doc_id)
         return (found[0][0], bool(found[0][1])) if found else None
 
+    def below(self, source: str, beginning: str) -> list[str]:
+        """Return the names of a source's documents that begin with a text."""
+        found = self._noted.run("names_from", source, beginning, beginning[:-1] + chr(ord(beginning[-1]) + 1))
+        return [uri for (uri,) in found]
+
     @cached_property
     def _noted(self) -> SortedSpool:
-        noted = SortedSpool("contents")
+        noted = SortedSpool("contents", "names")
         for read in self._read():
             noted.write("add_content", _rows(read))
+            noted.write("add_name", zip(read["source"].to_pylist(), read["uri"].to_pylist(), strict=True))
         return noted
 
 

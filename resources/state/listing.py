@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -274,7 +275,7 @@ class SourceListing:
         from now on, however the run ends."""
         if not listed.known.part:
             return listed
-        before, failures = self._listed_before((*KNOWN, "uri")), list[Failure]()
+        before, failures = self._listed_before(KNOWN), list[Failure]()
         for ends in self._ranges():
             columns = (before(ends)[name].to_pylist() for name in ("doc_id", "source", "uri"))
             for doc_id, source, uri in zip(*columns, strict=True):
@@ -291,7 +292,7 @@ class SourceListing:
         def before(name: str) -> Before:
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
             own = contents.of(name, lost.get(name, {}))
-            return Before(own, own.restricted, withheld, lost.get(name, {}))
+            return Before(own, own.restricted, withheld, lost.get(name, {}), partial(contents.below, name))
 
         return before
 

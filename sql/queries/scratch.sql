@@ -69,6 +69,16 @@ INSERT OR REPLACE INTO contents VALUES (?, ?, ?);
 -- name: content
 SELECT content_hash, restricted FROM contents WHERE doc_id = ?;
 
+-- name: names
+-- Names of documents at the last listing, by which those of one mail are found.
+CREATE TABLE names (source, uri, PRIMARY KEY (source, uri)) WITHOUT ROWID;
+
+-- name: add_name
+INSERT OR IGNORE INTO names VALUES (?, ?);
+
+-- name: names_from
+SELECT uri FROM names WHERE source = ? AND uri >= ? AND uri < ? ORDER BY uri;
+
 -- name: contents_between
 SELECT doc_id, content_hash FROM contents WHERE doc_id >= ? AND doc_id < ?;
 

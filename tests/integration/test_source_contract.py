@@ -16,7 +16,7 @@ import pytest
 from pipelines.errors import SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import git, sql_rows
-from resources.connectors.mail_documents import mail_name
+from resources.connectors.mail import mail_name
 from resources.connectors.source import SourceAddress, connect
 from resources.side_cars import read_side_car
 from resources.sources import landing

@@ -1,7 +1,7 @@
 """E-mail messages (EML) as blocks: subject, sender, date, and the text that the sender wrote, plain or HTML.
 
-The standard library reads them without a network or a model. Attachments are named, not opened. They are indexed if
-they are files of the source themselves, as in a mail server's source.
+The standard library reads them without a network or a model. Attachments that a parser reads are documents of their
+own (resources/sources/mail_parts.py); a warning names the others.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.mail import document_name
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import parse_source
 from resources.parsers.labels import key_value
@@ -43,8 +44,13 @@ def parse(path: Path) -> ParsedFile:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
     blocks += _body(message, path.name)
-    names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
+    names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if not _is_document(part)]
     return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
+
+
+def _is_document(part: EmailMessage) -> bool:
+    attached = part.get_content_disposition() == "attachment"
+    return document_name(part.get_filename() or "", part.get_content_type(), attached) is not None
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:

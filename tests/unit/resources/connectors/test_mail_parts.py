@@ -5,19 +5,11 @@ from email import message_from_bytes
 
 import pytest
 
-from resources.connectors import mail_documents as mail_parts
+from pipelines.parsing import mail as mail_parts
+from pipelines.parsing.mail import WHOLE, AttachmentNames, MailDocument, cleaned, document_name, documents_of, parameter
+from pipelines.parsing.mail import decoded_body as decoded
+from resources.connectors.mail import mail_name
 from resources.connectors.mail_client import Folder, folder_name, folder_of, groups, message_of, values
-from resources.connectors.mail_documents import (
-    WHOLE,
-    AttachmentNames,
-    MailDocument,
-    cleaned,
-    document_name,
-    documents_of,
-    mail_name,
-    parameter,
-)
-from resources.connectors.mail_documents import decoded_body as decoded
 from tests.support import hostile_mails
 from tests.support.imap_server import section, structure
 from tests.support.letters import letter, with_files

@@ -1,7 +1,7 @@
 """The documents in a mail: the mail itself and its attachments, with their names, sections and transfer encodings.
 
-Headers and structures (BODYSTRUCTURE) come from strangers. They decide no folder, no file ending beyond those that
-pincite reads, and nothing that a reader would not see.
+Headers and structures (BODYSTRUCTURE, or a parsed mail's) come from strangers. They decide no folder, no file ending
+beyond those that pincite reads, and nothing that a reader would not see.
 
 A mail is fetched without the attachments that became documents of their own. An attached mail is a mail again. Pieces
 to fetch later are literal text or sections of the mail.
@@ -15,42 +15,23 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.header import decode_header, make_header
-from email.parser import HeaderParser
-from email.utils import collapse_rfc2231_value, decode_params, parsedate_to_datetime, quote, unquote
-from pathlib import Path
-from typing import Any
+from email.message import Message
+from email.utils import collapse_rfc2231_value, decode_params, quote, unquote
+from pathlib import PurePosixPath
+from typing import Any, cast
 
-from pipelines.parsing.formats import EML, OF_TYPE
-from resources.connectors.mail_client import number
-from resources.hashes import bytes_hash
-from resources.parsers.registry import ELEMENTS, media_type_of
+from pipelines.parsing.formats import EML, OF_ENDING, OF_TYPE
 
-# ---------------------------------------------------------------- mail names
+# ---------------------------------------------------------------- names
 #
-# The names of a mail and its attachments as documents. Headers are hostile: names are cleaned, and endings checked.
+# The names of a mail's documents. Headers are hostile: names are cleaned, and endings checked.
 
 
-HEADERS = "BODY.PEEK[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0.4096>"
-NAMED = "BODY[HEADER.FIELDS (DATE SUBJECT MESSAGE-ID)]<0>"
 _LONGEST = 120
 """Most bytes of a name, well below the 255 of file systems: a hash or number is added that makes it unique."""
 _LONGEST_PARAMETER = 2000
-_MOST_HEADERS = 4096
-"""Most bytes of headers that are asked for and read; a server may send more."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _SEPARATORS = re.compile(r"[/\\]")
-
-
-def mail_name(headers: bytes) -> str:
-    """Name a mail by its date, its subject, and a hash of them and its Message-ID. The name stays the same for as long
-    as the mail does, on any server."""
-    found = HeaderParser().parsestr(headers[:_MOST_HEADERS].decode("utf-8", "replace"))
-    try:
-        date = parsedate_to_datetime(str(found["Date"])).date().isoformat()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        date = ""
-    subject = cleaned(decoded_header(str(found["Subject"] or ""))) or "no subject"
-    return " ".join(filter(None, [date, subject, bytes_hash(headers)[:8]]))
 
 
 def decoded_header(text: str) -> str:
@@ -88,15 +69,18 @@ def cleaned(name: str) -> str:
     return stem.encode()[:room].decode("utf-8", "ignore").strip() + (f".{ending}" if ending else "")
 
 
-def document_name(said: str, media_type: str) -> str | None:
-    """Name an attachment by the name and the media type that the mail gives; return None if no parser reads its
-    format."""
+def document_name(said: str, media_type: str, attached: bool = True) -> str | None:
+    """Name an attachment by the name and the media type that the mail gives. Return None if it is no document: no
+    parser reads its format, or it is a picture that the text shows, such as a logo, and is not `attached`."""
+    if media_type.startswith("image/") and not attached:
+        return None
     name = cleaned(said) or ("message" if media_type == EML else "attachment")
-    found = media_type_of(Path(name))
+    ending = OF_ENDING.get(PurePosixPath(name.lower()).suffix)
+    found = ending.media_type if ending else None
     if media_type in OF_TYPE and (found is None or (media_type == EML and found != EML)):
         name += OF_TYPE[media_type].endings[0]
         found = media_type
-    return name if found not in (None, ELEMENTS) else None
+    return name if found else None
 
 
 class AttachmentNames:
@@ -135,6 +119,7 @@ DEEPEST = 5
 _ENCODED = frozenset({"base64", "quoted-printable"})
 _ENCODINGS = _ENCODED | {"7bit", "8bit", "binary", ""}
 _LINE = "\r\n"
+_MOST_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +137,13 @@ WHOLE: Pieces = (MailSection(""),)
 class MailDocument:
     """A document in a mail. `below` holds the names within the folder of the mail's attachments; it is empty for the
     mail itself. `octets` is about the number of bytes that the server sends for it. All its pieces have the transfer
-    encoding `encoding`."""
+    encoding `encoding`. `section` is the section of the mail that holds it."""
 
     below: tuple[str, ...]
     pieces: Pieces
     octets: int
     encoding: str = ""
+    section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +198,16 @@ def _part(value: list[Any], section: str, of_mail: bool) -> MailPart:
         name=named or parameter(value[2] or (), "name") or (_subject(value[7]) if within else ""),
         attached=_text(kind) == "attachment",
         encoding=_text(value[5]),
-        octets=number(value[6]) or 0,
+        octets=_number(value[6]),
     )
 
 
 def _subject(envelope: Any) -> str:
     return decoded_header((envelope[1] or b"").decode("utf-8", "replace")) if isinstance(envelope, list) else ""
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) <= _MOST_DIGITS else 0
 
 
 def _below(section: str, number: int) -> str:
@@ -241,6 +231,43 @@ def _leaves(part: MailPart) -> Iterator[MailPart]:
         yield part
 
 
+# ---------------------------------------------------------------- the structure of a mail that is at hand
+
+
+def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
+    """Yield the attachments of a parsed mail, each with the part that holds it. None if the mail has too many parts."""
+    parts: dict[str, Message] = {}
+    body = _part_of(message, "", True, parts)
+    if _count(body) <= MOST_PARTS:
+        for found in _of_mail(body, "", (), 0):
+            if found.below and parts[found.section].get_payload():
+                yield found, parts[found.section]
+
+
+def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Message]) -> MailPart:
+    """Return the structure of a parsed mail or of a part of it, as `_part` does; `parts` takes the parts by section."""
+    payload, media_type = message.get_payload(), message.get_content_type()
+    within = media_type == EML and isinstance(payload, list) and len(payload) == 1
+    if isinstance(payload, list) and not within:
+        inside = cast("list[Message]", payload)
+        found = [_part_of(each, _below(section, at), False, parts) for at, each in enumerate(inside, start=1)]
+        return MailPart(section, f"multipart/{message.get_content_subtype()}", tuple(found), "=")
+    if of_mail:
+        section = _below(section, 1)
+    parts[section] = message
+    inner = cast("list[Message]", payload)[0] if within else None
+    name = message.get_filename() or ""
+    return MailPart(
+        section,
+        media_type,
+        (_part_of(inner, section, True, parts),) if inner is not None else (),
+        name=decoded_header(name) or (decoded_header(str(inner["Subject"] or "")) if inner is not None else ""),
+        attached=message.get_content_disposition() == "attachment",
+        encoding=str(message["Content-Transfer-Encoding"] or "").strip().lower(),
+        octets=1,
+    )
+
+
 # ---------------------------------------------------------------- mail documents
 
 
@@ -252,15 +279,16 @@ def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) ->
             written.add(leaf.section)
             continue
         left += leaf.octets
-        name = document_name(leaf.name, leaf.media_type) if leaf.encoding in _ENCODINGS else None
+        known = leaf.encoding in _ENCODINGS
+        name = document_name(leaf.name, leaf.media_type, leaf.attached) if known else None
         if name:
             apart.add(leaf.section)
             within += _of_attachment(leaf, (*below, names.taken(name)))
     if left or apart:
         pieces = (MailSection(f"{section}.HEADER" if section else "HEADER"), *_kept(body, written, apart))
-        yield MailDocument(below, pieces, max(size - left, 0))
+        yield MailDocument(below, pieces, max(size - left, 0), section=section)
     else:
-        yield MailDocument(below, (MailSection(section),), size)
+        yield MailDocument(below, (MailSection(section),), size, section=section)
     yield from within
 
 
@@ -269,7 +297,7 @@ def _of_attachment(part: MailPart, below: tuple[str, ...]) -> Iterator[MailDocum
     if part.parts and plain and len(below) <= DEEPEST:
         yield from _of_mail(part.parts[0], part.section, below, part.octets)
     else:
-        yield MailDocument(below, (MailSection(part.section),), part.octets, part.encoding)
+        yield MailDocument(below, (MailSection(part.section),), part.octets, part.encoding, part.section)
 
 
 def _kept(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSection | str]:

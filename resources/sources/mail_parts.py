@@ -1,0 +1,140 @@
+"""The attachments of mails that lie in a source as files (EML, MSG): documents named below the mail's own name.
+
+`offer.eml/prices.xlsx` is the attachment `prices.xlsx` of `offer.eml`, and `offer.eml/Fwd.eml/scan.pdf` one of a mail
+that is attached to it. Nothing is kept: a part is read from its mail each time. The names are chosen as for mails of a
+mail server (pipelines/parsing/mail.py).
+
+A mail is a stranger's text. It is bounded before it is parsed: by its size, and by the number of its boundaries, since
+every line is compared with all boundaries that are open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from pipelines.errors import DocumentError
+from pipelines.parsing.formats import EML, OF_ENDING
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+MSG = "application/vnd.ms-outlook"
+LARGEST = 64 << 20
+"""Bytes of a mail whose attachments are read. It is held in memory as a whole, in few copies."""
+MOST_BOUNDARIES = 100
+"""Boundaries of a mail whose attachments are read. A mail with five levels of forwarded mails has some twenty."""
+_TEXTS = (".txt", ".text", ".log", ".md", ".csv", ".tsv")
+_BOUNDARY = re.compile(rb"boundary[^\n=]{0,20}=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class MailPart:
+    """An attachment: its name below the mail, and its bytes."""
+
+    below: str
+    content: bytes
+
+
+def holds_parts(uri: str) -> bool:
+    """Say whether a file of this name is a mail, whose attachments are documents."""
+    found = OF_ENDING.get(PurePosixPath(uri.lower()).suffix)
+    return found is not None and found.media_type in (EML, MSG)
+
+
+def possible_mails(uri: str) -> Iterator[tuple[str, str]]:
+    """Yield each beginning of a name that may be a mail, with the rest, which then names an attachment."""
+    parts = uri.split("/")
+    for at in range(1, len(parts)):
+        mail = "/".join(parts[:at])
+        if holds_parts(mail):
+            yield mail, "/".join(parts[at:])
+
+
+def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
+    """Yield the attachments of a mail that a parser reads, those of attached mails too.
+
+    Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read."""
+    content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise DocumentError(
+            f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files",
+            "limit_exceeded",
+        )
+    is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
+    try:
+        yield from _of_msg(content) if is_msg else _of_eml(content, uri)
+    except DocumentError:
+        raise
+    except Exception as error:  # the libraries raise many errors for a damaged mail, without a common base
+        raise DocumentError(f"{uri}: its attachments cannot be read ({type(error).__name__})", "corrupt") from error
+
+
+def part_of_mail(stream: IO[bytes], uri: str, below: str) -> bytes:
+    """Return the bytes of one attachment. Raise FileNotFoundError if the mail has none of this name, DocumentError as
+    `parts_of_mail`."""
+    for part in parts_of_mail(stream, uri):
+        if part.below == below:
+            return part.content
+    raise FileNotFoundError(f"{uri}/{below}")
+
+
+def _of_msg(content: bytes) -> Iterator[MailPart]:
+    import io
+
+    from oxmsg import Message
+
+    from pipelines.parsing.mail import AttachmentNames, document_name
+
+    names = AttachmentNames()
+    for item in Message.load(io.BytesIO(content)).attachments:
+        name = document_name(item.file_name or "", (item.mime_type or "").lower(), not _is_shown(item))
+        if name and item.file_bytes:
+            yield MailPart(names.taken(name), item.file_bytes)
+
+
+def _is_shown(item: Any) -> bool:
+    """Say whether the text of a MSG file shows an attachment: it then has an id that the text names."""
+    from oxmsg.domain import constants
+
+    return bool(item.properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID))
+
+
+def _of_eml(content: bytes, uri: str) -> Iterator[MailPart]:
+    from email import policy
+    from email.parser import BytesParser
+
+    from pipelines.parsing.mail import documents_in
+
+    if len(_BOUNDARY.findall(content)) > MOST_BOUNDARIES:
+        raise DocumentError(
+            f"{uri}: its attachments are not read, since it has more than {MOST_BOUNDARIES} boundaries: save them as "
+            "files",
+            "limit_exceeded",
+        )
+    message = BytesParser(policy=policy.compat32).parsebytes(content)
+    for found, part in documents_in(message):
+        body = _body(part)
+        yield MailPart("/".join(found.below), _as_utf8(body, part) if found.below[-1].endswith(_TEXTS) else body)
+
+
+def _as_utf8(body: bytes, part: Message) -> bytes:
+    """Return an attached text in UTF-8 if the mail says in which other encoding it is: the text itself does not."""
+    charset = part.get_content_charset("utf-8")
+    if charset in ("utf-8", "us-ascii"):
+        return body
+    try:
+        return body.decode(charset).encode()
+    except (LookupError, UnicodeError):
+        return body
+
+
+def _body(part: Message) -> bytes:
+    """Return the bytes of a part, decoded from the mail's transfer encoding."""
+    payload = part.get_payload()
+    if isinstance(payload, list):  # an attached mail, which the library has parsed
+        return cast("list[Message]", payload)[0].as_bytes()
+    return cast(bytes, part.get_payload(decode=True))

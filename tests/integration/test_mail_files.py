@@ -1,0 +1,119 @@
+"""Mails that lie in a folder as files: their attachments are documents, found, restricted, changed and deleted with the
+mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.embedding_server import EmbeddingServer
+from tests.support.letters import with_files
+from tests.support.projects import Project, make_project, new_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("quick_runs")]
+
+FERRY = "The ferry crosses the river twice an hour in summer."
+CHOIR = "The choir sings in May."
+KEYS = "The porter has the key."
+OPEN = "The gate is open to all."
+
+
+@pytest.fixture
+def project(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterator[Project]:
+    with new_database(server_url) as url:
+        endpoint.forget()
+        made = make_project(
+            tmp_path / "project", {}, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
+        )
+        outer = with_files("Plans", choir_txt=CHOIR.encode(), photos_zip=b"PK\3\4")
+        outer.add_attachment(with_files("Inner: keys", keys_md=f"---\ngroups: [crew]\n---\n\n{KEYS}\n".encode()))
+        put(made, "plans.eml", outer.as_bytes())
+        yield made
+
+
+def put(project: Project, name: str, content: bytes) -> Path:
+    file = project.folder / "docs" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    return file
+
+
+def served(project: Project, text: str, *arguments: str) -> set[str]:
+    return {hit["uri"] for hit in project.hits(text, *arguments) if text in hit["text"]}
+
+
+def test_attachments_of_a_mail_and_of_one_within_it_are_found(project: Project) -> None:
+    said = project.index()["documents"]
+    assert (said["added"], said["failed"]) == (4, [])
+    assert [(each["uri"], each["message"]) for each in said["warnings"]] == [
+        ("plans.eml", "attachments were not read: photos.zip")
+    ]
+    assert served(project, CHOIR) == {"plans.eml/choir.txt"}
+    assert served(project, KEYS) == {"plans.eml/Inner: keys.eml/keys.md"}
+    assert project.index()["documents"]["unchanged"] == 4
+    assert project.run("verify").json["ok"]
+
+
+def test_attachments_go_and_change_with_their_mail(project: Project) -> None:
+    project.index()
+    mail = put(project, "plans.eml", with_files("Plans", choir_txt=FERRY.encode()).as_bytes())
+    said = project.index("--allow-deletions")["documents"]
+    assert (said["changed"], said["removed"]) == (2, 2)
+    assert served(project, FERRY) == {"plans.eml/choir.txt"} and not served(project, CHOIR)
+    mail.unlink()
+    put(project, "other.md", b"# Other\n\nOther text.\n")
+    assert project.index("--allow-deletions")["documents"]["removed"] == 2
+    assert not served(project, FERRY)
+
+
+def test_whoever_may_find_a_mail_may_find_its_attachments_and_nobody_else(project: Project) -> None:
+    put(project, "plans.eml.meta.yaml", b"groups: [board]\nmetadata: {case: '17'}\n")
+    project.configure(query={"metadata_keys": ["case"]})
+    project.index()
+    for text in (CHOIR, KEYS):
+        assert not served(project, text) and not served(project, text, "--group", "crew")
+        assert served(project, text, "--group", "board")
+    assert served(project, CHOIR, "--group", "board", "--filter", "case=17")
+
+
+def test_an_attachment_says_nothing_of_who_may_find_it(project: Project) -> None:
+    """A stranger may have written it: what it says would otherwise open or close it."""
+    put(project, "open.eml", with_files("Open", gate_md=f"---\ngroups: [crew]\n---\n\n{OPEN}\n".encode()).as_bytes())
+    project.configure(sources=[{"name": "docs", "path": "docs", "groups": ["staff"]}])
+    project.index()
+    assert served(project, OPEN, "--group", "staff") == {"open.eml/gate.md"}
+    assert not served(project, OPEN, "--group", "crew")
+
+
+@pytest.mark.faults
+def test_a_side_car_that_cannot_be_read_withholds_the_attachments_too(project: Project) -> None:
+    project.index()
+    put(project, "plans.eml.meta.yaml", b"groups: [board\n")
+    failed = project.index(code=3)["documents"]["failed"]
+    assert {each["code"] for each in failed} == {"side_car"} and len(failed) == 4
+    assert not served(project, CHOIR) and not served(project, KEYS, "--group", "crew")
+
+
+@pytest.mark.faults
+def test_a_mail_that_cannot_be_read_keeps_what_was_attached(project: Project) -> None:
+    mail = project.folder / "docs" / "plans.eml"
+    project.index()
+    mail.write_bytes(mail.read_bytes() + b"\n" * (2 << 20))
+    project.configure(parsing={"workers": 1, "max_megabytes": 1})
+    said = project.index(code=3)["documents"]
+    assert {each["code"] for each in said["failed"]} == {"limit_exceeded"} and said["removed"] == 0
+    assert served(project, CHOIR) == {"plans.eml/choir.txt"}
+
+
+def test_what_a_source_excludes_is_excluded_in_mails_too(project: Project) -> None:
+    project.configure(sources=[{"name": "docs", "path": "docs", "exclude": ["**/*.txt"]}])
+    project.index()
+    assert not served(project, CHOIR) and served(project, KEYS)
+
+
+def test_a_folder_named_like_a_mail_is_a_folder(project: Project) -> None:
+    put(project, "archive.eml/choir.md", f"# Choir\n\n{FERRY}\n".encode())
+    project.index()
+    assert served(project, FERRY) == {"archive.eml/choir.md"}

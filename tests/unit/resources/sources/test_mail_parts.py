@@ -1,0 +1,99 @@
+"""What of a mail's file is a document of its own, and what bounds its reading."""
+
+from __future__ import annotations
+
+import io
+from email.message import EmailMessage
+
+import pytest
+
+from pipelines.errors import DocumentError
+from resources.sources import mail_parts
+from resources.sources.mail_parts import holds_parts, part_of_mail, parts_of_mail, possible_mails
+from tests.support.letters import letter, with_files
+from tests.support.places import DATA, needs_data
+
+
+def parts(mail: EmailMessage | bytes) -> dict[str, bytes]:
+    content = mail if isinstance(mail, bytes) else mail.as_bytes()
+    return {part.below: part.content for part in parts_of_mail(io.BytesIO(content), "a.eml")}
+
+
+def test_a_name_leads_into_each_mail_on_its_way() -> None:
+    assert holds_parts("in/A.EML") and holds_parts("a.msg") and not holds_parts("a.txt")
+    assert list(possible_mails("in/a.eml/b.eml/c.txt")) == [("in/a.eml", "b.eml/c.txt"), ("in/a.eml/b.eml", "c.txt")]
+
+
+def test_attachments_have_the_bytes_that_were_attached() -> None:
+    found = parts(with_files("Plans", plan_pdf=b"%PDF-1.4 \x00\xff", plan_zip=b"PK"))
+    assert found == {"plan.pdf": b"%PDF-1.4 \x00\xff"}
+    content = with_files("Plans", plan_pdf=b"%PDF").as_bytes()
+    assert part_of_mail(io.BytesIO(content), "a.eml", "plan.pdf") == b"%PDF"
+    with pytest.raises(FileNotFoundError):
+        part_of_mail(io.BytesIO(content), "a.eml", "other.pdf")
+
+
+def test_a_logo_in_the_text_is_no_document_and_an_attached_scan_is() -> None:
+    mail = letter("Plans")
+    mail.add_alternative("<p>See <img src='cid:logo'></p>", subtype="html")
+    mail.get_payload()[1].add_related(b"\x89PNG logo", "image", "png", cid="<logo>", filename="logo.png")  # type: ignore[union-attr, index]
+    assert parts(mail) == {}
+
+
+def test_an_attached_text_keeps_the_encoding_that_the_mail_says() -> None:
+    mail = letter("Rules")
+    mail.add_attachment("правила", filename="rules.txt", charset="koi8-u", cte="8bit")
+    assert parts(mail) == {"rules.txt": "правила\n".encode()}
+
+
+def test_attached_mails_are_documents_and_so_is_what_they_hold() -> None:
+    mail = letter("Outer")
+    mail.add_attachment(with_files("Inner", plan_txt=b"plan"))
+    found = parts(mail)
+    assert list(found) == ["Inner.eml", "Inner.eml/plan.txt"]
+    assert found["Inner.eml"].startswith(b"Subject: Inner") and found["Inner.eml/plan.txt"] == b"plan"
+
+
+def test_two_attachments_of_one_name_are_told_apart() -> None:
+    mail = letter("Plans")
+    for text in (b"one", b"two"):
+        mail.add_attachment(text, maintype="application", subtype="octet-stream", filename="plan.txt")
+    assert parts(mail) == {"plan.txt": b"one", "plan~2.txt": b"two"}
+
+
+def test_names_lead_nowhere_else() -> None:
+    mail = letter("Plans")
+    for name in ("../../etc/passwd.txt", "a\\b.txt", ".hidden.txt"):
+        mail.add_attachment(b"text", maintype="application", subtype="octet-stream", filename=name)
+    assert list(parts(mail)) == ["_.._etc_passwd.txt", "a_b.txt", "hidden.txt"]
+
+
+def test_a_mail_that_is_too_large_is_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail_parts, "LARGEST", 1000)
+    with pytest.raises(DocumentError, match=r"^a\.eml: its attachments are not read, since it is larger") as raised:
+        parts(with_files("Plans", plan_txt=b"x" * 2000))
+    assert raised.value.code == "limit_exceeded"
+
+
+def test_boundaries_without_end_are_not_parsed() -> None:
+    nested = "".join(f'Content-Type: multipart/mixed; boundary="b{at}"\n\n--b{at}\n' for at in range(200))
+    with pytest.raises(DocumentError, match="more than 100 boundaries"):
+        parts(nested.encode())
+
+
+def test_mails_within_mails_without_end_are_a_damaged_mail() -> None:
+    with pytest.raises(DocumentError, match="cannot be read") as raised:
+        parts(b"Content-Type: message/rfc822\n\n" * 5000)
+    assert raised.value.code == "corrupt"
+
+
+def test_a_message_of_outlook_that_is_none_is_told() -> None:
+    with pytest.raises(DocumentError, match=r"^a\.msg: its attachments cannot be read"):
+        list(parts_of_mail(io.BytesIO(b"no mail"), "a.msg"))
+
+
+@needs_data("field-cases/l01-nested-rfc822.eml")
+def test_a_forwarded_mail_of_the_field_cases_is_a_document() -> None:
+    found = parts((DATA / "field-cases/l01-nested-rfc822.eml").read_bytes())
+    assert list(found) == ["Inner quote.eml"]
+    assert b"Subject: Inner quote" in found["Inner quote.eml"] and b"The forw" in found["Inner quote.eml"]
