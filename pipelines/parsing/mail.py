@@ -20,6 +20,7 @@ from email.utils import collapse_rfc2231_value, decode_params, quote, unquote
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, OF_ENDING, OF_TYPE
 
 # ---------------------------------------------------------------- names
@@ -235,13 +236,18 @@ def _leaves(part: MailPart) -> Iterator[MailPart]:
 
 
 def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
-    """Yield the attachments of a parsed mail, each with the part that holds it. None if the mail has too many parts."""
+    """Yield the attachments of a parsed mail that are documents, each with the part that holds it.
+
+    Raise DocumentError `limit_exceeded` if the mail has more than MOST_PARTS parts."""
     parts: dict[str, Message] = {}
     body = _part_of(message, "", True, parts)
-    if _count(body) <= MOST_PARTS:
-        for found in _of_mail(body, "", (), 0):
-            if found.below and parts[found.section].get_payload():
-                yield found, parts[found.section]
+    if _count(body) > MOST_PARTS:
+        raise DocumentError(
+            f"its attachments are not read, since it has more than {MOST_PARTS} parts", "limit_exceeded"
+        )
+    for found in _of_mail(body, "", (), 0):
+        if found.below and parts[found.section].get_payload():
+            yield found, parts[found.section]
 
 
 def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Message]) -> MailPart:

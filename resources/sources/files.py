@@ -89,7 +89,7 @@ class SourceFolder:
         return None
 
     def state(self, uri: str) -> os.stat_result:
-        """Return the state of a file, folder or link itself; for an attachment that of its mail. Raise OSError."""
+        """Return the state of a file, folder or link itself; for an attachment, its mail's state. Raise OSError."""
         inside = self.within_mail(uri)
         return self._state(self.resolved(inside[0]) if inside else uri)
 

@@ -8,7 +8,7 @@ external extractor found it, which is read in its place. Neither is then a docum
 a file NAME is a document, unless NAME is the name of a file that is gone. Any other file beside NAME that names groups
 withholds NAME. In a source in which strangers choose names, no file describes another.
 
-The attachments of a mail (EML, MSG) are documents too, named below it, for whoever may find the mail.
+The attachments of a mail (EML, MSG) are documents too, named below it. They have the groups of the mail.
 """
 
 from __future__ import annotations
@@ -359,8 +359,8 @@ class _Lister:
             self._add_parts(found)
 
     def _add_parts(self, mail: RawDocument) -> None:
-        """List the attachments of a mail. Whoever may find the mail may find them; what they say of groups themselves
-        is ignored, since a stranger may have written them."""
+        """List the attachments of a mail, with the groups of the mail. Groups at the head of an attachment are ignored,
+        since a stranger may have written it."""
         try:
             with read_as(mail.uri), self._folder.opened(self._folder.resolved(mail.uri)) as stream:
                 for part in parts_of_mail(stream, mail.uri):

@@ -60,15 +60,13 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
     Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read."""
     content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise DocumentError(
-            f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files",
-            "limit_exceeded",
-        )
+        told = f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files"
+        raise DocumentError(told, "limit_exceeded")
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
-        yield from _of_msg(content) if is_msg else _of_eml(content, uri)
-    except DocumentError:
-        raise
+        yield from _of_msg(content) if is_msg else _of_eml(content)
+    except DocumentError as error:
+        raise DocumentError(f"{uri}: {error}: save them as files", error.code) from None
     except Exception as error:  # the libraries raise many errors for a damaged mail, without a common base
         raise DocumentError(f"{uri}: its attachments cannot be read ({type(error).__name__})", "corrupt") from error
 
@@ -103,18 +101,15 @@ def _is_shown(item: Any) -> bool:
     return bool(item.properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID))
 
 
-def _of_eml(content: bytes, uri: str) -> Iterator[MailPart]:
+def _of_eml(content: bytes) -> Iterator[MailPart]:
     from email import policy
     from email.parser import BytesParser
 
     from pipelines.parsing.mail import documents_in
 
     if len(_BOUNDARY.findall(content)) > MOST_BOUNDARIES:
-        raise DocumentError(
-            f"{uri}: its attachments are not read, since it has more than {MOST_BOUNDARIES} boundaries: save them as "
-            "files",
-            "limit_exceeded",
-        )
+        told = f"its attachments are not read, since it has more than {MOST_BOUNDARIES} boundaries"
+        raise DocumentError(told, "limit_exceeded")
     message = BytesParser(policy=policy.compat32).parsebytes(content)
     for found, part in documents_in(message):
         body = _body(part)

@@ -117,3 +117,12 @@ def test_a_folder_named_like_a_mail_is_a_folder(project: Project) -> None:
     put(project, "archive.eml/choir.md", f"# Choir\n\n{FERRY}\n".encode())
     project.index()
     assert served(project, FERRY) == {"archive.eml/choir.md"}
+
+
+def test_a_mail_of_too_many_parts_is_indexed_and_its_attachments_are_told(project: Project) -> None:
+    files = {f"plan{number}_txt": b"plan" for number in range(301)}
+    put(project, "many.eml", with_files(FERRY, **files).as_bytes())
+    said = project.index()["documents"]
+    assert [(each["uri"], each["code"]) for each in said["skipped"]] == [("many.eml", "attachments")]
+    assert "more than 300 parts: save them as files" in said["skipped"][0]["message"]
+    assert served(project, FERRY) == {"many.eml"}

@@ -193,7 +193,7 @@ def write_msg(file: Path, attachment: str = "", html: str = "") -> None:
     if attachment:
         named = [("3707", attachment)]
         entries["__attach_version1.0_#00000000"] = {
-            "__properties_version1.0": properties(8, named),
+            "__properties_version1.0": properties(8, named) + struct.pack("<HHIII", 0x0102, 0x3701, 6, 15, 0),
             **dict(text(tag, value) for tag, value in named),
             "__substg1.0_37010102": b"the bytes of it",
         }

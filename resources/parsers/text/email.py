@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.mail import document_name
+from pipelines.parsing.mail import documents_in
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import parse_source
 from resources.parsers.labels import key_value
@@ -44,13 +44,17 @@ def parse(path: Path) -> ParsedFile:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
     blocks += _body(message, path.name)
-    names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if not _is_document(part)]
+    apart = _documents(message)
+    names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if id(part) not in apart]
     return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
 
 
-def _is_document(part: EmailMessage) -> bool:
-    attached = part.get_content_disposition() == "attachment"
-    return document_name(part.get_filename() or "", part.get_content_type(), attached) is not None
+def _documents(message: EmailMessage) -> set[int]:
+    """Return the identities of the attachments that are documents of their own."""
+    try:
+        return {id(part) for _, part in documents_in(message)}
+    except (DocumentError, ValueError, LookupError, AttributeError, RecursionError):
+        return set()  # the listing says why none is
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:

@@ -224,7 +224,7 @@ def test_eml(tmp_path: Path) -> None:
     message["Date"] = "Tue, 03 Mar 2026 10:00:00 +0000"
     message.set_content("The quay is closed.\n\nUse the other one.\n")
     message.add_alternative("<p>The quay is <b>closed</b>.</p><ul><li>Use the other one.</li></ul>", subtype="html")
-    message.add_attachment(b"x", maintype="application", subtype="pdf", filename="map.zip")
+    message.add_attachment(b"x", maintype="application", subtype="zip", filename="map.zip")
     path = tmp_path / "quay.eml"
     path.write_bytes(bytes(message))
 

@@ -89,8 +89,8 @@ def test_a_message_says_its_subject_and_what_is_attached(
     parsed = reader.read(handbooks["msg"]).parsed
     assert [text for _, _, text in outline(parsed)] == ["Leave in May", made.LEAVE, made.CLAIMS]
     assert parsed.properties["title"] == "Leave in May" and parsed.warnings == ()
-    made.write_msg(tmp_path / "attached.msg", "plan.pdf")
-    assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.pdf",)
+    made.write_msg(tmp_path / "attached.msg", "plan.zip")
+    assert reader.read(tmp_path / "attached.msg").parsed.warnings == ("attachments were not read: plan.zip",)
 
 
 def test_what_a_message_hides_is_left_out_and_said(tmp_path: Path, reader: FileReader) -> None:

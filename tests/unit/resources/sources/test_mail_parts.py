@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from email.message import EmailMessage
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from pipelines.errors import DocumentError
 from resources.sources import mail_parts
 from resources.sources.mail_parts import holds_parts, part_of_mail, parts_of_mail, possible_mails
 from tests.support.letters import letter, with_files
+from tests.support.other_formats import write_msg
 from tests.support.places import DATA, needs_data
 
 
@@ -90,6 +92,14 @@ def test_mails_within_mails_without_end_are_a_damaged_mail() -> None:
 def test_a_message_of_outlook_that_is_none_is_told() -> None:
     with pytest.raises(DocumentError, match=r"^a\.msg: its attachments cannot be read"):
         list(parts_of_mail(io.BytesIO(b"no mail"), "a.msg"))
+
+
+def test_attachments_of_a_message_of_outlook_are_documents(tmp_path: Path) -> None:
+    write_msg(tmp_path / "a.msg", "plan.txt")
+    with open(tmp_path / "a.msg", "rb") as stream:
+        assert [(part.below, part.content) for part in parts_of_mail(stream, "a.msg")] == [
+            ("plan.txt", b"the bytes of it")
+        ]
 
 
 @needs_data("field-cases/l01-nested-rfc822.eml")
