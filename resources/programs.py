@@ -1,4 +1,4 @@
-"""The start of the programs that read documents for parsers: Tesseract, pandoc and LibreOffice.
+"""The start of the programs that read documents for parsers: Tesseract, RapidOCR, pandoc and LibreOffice.
 
 A worker, which reads documents, can start no process. It names a program and a few values here, and the process from
 which workers are forked starts it, confined like the worker (resources/workers/helpers.py). Elsewhere it is started
@@ -8,6 +8,7 @@ directly.
 from __future__ import annotations
 
 import errno
+import importlib.util
 import json
 import os
 import re
@@ -19,9 +20,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from resources.child_process import program_environment, script_command
+from resources.child_process import program_environment, script_command, site_command
 
 CONVERT = "resources.parsers.libreoffice.convert"
+READ_PICTURE = "resources.parsers.packaged_ocr"
 OUTPUT, ERRORS = "output", "errors"
 """Files in a program's folder for its standard output and its errors."""
 MOST_REQUEST = 32 << 10
@@ -33,6 +35,11 @@ _LANGUAGES = re.compile(r"\w[\w/]*(\+\w[\w/]*)*", re.ASCII)
 _FORMAT = re.compile(r"[a-z_]{1,20}")
 
 Values = Mapping[str, Any]
+
+
+def packaged_ocr() -> bool:
+    """Say whether RapidOCR is installed, and the runtime of its models."""
+    return all(importlib.util.find_spec(name) is not None for name in ("rapidocr", "onnxruntime"))
 
 
 class Ended(NamedTuple):
@@ -124,6 +131,12 @@ def _pandoc(program: str, values: Values) -> list[str]:
     return [program, *formats, *sandbox, "--output=-", _path(values, "source")]
 
 
+def _rapidocr(python: str, values: Values) -> list[str]:
+    """Return the command that reads the page of a picture as hOCR, in a Python program that has the installed
+    packages."""
+    return site_command(READ_PICTURE, _path(values, "picture"), python=python)
+
+
 def _libreoffice(library: str, values: Values) -> list[str]:
     """Return the command that converts a document to another format, in a Python program that loads LibreOffice's
     library."""
@@ -132,6 +145,7 @@ def _libreoffice(library: str, values: Values) -> list[str]:
 
 COMMANDS: Mapping[str, Callable[[str, Values], list[str]]] = {
     "tesseract": _tesseract,
+    "rapidocr": _rapidocr,
     "pandoc": _pandoc,
     "libreoffice": _libreoffice,
 }

@@ -24,6 +24,7 @@ from pipelines.parsing.cleaning import (
     composes,
     ends_with_space,
 )
+from pipelines.parsing.formats import PAGED
 from pipelines.parsing.line_text import stops_of
 from pipelines.records import (
     Block,
@@ -357,7 +358,7 @@ class _Body:
 def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Element]) -> None:
     if doc.size == 0:
         raise DocumentError(f"{doc.uri}: the file is empty (0 bytes)", "empty")
-    if doc.media_type == "application/pdf" and all(element.kind == "figure" for element in elements):
+    if doc.media_type in PAGED and all(element.kind == "figure" for element in elements):
         pages = f"none of its {parsed.pages} pages" if parsed.pages else "no page"
         raise DocumentError(
             f"{doc.uri}: {pages} has a text layer; it looks scanned: make it searchable with OCR, then index again",

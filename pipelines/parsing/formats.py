@@ -12,6 +12,10 @@ PPTX = f"{_OFFICE}.presentationml.presentation"
 XLS, DOC, PPT = "application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"
 HTML, MARKDOWN, PLAIN = "text/html", "text/markdown", "text/plain"
 EML = "message/rfc822"
+PNG, JPEG, TIFF = "image/png", "image/jpeg", "image/tiff"
+PICTURES = frozenset({PNG, JPEG, TIFF})
+PAGED = frozenset({PDF, *PICTURES})
+"""Media types of files whose pages can be drawn."""
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
 _NAMED = "; reader="
 
@@ -36,6 +40,7 @@ _OFFICE_97 = "LibreOffice, its `soffice` on the PATH"
 _TEXTUAL = "headings with levels, lists, tables"
 _TITLED = f"title, author, dates; {_TEXTUAL}"
 _MAIL = "subject, sender, date, text; attachments as documents of their own"
+_SCANNED, _OCR = f"one page: {_TEXTUAL}, boxes", "tesseract, or `pincite[ocr]`"
 _PAGES, _TEXTS = (".html", ".htm", ".xhtml"), (".txt", ".text", ".log")
 
 FORMATS = (
@@ -43,7 +48,7 @@ FORMATS = (
         (".pdf",),
         PDF,
         f"{_TEXTUAL}, pages, boxes, figures, running heads, form fields (also of XFA), notes and typed text",
-        "tesseract for scans",
+        "for scans tesseract, or `pincite[ocr]`",
     ),
     Format(
         (".docx", ".docm", ".dotx", ".dotm"),
@@ -79,6 +84,9 @@ FORMATS = (
     Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, own=False, begins=OLE),
     Format((".xml",), "application/xml", "text of its elements", own=False),
+    Format((".png",), PNG, _SCANNED, _OCR, begins=b"\x89PNG"),
+    Format((".jpg", ".jpeg"), JPEG, _SCANNED, _OCR, begins=b"\xff\xd8\xff"),
+    Format((".tif", ".tiff"), TIFF, _SCANNED, _OCR),
     Format((".doc", ".dot"), DOC, f"{_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
     Format((".ppt", ".pps", ".pot"), PPT, f"slides, {_TEXTUAL}, notes, figures", _OFFICE_97, begins=OLE),
 )

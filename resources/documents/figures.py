@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.formats import DOC, DOCX, PPT, PPTX, XLSX
+from pipelines.parsing.formats import DOC, DOCX, PAGED, PPT, PPTX, XLSX
 from pipelines.parsing.pictures import IMAGE, IMAGE_HASH
 from pipelines.records import Element, FigurePicture, PagePicture
 from resources.documents.page_pictures import opened_pages
@@ -44,7 +44,7 @@ def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
     if media_type == ELEMENTS:
         media_type = media_type_of(path) or media_type
     try:
-        if media_type == "application/pdf":
+        if media_type in PAGED:
             return _encoded(_page_region(path, figure), "PNG")
         return _decoded(_stored(path, media_type, figure), figure_name(path, figure))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

@@ -15,8 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, PinciteError
+from pipelines.parsing.formats import PAGED
 from pipelines.parsing.page_marks import Mark
 from pipelines.records import Box
+from resources.parsers.registry import media_type_of, pages_of_picture
 from resources.private_files import for_the_user
 
 if TYPE_CHECKING:
@@ -107,11 +109,12 @@ class PdfPages:
 
 @contextmanager
 def opened_pages(path: Path) -> Iterator[PdfPages]:
-    """Open a PDF to draw its pages. Raise DocumentError `encrypted` or `corrupt`."""
+    """Open a PDF or a picture to draw its pages. Raise DocumentError `encrypted`, `corrupt` or `limit_exceeded`."""
     import pypdfium2
 
+    made = pages_of_picture(path)
     try:
-        document = pypdfium2.PdfDocument(path)
+        document = pypdfium2.PdfDocument(path if made is None else made)
     except pypdfium2.PdfiumError as error:
         code = "encrypted" if getattr(error, "err_code", None) == pypdfium2.raw.FPDF_ERR_PASSWORD else "corrupt"
         raise DocumentError(f"{path.name}: its pages cannot be drawn ({error})", code) from None
@@ -123,10 +126,11 @@ def opened_pages(path: Path) -> Iterator[PdfPages]:
 
 
 def pages_beside(path: Path) -> Path | None:
-    """Return the PDF that shows a file's pages: the file itself, or the PDF beside an elements map, or None.
+    """Return the file that shows a document's pages: a PDF or a picture itself, the PDF beside an elements map, or
+    None.
 
     A link beside a map is not taken, since it may lead anywhere."""
-    if path.suffix.lower() == ".pdf":
+    if media_type_of(path) in PAGED:
         return path
     beside = (path.with_name(PurePosixPath(name).name) for name in names_beside(path.name))
     return next((found for found in beside if found.is_file() and not found.is_symlink()), None)

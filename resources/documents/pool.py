@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from pipelines.settings.base import ParsingSettings
 from resources.child_process import program_path
 from resources.documents.protocol import PARSING, Attempt, Batch, Task, TaskRefusal, framed
 from resources.parsers.installed import CODES_FROM, libreoffice, pandoc_path, reads_barcodes
+from resources.programs import packaged_ocr
 from resources.workers.pool import WorkerPool, WorkerProcess
 
 if TYPE_CHECKING:
@@ -309,6 +311,7 @@ def _programs(settings: ParsingSettings) -> dict[str, Any]:
     office, models = libreoffice(), os.environ.get("TESSDATA_PREFIX")
     found = {
         "tesseract": (program_path("tesseract") if settings.ocr != "off" else None, [models] if models else []),
+        "rapidocr": (sys.executable if settings.ocr != "off" and packaged_ocr() else None, []),
         "pandoc": (pandoc_path(), []),
         "libreoffice": (office and str(office.library), [str(place) for place in office.reads] if office else []),
     }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import code_of_map
 from pipelines.increments import Made
 from pipelines.parsing.cleaning import clean_text
+from pipelines.parsing.formats import PAGED
 from pipelines.records import TABLES, Failure, RawDocument
 from pipelines.schemas import schema_of, to_table
 from resources.documents.checks import LARGEST, sound
@@ -95,7 +96,7 @@ class Task:
     def after_failure(self, page: int | None) -> Task | None:
         """Return the task to try after the worker failed, at `page` if that is known; None to give up."""
         if self.without is None:
-            paged = self.raw is not None and self.raw.media_type == PDF and self.kind in _BY_PAGE
+            paged = self.raw is not None and self.raw.media_type in PAGED and self.kind in _BY_PAGE
             return replace(self, without=frozenset()) if paged else None
         if page is None or len(self.without) == MOST_PARTS_LOST:
             return None

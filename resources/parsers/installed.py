@@ -132,6 +132,13 @@ def reads_barcodes() -> bool:
     return importlib.util.find_spec("zxingcpp") is not None
 
 
+def without_ocr(mode: str, languages: tuple[str, ...]) -> str:
+    """Return what to do so that pictures and scans are read, by the settings of OCR; "" if they are read."""
+    from resources.parsers.ocr import OcrSettings, remedy
+
+    return remedy(OcrSettings(mode, languages))
+
+
 # ---------------------------------------------------------------- all of them
 
 

@@ -1,14 +1,17 @@
-"""The recognition of text on scanned pages with Tesseract, if it is installed.
+"""The recognition of text on scanned pages: with Tesseract, if it is installed, else with the packaged RapidOCR.
 
 A page is rendered and read in a process of its own, which ends at the time limit. Nothing is fetched: only installed
-languages are used.
+languages are used. Both programs write hOCR. A page that the program cannot read, such as one in a script that it does
+not know, has no text; a warning says so.
 """
 
 from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,13 +22,20 @@ from typing import Any, NamedTuple
 from pipelines.parsing.line_text import ends_in
 from pipelines.parsing.pdf.page import PdfGap, PdfItem
 from resources.child_process import program_path
-from resources.programs import run
+from resources.programs import packaged_ocr, run
 
-ORIGIN = "tesseract"
+ORIGIN, PACKAGED = "tesseract", "rapidocr"
 POINTS = 72
 DOTS_PER_INCH = 300
 MOST_PIXELS = 30_000_000
 MOST_LANGUAGES = 4
+LEAST_CONFIDENCE = 0.55
+"""Mean confidence of a page that was read. Tesseract has 0.73 and more on blurred pages of a language whose script it
+knows, and up to 0.37 on clean pages in another script, which it reads as Latin letters without sense."""
+MOST_UNREAD = 0.5
+"""Share of a page's letters in lines that could not be read; a page with more was not read."""
+LEAST_UNREAD = 0.02
+"""Share of a page's letters in lines that could not be read, from which on a warning says so."""
 MOST_CONFIDENCE = 0.99
 """Confidence that a page may have at most: text read from a picture is never certain."""
 PICTURE_SHARE = 0.05
@@ -40,6 +50,13 @@ _NO_LANGUAGES = frozenset((_TELLS_TURNED, "snum", "equ"))
 TURNED, UPRIGHT = 1, 3
 """Tesseract's page segmentation modes, with and without finding first which way is up."""
 _PROGRAM = "install the program tesseract with the languages of the documents (Debian: tesseract-ocr-eng and so on)"
+_EITHER = f"pip install 'pincite[ocr]', which reads Latin, Chinese and Japanese letters, or {_PROGRAM}"
+_CODES = (
+    "eng deu fra spa ita por nld pol ces slk slv hrv ron hun dan nor swe fin est lav lit lat cat eus glg isl gle mlt "
+    "sqi tur ind msa chi_sim chi_tra jpn"
+)
+_PACKAGED_LANGUAGES = frozenset(_CODES.split())
+"""Languages that RapidOCR's model reads, as Tesseract names them."""
 _LISTING_SECONDS = 60.0
 """Seconds in which Tesseract must list its languages."""
 
@@ -55,8 +72,8 @@ class OcrSettings:
 
 
 class Recognised(NamedTuple):
-    """The result of a page: its pieces in points from the top left, the confidence below 1, a warning that says why
-    there are no pieces, and the gaps within lines where sentences may end."""
+    """The result of a page: its pieces in points from the top left, the confidence below 1, a warning that says what
+    was not read, and the gaps within lines where sentences may end."""
 
     items: tuple[PdfItem, ...] = ()
     confidence: float = 0.0
@@ -70,6 +87,11 @@ class Recognised(NamedTuple):
 def program() -> str | None:
     """Return Tesseract's absolute path, never one in the current folder; None if it is not installed."""
     return program_path("tesseract")
+
+
+def reader_of(settings: OcrSettings) -> str:
+    """Return the program that reads scans, ORIGIN or PACKAGED."""
+    return PACKAGED if program() is None and packaged_ocr() else ORIGIN
 
 
 @cache
@@ -110,7 +132,10 @@ def remedy(settings: OcrSettings) -> str:
     if settings.mode == "off":
         return "OCR is off: set parsing.ocr to auto"
     if program() is None:
-        return f"OCR has no program: {_PROGRAM}"
+        if not packaged_ocr():
+            return f"OCR has no program: {_EITHER}"
+        unknown = [name for name in settings.languages if name not in _PACKAGED_LANGUAGES]
+        return f"the packaged OCR does not read {', '.join(unknown)}: {_PROGRAM}" if unknown else ""
     missing = [name for name in settings.languages if name not in _installed()]
     if missing or not _installed():
         there = ", ".join(_installed()) or "none"
@@ -155,7 +180,7 @@ def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
         return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
     try:
         markup, scale = _read(page, settings)
-        return _recognised(markup, scale, number)
+        return _recognised(markup, scale, number, reader_of(settings))
     except subprocess.TimeoutExpired:
         limit = f"parsing.ocr_seconds ({settings.seconds:g})"
         return Recognised(warning=f"page {number}: no_text: OCR took longer than {limit}: raise it")
@@ -168,30 +193,36 @@ def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
     width, height = page.get_size()
     scale = min(DOTS_PER_INCH / POINTS, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
     picture = page.render(scale=scale, grayscale=True).to_pil()
+    name = reader_of(settings)
     with tempfile.NamedTemporaryFile(suffix=".png") as file:
         picture.save(file.name, compress_level=1)
-        values = {
-            "picture": file.name,
-            "languages": "+".join(languages_of(settings)),
-            "dpi": round(scale * POINTS),
-            "psm": TURNED if _tells_turned() else UPRIGHT,
-        }
-        done = run("tesseract", program() or "", values, settings.seconds)
+        values: dict[str, Any] = {"picture": file.name}
+        if name == ORIGIN:
+            values["languages"] = "+".join(languages_of(settings))
+            values["dpi"], values["psm"] = round(scale * POINTS), TURNED if _tells_turned() else UPRIGHT
+        done = run(name, program() or sys.executable, values, settings.seconds)
     if done.status != 0:
         raise RuntimeError(f"({done.status}, {done.errors})")
     return done.output, width / picture.width
 
 
-def _recognised(markup: bytes, scale: float, number: int) -> Recognised:
-    lines = list(_lines(markup))
+def _recognised(markup: bytes, scale: float, number: int, reader: str) -> Recognised:
+    root = ElementTree.fromstring(markup)
+    lines = list(_lines(root))
     words = [word for line in lines for word in line]
-    if not words:
+    letters, unread = sum(len(word.text) for word in words), _unread(root)
+    if not letters and not unread:
         return Recognised(warning=f"page {number}: no_text: it has pictures in which OCR found no text")
-    letters = sum(len(word.text) for word in words)
-    sure = sum(len(word.text) * word.confidence for word in words) / letters
+    sure = sum(len(word.text) * word.confidence for word in words) / max(1, letters)
+    if unread > MOST_UNREAD * (letters + unread) or sure < LEAST_CONFIDENCE:
+        todo = _PROGRAM if reader == PACKAGED else "install its languages, or set parsing.ocr_languages"
+        told = f"OCR ({reader}) cannot read its text, which may be in a script that it does not know: {todo}"
+        return Recognised(warning=f"page {number}: no_text: {told}")
     items = [_item(piece, scale) for line in lines for piece in _pieces(line)]
     gaps = tuple(gap for line in lines for gap in _gaps(line, scale))
-    return Recognised(tuple(_with_even_sizes(items)), min(MOST_CONFIDENCE, max(0.01, sure)), gaps=gaps)
+    share = unread / (letters + unread)
+    told = f"page {number}: OCR could not read {share:.0%} of its text" if share >= LEAST_UNREAD else ""
+    return Recognised(tuple(_with_even_sizes(items)), min(MOST_CONFIDENCE, max(0.01, sure)), told, gaps)
 
 
 # ---------------------------------------------------------------- hOCR
@@ -218,11 +249,15 @@ def _facts(title: str) -> dict[str, list[float]]:
     return facts
 
 
-def _lines(markup: bytes) -> Iterator[list[_Word]]:
-    """Yield the words of each line. Lines are hOCR's ocr_line, ocr_header, ocr_caption and so on."""
-    import xml.etree.ElementTree as ElementTree
+def _unread(root: Any) -> int:
+    """Count the letters in lines that the program saw and could not read."""
+    facts = (_facts(node.get("title", "")) for node in root.iter() if node.get("class", "") == "ocr_line")
+    return round(sum(found["x_unread"][0] for found in facts if found.get("x_unread")))
 
-    for node in ElementTree.fromstring(markup).iter():
+
+def _lines(root: Any) -> Iterator[list[_Word]]:
+    """Yield the words of each line. Lines are hOCR's ocr_line, ocr_header, ocr_caption and so on."""
+    for node in root.iter():
         if node.get("class", "").startswith("ocr_") and "x_size" in node.get("title", ""):
             line = _facts(node.get("title", ""))
             words = (_word(child, line) for child in node.iter() if child.get("class") == "ocrx_word")

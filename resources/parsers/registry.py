@@ -25,6 +25,7 @@ from pipelines.parsing.formats import (
     OF_TYPE,
     OLE,
     PDF,
+    PICTURES,
     PLAIN,
     PPT,
     PPTX,
@@ -62,6 +63,7 @@ _OWN = {
     "text/tab-separated-values": "text.delimited",
     EML: "text.email",
     ELEMENTS: "elements_map",
+    **dict.fromkeys(PICTURES, "picture"),
 }
 _OTHERS_READER = "unstructured"
 _ZIPPED = (DOCX, XLSX, PPTX)
@@ -201,3 +203,11 @@ def parse_file(path: Path, media_type: str, **options: Any) -> ParsedFile:
         return parsed
     with_codes: Callable[[Path, ParsedFile], ParsedFile] = _module("barcodes").with_codes
     return with_codes(path, parsed)
+
+
+def pages_of_picture(path: Path) -> bytes | None:
+    """Return a picture file as a PDF, to draw its pages; None for other files. Raise DocumentError."""
+    if media_type_of(path) not in PICTURES:
+        return None
+    made: bytes = _module("picture").as_pdf(path)
+    return made

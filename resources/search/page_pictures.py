@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from pipelines.errors import DocumentError, UsageError
 from pipelines.fingerprint import document_id
+from pipelines.parsing.formats import PAGED
 from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
 from resources.documents.page_pictures import highlighted, names_beside, pages_beside, write
@@ -83,14 +84,15 @@ class IndexedFiles:
         # meanwhile.
         content = file.content_hash if alone and not map_beside(source).is_file() else ""
         uri = source.relative_to(root).as_posix()
-        raw = RawDocument(file.doc_id, file.source, uri, content, 0, PDF, None, None, None, None, (), {})
+        kind = media_type_of(Path(uri)) or PDF
+        raw = RawDocument(file.doc_id, file.source, uri, content, 0, kind, None, None, None, None, (), {})
         return DrawnPages(self._state.parts.pool, raw, root)
 
     def _stored_pages(self, file: IndexedFile, stored: StoredDocuments) -> DrawnPages:
         """Return the pages of the file as it was indexed, whatever its source holds now."""
         raw = self._stored_raw(file, stored)
-        if raw.media_type != ELEMENTS or media_type_of(Path(raw.uri)) == PDF:
-            if media_type_of(Path(raw.uri)) != PDF:
+        if raw.media_type != ELEMENTS or media_type_of(Path(raw.uri)) in PAGED:
+            if media_type_of(Path(raw.uri)) not in PAGED:
                 raise _no_pages(file)
             return DrawnPages(self._state.parts.pool, raw, stored)
         names = {document_id(file.source, name): name for name in names_beside(file.uri)}

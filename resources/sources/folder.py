@@ -13,7 +13,7 @@ The attachments of a mail (EML, MSG) are documents too, named below it. They hav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 
 from pipelines.errors import DocumentError, SettingsError, UsageError, code_of_map
 from pipelines.fingerprint import document_id
-from pipelines.parsing.formats import MARKDOWN
+from pipelines.parsing.formats import MARKDOWN, PICTURES
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings, scheme_of
 from resources.connectors.source import named_by_strangers
@@ -128,10 +128,12 @@ def list_source(
     brought: FetchResult | None = None,
     readers: Mapping[str, str] | None = None,
     elsewhere: Elsewhere = OWN,
+    without_pictures: Callable[[], str] = lambda: "",
 ) -> FolderListing:
     """List every file of a source with its hash, in order of uri. A file over `max_megabytes` is a failure, and is not
     read. If the source is no folder, its files were fetched into `root`, and `brought` knows their names and hashes.
     `readers` are the settings' choice for all sources; the source's own win. Places in `elsewhere` are skipped.
+    `without_pictures` returns why picture files cannot be read, and are skipped; "" if they can.
 
     Raise SourceError if a folder cannot be listed: an incomplete listing deletes nothing."""
     listing = FolderListing()
@@ -143,7 +145,7 @@ def list_source(
         )
         present = TextSet(chain(uris, (item.uri for item in listing.skipped))) if listing.skipped else uris
         chosen = {**(readers or {}), **source.readers}
-        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen)
+        lister = _Lister(source, folder, present, max_megabytes, listing, before, brought, chosen, without_pictures)
         lister.ask_siblings()
         strangers = named_by_strangers(source.scheme)
         lost = {} if strangers else orphan_maps(present, uris)
@@ -198,9 +200,11 @@ class _Lister:
         before: Before,
         brought: FetchResult | None,
         readers: Mapping[str, str],
+        without_pictures: Callable[[], str],
     ) -> None:
         self._source, self._folder, self._present, self._brought = source, folder, present, brought
         self._max_megabytes, self._listing, self._readers = max_megabytes, listing, readers
+        self._without_pictures = without_pictures
         self._groups: tuple[str, ...] | None = None
         self._target: str | None = None
         self._strangers = named_by_strangers(source.scheme)
@@ -322,8 +326,10 @@ class _Lister:
     def add(self, uri: str, mapped: bool) -> None:
         media_type = ELEMENTS if mapped else media_type_of(Path(uri), self._readers)
         if media_type is None or (self._strangers and media_type == ELEMENTS):
-            told = "no parser for this kind of file"
-            self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", told))
+            self._skip(uri, "no parser for this kind of file")
+            return
+        if media_type in PICTURES and (why := self._without_pictures()):
+            self._skip(uri, f"a picture is read by OCR, and {why}")
             return
         doc_id, self._groups = document_id(self._source.name, uri), None
         try:
@@ -358,6 +364,9 @@ class _Lister:
         if holds_parts(uri) and media_type != ELEMENTS:
             self._add_parts(found)
 
+    def _skip(self, uri: str, message: str) -> None:
+        self._listing.skipped.append(Skipped(self._source.name, uri, "unsupported", message))
+
     def _add_parts(self, mail: RawDocument) -> None:
         """List the attachments of a mail, with the groups of the mail. Groups at the head of an attachment are ignored,
         since a stranger may have written it."""
@@ -378,6 +387,9 @@ class _Lister:
     def _add_part(self, mail: RawDocument, uri: str, part: MailPart) -> None:
         media_type = media_type_of(Path(uri), self._readers)
         if media_type is None or excluded(uri, self._source):
+            return
+        if media_type in PICTURES and (why := self._without_pictures()):
+            self._skip(uri, f"a picture is read by OCR, and {why}")
             return
         doc_id = document_id(self._source.name, uri)
         try:

@@ -22,6 +22,7 @@ from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.locations import location_of, of_folder
 from resources.connectors.source import connect
+from resources.parsers.installed import without_ocr
 from resources.postgres.catalog import MembershipTable
 from resources.settings_file import Project
 from resources.sources.files import Place, Skipped, opened_source
@@ -413,16 +414,17 @@ class SourceRegistry:
 
     def _read(self, source: SourceSettings, before: Before, tell: Tell) -> FolderListing:
         parsing, elsewhere = self._project.settings.parsing, self._overlaps.of(source)
+        no_pictures = partial(without_ocr, parsing.ocr, tuple(parsing.ocr_languages))
         if not source.scheme:
             root, readers = Path(source.path), parsing.readers
-            return list_source(source, root, parsing.max_megabytes, before, readers=readers, elsewhere=elsewhere)
+            return list_source(source, root, parsing.max_megabytes, before, None, readers, elsewhere, no_pictures)
         landing = self.landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
             landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
             said = asked(connected)
         with landing.fetched() as brought:
             listing = list_source(
-                source, landing.root, parsing.max_megabytes, before, brought, parsing.readers, elsewhere
+                source, landing.root, parsing.max_megabytes, before, brought, parsing.readers, elsewhere, no_pictures
             )
         if said:
             listing.told(source.name, QUERY, said)

@@ -29,6 +29,7 @@ from pipelines.indexing.enrichment import (
 )
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
 from pipelines.llm.reply_text import cleaned, runs_of, unusable
+from pipelines.parsing.formats import PAGED
 from pipelines.parsing.pictures import IMAGE_HASH
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
 from pipelines.records import (
@@ -49,7 +50,7 @@ from resources.documents.protocol import Task
 from resources.documents.requests import figure_images
 from resources.engine import Fallback
 from resources.hashes import bytes_hash
-from resources.parsers.registry import MEDIA_TYPES, media_type_of
+from resources.parsers.registry import media_type_of
 from resources.sources.files import Place
 from resources.stages.in_worker import Given, Options, by_part, in_worker, made_by_workers
 
@@ -387,7 +388,7 @@ def said_of(
 def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
     """Return the hash that tells a picture from others: the one found for its bytes. In a PDF, return the hash of the
     drawn box, since the page may show more there than the picture."""
-    drawn = media_type_of(Path(raw.uri)) == MEDIA_TYPES[".pdf"]
+    drawn = media_type_of(Path(raw.uri)) in PAGED
     return bytes_hash(image) if drawn else figure.metadata[IMAGE_HASH]
 
 

@@ -27,7 +27,7 @@ from resources.workers.sandbox import become, let_become, limit_memory
 MOST_CPU_SECONDS = 120
 """Seconds of processor time for one program. Two seconds later the kernel kills it."""
 _START_SECONDS = 30.0
-_CODE = frozenset({"libreoffice"})
+_CODE = frozenset({"libreoffice", "rapidocr"})
 """Programs that are written in Python."""
 
 

@@ -300,7 +300,7 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -
         return replace(read, warnings=(*read.warnings, found.warning))
     had = read.page
     scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures, found.gaps)
-    return Read(scan, recognised=True, attached=read.attached)
+    return Read(scan, (found.warning,) if found.warning else (), recognised=True, attached=read.attached)
 
 
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:

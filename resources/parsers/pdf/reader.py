@@ -332,7 +332,7 @@ def parse(
     warnings = [*_warnings(found), *form.warnings]
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
     warnings += [f"attachments were not read: {listed(list(dict.fromkeys(attached)))}"] if attached else []
-    origin = f"{ORIGIN}, {scans.ORIGIN}" if any(read.recognised for read in found) else ORIGIN
+    origin = f"{ORIGIN}, {scans.reader_of(ocr)}" if any(read.recognised for read in found) else ORIGIN
     return ParsedFile((*blocks, *form.blocks), _properties(information), len(found), tuple(warnings), origin)
 
 

@@ -302,7 +302,7 @@ def confinement() -> Iterator[Finding]:
 def reading(settings: Settings) -> Iterator[Finding]:
     """Yield the findings for OCR, and for the formats that need more than pincite itself."""
     from resources.parsers.installed import CODES_FROM, reads_barcodes
-    from resources.parsers.ocr import OcrSettings, languages_of, remedy
+    from resources.parsers.ocr import PACKAGED, OcrSettings, languages_of, reader_of, remedy
 
     parsing = settings.parsing
     ocr = OcrSettings(parsing.ocr, tuple(parsing.ocr_languages), parsing.ocr_seconds)
@@ -313,7 +313,9 @@ def reading(settings: Settings) -> Iterator[Finding]:
         severity = broken if parsing.ocr_languages else doubtful
         yield severity("ocr", f"{found}: scanned pages fail with code no_text", todo)
     else:
-        yield ok("ocr", f"Tesseract reads {', '.join(languages_of(ocr))}")
+        packaged = reader_of(ocr) == PACKAGED
+        reads = "Latin, Chinese and Japanese letters" if packaged else ", ".join(languages_of(ocr))
+        yield ok("ocr", f"{'RapidOCR' if packaged else 'Tesseract'} reads {reads}")
     if parsing.barcodes and not reads_barcodes():
         yield broken("barcodes", "parsing.barcodes is true and zxing-cpp is not installed", CODES_FROM)
     yield from _formats()

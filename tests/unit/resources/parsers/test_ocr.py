@@ -16,7 +16,7 @@ from pipelines.settings.base import ParsingSettings, Settings
 from pipelines.stages import Frozen, stage_key
 from resources.child_process import program_path
 from resources.documents.pool import DocumentPool
-from resources.parsers import ocr
+from resources.parsers import ocr, packaged_ocr
 from resources.parsers.ocr import (
     OcrSettings,
     Recognised,
@@ -50,6 +50,11 @@ def needs(*languages: str) -> None:
     trouble = remedy(OcrSettings(languages=languages))
     if trouble:
         pytest.skip(trouble)
+
+
+def needs_tesseract() -> None:
+    if ocr.program() is None:
+        pytest.skip("Tesseract is not installed: apt-get install tesseract-ocr-eng")
 
 
 def rendered(lines: list[tuple[int, int, int, str]], font: Path | None = None) -> Any:
@@ -147,15 +152,18 @@ def test_a_picture_without_words_is_named() -> None:
 def test_every_reason_comes_with_its_remedy(scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set parsing.ocr to auto" in remedy(OcrSettings("off"))
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "install the program tesseract" in remedy(OcrSettings()) and not available()
+    monkeypatch.setattr(ocr, "packaged_ocr", lambda: False)
+    assert "pip install 'pincite[ocr]'" in remedy(OcrSettings()) and not available()
     assert page_items(scan, 3, OcrSettings()).warning.startswith("page 3: no_text: it has pictures but no text layer;")
 
 
 def test_a_missing_program_or_language_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert remedy(OcrSettings()).startswith("OCR has no program: install the program tesseract")
+    assert remedy(OcrSettings()) == "" and remedy(OcrSettings(languages=("deu", "jpn"))) == ""
+    told = remedy(OcrSettings(languages=("eng", "ukr")))
+    assert told.startswith("the packaged OCR does not read ukr: install the program tesseract")
     monkeypatch.undo()
-    needs()
+    needs_tesseract()
     assert "no data of xyz (installed: " in remedy(OcrSettings(languages=("xyz",)))
 
 
@@ -202,6 +210,58 @@ def test_the_settings_reach_the_parser_in_its_process(tmp_path: Path) -> None:
     document, elements = outcome
     assert "Payroll records are kept for seven years." in document.body
     assert all(element.confidence < 1 for element in elements)
+
+
+# ---------------------------------------------------------------- text that cannot be read
+
+
+def hocr(*lines: tuple[str, int], unread: int = 0) -> bytes:
+    made = "".join(
+        f'<span class="ocr_line" title="bbox 0 0 100 10; x_size 10"><span class="ocrx_word" '
+        f'title="bbox 0 0 100 10; x_wconf {sure}">{text}</span></span>'
+        for text, sure in lines
+    )
+    lost = f'<span class="ocr_line" title="bbox 0 0 9 9; x_size 9; x_unread {unread}"></span>' if unread else ""
+    return f"<html><body>{made}{lost}</body></html>".encode()
+
+
+@pytest.mark.parametrize("reader", [ocr.ORIGIN, ocr.PACKAGED])
+@pytest.mark.parametrize("page", [hocr(("TIpaviBHuK", 20), ("Mae", 37)), hocr(("Scope", 99), unread=40)])
+def test_a_script_that_the_program_does_not_know_is_no_text(page: bytes, reader: str) -> None:
+    """Tesseract reads another script as Latin letters of low confidence; RapidOCR leaves its letters out."""
+    found = ocr._recognised(page, 1.0, 4, reader)
+    assert found.items == () and found.warning.startswith(f"page 4: no_text: OCR ({reader}) cannot read its text")
+
+
+def test_lines_that_were_not_read_are_told() -> None:
+    found = ocr._recognised(hocr(("Retention", 99), unread=3), 1.0, 4, ocr.PACKAGED)
+    assert [item.text for item in found.items] == ["Retention"]
+    assert found.warning == "page 4: OCR could not read 25% of its text"
+    assert ocr._recognised(hocr(("Retention", 74)), 1.0, 4, ocr.ORIGIN).warning == ""
+
+
+BOX = [[10, 20], [210, 20], [210, 40], [10, 40]]
+
+
+@pytest.mark.parametrize(
+    ("text", "sure", "read"),
+    [
+        ("twenty days of leave", 0.99, True),
+        ("    .    ,  ", 0.86, False),
+        ("De  ng g g", 0.91, False),
+        ("εραεν διαιται εσι τσει", 0.81, False),
+        ("二十四日間の休暇", 0.97, True),
+    ],
+)
+def test_a_line_of_another_script_is_counted_and_not_taken(text: str, sure: float, read: bool) -> None:
+    made = packaged_ocr.line_of(BOX, text, sure)
+    assert ("ocrx_word" in made, "x_unread 20" in made) == (read, not read)
+
+
+def test_words_of_a_line_have_places_of_their_own() -> None:
+    made = packaged_ocr.line_of(BOX, "half & whole week", 0.99)
+    assert 'bbox 10.0 20.0 57.1 40.0; x_wconf 99">half<' in made and "&amp;" in made
+    assert "textangle 90" in packaged_ocr.line_of([[10, 210], [10, 10], [30, 10], [30, 210]], "sideways", 0.99)
 
 
 # ---------------------------------------------------------------- which pages

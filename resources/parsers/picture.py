@@ -1,0 +1,98 @@
+"""Picture files (PNG, JPEG, TIFF) as documents: each picture in the file is a page, read like a scanned page of a PDF.
+
+The file is made a PDF, so that everything that reads, draws or describes pages works on it too.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.errors import DocumentError
+from pipelines.records import ParsedFile
+from resources.parsers.ocr import OcrSettings, reader_of
+from resources.parsers.registry import PageGuard
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ORIGIN = "picture"
+_PLAIN, _NO_OCR = PageGuard(), OcrSettings(mode="off")
+MOST_PIXELS = 200_000_000
+"""Pixels of one picture: a page of A2 at 600 dots an inch has 139 million."""
+MOST_PAGES = 2000
+"""Pictures in one file (TIFF)."""
+_DOTS_PER_INCH = (50.0, 2400.0)
+"""The least and the most dots an inch that are believed."""
+_QUALITY = 95
+"""Quality of the JPEG that a grey or coloured picture becomes."""
+_LONGEST_INCHES = 11.7
+"""Length of a page whose file does not say its dots an inch: A4, unless that gives few dots."""
+_FEW_DOTS = 96.0
+
+
+def parse(path: Path, guard: PageGuard = _PLAIN, ocr: OcrSettings = _NO_OCR, barcodes: bool = False) -> ParsedFile:
+    """Read the text of a picture by OCR.
+
+    Raise DocumentError: `no_text` (no text, or no OCR that reads it), `corrupt`, `limit_exceeded`."""
+    from resources.parsers.pdf.reader import parse as parse_pdf
+
+    with tempfile.TemporaryDirectory(prefix="picture-") as folder:
+        made = Path(folder, path.name)
+        made.write_bytes(as_pdf(path))
+        parsed = parse_pdf(made, guard, ocr, barcodes)
+    return replace(parsed, properties={}, origin=f"{ORIGIN}, {reader_of(ocr)}")
+
+
+def as_pdf(path: Path) -> bytes:
+    """Return a picture file as a PDF. Raise DocumentError `corrupt` or `limit_exceeded`."""
+    from PIL import Image, ImageSequence
+
+    made = io.BytesIO()
+    try:
+        with Image.open(path, formats=("PNG", "JPEG", "TIFF")) as opened:
+            count = getattr(opened, "n_frames", 1)
+            if count > MOST_PAGES:
+                raise DocumentError(f"{path.name}: it holds more than {MOST_PAGES:,} pictures", "limit_exceeded")
+            for number, frame in enumerate(ImageSequence.Iterator(opened)):
+                if frame.width * frame.height > MOST_PIXELS:
+                    told = f"a picture of {frame.width} x {frame.height} pixels is too large: make it smaller"
+                    raise DocumentError(f"{path.name}: {told}", "limit_exceeded")
+                shown = _shown(frame)
+                made.seek(0)
+                lossy = {} if shown.mode == "1" else {"quality": _QUALITY}
+                shown.save(made, "PDF", resolution=_dots(frame), append=number > 0, **lossy)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise DocumentError(f"{path.name}: the picture is too large ({error})", "limit_exceeded") from None
+    except (OSError, ValueError, SyntaxError, EOFError, TypeError, KeyError) as error:
+        told = f"{path.name}: the picture cannot be read ({' '.join(str(error).split())[:200]}): save it again"
+        raise DocumentError(told, "corrupt") from None
+    return made.getvalue()
+
+
+def _shown(frame: Image) -> Image:
+    """Return a picture as it is seen: upright, on white, without an alpha channel."""
+    from PIL import Image, ImageOps
+
+    turned = ImageOps.exif_transpose(frame)
+    if turned.mode in ("1", "L", "RGB"):
+        return turned
+    if "A" in turned.getbands() or "transparency" in turned.info:
+        seen = turned.convert("RGBA")
+        paper = Image.new("RGBA", seen.size, "white")
+        return Image.alpha_composite(paper, seen).convert("RGB")
+    return turned.convert("RGB")
+
+
+def _dots(frame: Any) -> float:
+    """Return a picture's dots an inch: as the file says, or so that the picture is as long as A4."""
+    said = frame.info.get("dpi")
+    least, most = _DOTS_PER_INCH
+    try:
+        dots = float(said[0]) if said else 0.0
+    except (TypeError, ValueError, ZeroDivisionError):
+        dots = 0.0
+    return dots if least <= dots <= most else max(_FEW_DOTS, max(frame.size) / _LONGEST_INCHES)
