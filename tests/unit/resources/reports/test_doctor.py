@@ -95,7 +95,7 @@ def test_the_extras_of_the_settings_are_those_that_are_looked_for() -> None:
     from tests.support.places import ROOT
 
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    apart = {"compare", "ui", "dev", "gs", "az", "codes", "distributed", "kubernetes"}
+    apart = {"compare", "ui", "dev", "gs", "az", "codes", "ocr", "distributed", "kubernetes"}
     assert declared.keys() - apart == installation.EXTRAS.keys()
 
 
@@ -216,8 +216,10 @@ def test_a_kernel_that_does_not_confine(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_ocr_without_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.parsers.ocr.program_path", lambda name: None)
+    assert next(machine.reading(Settings())).found == "RapidOCR reads Latin, Chinese and Japanese letters"
+    monkeypatch.setattr("resources.parsers.ocr.packaged_ocr", lambda: False)
     found = next(machine.reading(Settings()))
-    assert found.severity == "warning" and "install the program tesseract" in found.remedy
+    assert found.severity == "warning" and "pincite[ocr]" in found.remedy
     wanted = settings_from({"parsing": {"ocr_languages": ["eng"]}})
     assert next(machine.reading(wanted)).severity == "failure"
     assert next(machine.reading(settings_from({"parsing": {"ocr": "off"}}))).severity == "ok"
