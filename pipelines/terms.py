@@ -8,6 +8,8 @@ look-alikes inside Cyrillic words (common in PDF files). Then, by script:
 - Latin: the English Snowball stemmer (Porter2), which on other languages does no more than cut;
 - Cyrillic, Greek, Armenian, Georgian: the first six letters;
 - ideographs, kana, hangul and scripts written without spaces: bigrams;
+- raised digits: apart from a number or a word of four letters before them, since they are powers and references to
+  notes (10⁶, 2021¹, leave²); with a shorter word, which is a unit (m²);
 - numbers: whole, `1,234` as `1234` and the decimal comma as a point; words holding digits: whole.
 """
 
@@ -19,7 +21,7 @@ from functools import lru_cache
 
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-VERSION = "terms-2"
+VERSION = "terms-3"
 STEM_LETTERS = 6
 LONGEST = 64
 """Longer words are cut here, so that a term always fits an index entry."""
@@ -32,6 +34,7 @@ _CYRILLIC_FOLD = str.maketrans({"ё": "е", "ґ": "г", "'": None})
 _LOOK_ALIKES = str.maketrans("aceiopxyk", "асеіорхук")
 _LATIN = re.compile(r"[a-z]")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
+_RAISED_APART = re.compile("(?<=[0-9)\\]])(?=[⁰¹²³⁴-⁹⁺⁻])|(?<=[^\\W\\d_⁰¹²³⁴-⁹]{4})(?=[⁰¹²³⁴-⁹⁺⁻])")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _PLAIN = re.compile(r"\d+(?:[.,]\d+)*|[a-z][a-z0-9]*(?:'[a-z0-9]+)*")
 
@@ -95,7 +98,8 @@ def terms_of(text: str) -> list[str]:
     if text.isascii():
         found = _PLAIN.findall(text.lower().replace("`", "'"))
     else:
-        folded = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES).translate(_HYPHENS)).casefold()
+        apart = _RAISED_APART.sub(" ", text.translate(_APOSTROPHES).translate(_HYPHENS))
+        folded = unicodedata.normalize("NFKC", apart).casefold()
         found = _any_script().findall(unicodedata.normalize("NFC", folded))
     terms: list[str] = []
     for word in found:

@@ -30,6 +30,8 @@ from pipelines.terms import LONGEST, terms_of
         ("हिन्दी में", ["हिन्दी", "में"]),
         ("שָׁלוֹם", ["שלום"]),
         ("soft\u00adware zero\u200bwidth", ["softwar", "zerowidth"]),
+        ("10⁶ 10^6 5 m² 3 km² H₂O s⁻¹", ["10", "6", "10", "6", "5", "m2", "3", "km2", "h2o", "s", "1"]),
+        ("in 2021¹ of leave² відпустка³", ["in", "2021", "1", "of", "leav", "2", "відпус", "3"]),
         ("snake_case a_b", ["snake", "case", "a", "b"]),
         ("\ud800 \x00 — … !", []),
         ("", []),
