@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from pincite.commands.options import GlobalOptions, global_options, of_sources
+from pincite.commands.options import GlobalOptions, global_options, of_folders, of_sources
 from pincite.progress import Progress
 from resources.memory import one_heap
 
@@ -15,7 +15,7 @@ from resources.memory import one_heap
 
 
 @click.command()
-@of_sources
+@of_folders
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
 @click.option("--retry-failed", is_flag=True, help="Try documents again that failed before and have not changed.")
 @click.option(
@@ -25,7 +25,9 @@ from resources.memory import one_heap
 def index(
     place: GlobalOptions, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool
 ) -> int:
-    """Index new and changed documents of every known source, or of those named."""
+    """Index new and changed documents of these folders; without any, of every known source.
+
+    A folder is remembered as a source by its name."""
     one_heap()
     from pincite.text.reports import index_summary
 
@@ -50,7 +52,7 @@ def index(
 
 
 @click.command()
-@of_sources
+@of_folders
 @global_options
 def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
     """Say what `pincite index` would add, change and remove, and what its language model would cost.

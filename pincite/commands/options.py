@@ -72,6 +72,17 @@ def of_sources(command: Command) -> Command:
     return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
 
 
+def of_folders(command: Command) -> Command:
+    """Add --source, and the same as arguments; both are passed as `sources`."""
+
+    def run(*given: Any, sources: tuple[str, ...], folders: tuple[str, ...], **options: Any) -> Any:
+        return command(*given, sources=(*folders, *sources), **options)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    return click.argument("folders", nargs=-1, metavar="[FOLDER]...")(of_sources(run))
+
+
 def global_options(command: Command) -> Command:
     """Add --config, --state and --json, and pass them as one `place`."""
 

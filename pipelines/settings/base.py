@@ -130,7 +130,10 @@ class ChunkingSettings(Section):
     @model_validator(mode="after")
     def _ordered(self) -> ChunkingSettings:
         if self.target_tokens > self.max_tokens:
-            raise ValueError("target_tokens must not exceed max_tokens")
+            raise ValueError(
+                f"target_tokens ({self.target_tokens}) is over max_tokens ({self.max_tokens}); raise max_tokens, or "
+                "lower target_tokens"
+            )
         return self
 
 
@@ -281,6 +284,14 @@ class Settings(Section):
     tables_cache_mb: int = Field(
         4096, ge=16, description="Most that copies of what is in that store take in the state folder."
     )
+
+    @field_validator("database")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value != "embedded" and not value.startswith(("postgresql://", "postgres://")):
+            raise ValueError("expected `embedded`, or an address that begins with postgresql://")
+        return value
+
     buckets: int = Field(16, ge=1, le=64, description="Static partitions of the documents, as Dagster has them.")
     shards: Annotated[int, Field(ge=1)] | Literal["auto"] | None = Field(
         None,

@@ -63,7 +63,8 @@ def _explained(model: type[BaseModel], error: Mapping[str, Any], noun: str) -> s
     if location[-1:] == ("[key]",):
         return f"{where}: expected a name that is text (put it in quotes); found {_found(error['input'])}"
     many = kind.endswith("too_long")
-    return f"{where}: expected {described(expected)}; found {len(error['input']) if many else _found(error['input'])}"
+    found = len(error["input"]) if many else _found(error["input"])
+    return f"{where}: expected {described(expected)}; found {found}{_meant(error['input'], expected)}"
 
 
 def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
@@ -161,6 +162,31 @@ def _named(noun: str, location: Sequence[Any]) -> str:
 def _nearest(name: str, names: list[str]) -> str:
     near = difflib.get_close_matches(name[:_LONGEST_NAME], names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
+
+
+def _meant(value: Any, expected: Any) -> str:
+    """Return a question for the valid value that is near to a wrong text; for a section, one of its keys with it."""
+    if not isinstance(value, str) or len(value) > _LONGEST:
+        return ""
+    for key, kind in [("", expected), *_choices(_bare(expected))]:
+        names = [str(each) for member in _members(_bare(kind)) for each in _values(member)]
+        near = [name for name in names if value.lower() in name.lower().split("-")] or difflib.get_close_matches(
+            value.lower(), names, n=1
+        )
+        if near:
+            return f"; did you mean {f'{{{key}: {near[0]}}}' if key else repr(near[0])}?"
+    return ""
+
+
+def _values(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+def _choices(kind: Any) -> list[tuple[str, Any]]:
+    """Return the keys of a section, each with the type of its values."""
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    return [(name, field.annotation) for name, field in kind.model_fields.items()]
 
 
 def _found(value: Any) -> str:

@@ -61,6 +61,8 @@ class FileReader:
     def read(self, path: Path) -> ReadFile:
         """Read a file. Raise UsageError if there is no such file, DocumentError as an index run would report it."""
         if not path.is_file():
+            if path.is_dir():
+                raise UsageError(f"{path}: a folder: name one file, or index it with `pincite index {path}`")
             raise UsageError(f"{path}: {'not a file: name one' if path.exists() else 'no such file'}")
         if media_type_of(path) is None:
             raise DocumentError(

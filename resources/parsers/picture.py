@@ -49,7 +49,7 @@ def parse(path: Path, guard: PageGuard = _PLAIN, ocr: OcrSettings = _NO_OCR, bar
 
 def as_pdf(path: Path) -> bytes:
     """Return a picture file as a PDF. Raise DocumentError `corrupt` or `limit_exceeded`."""
-    from PIL import Image, ImageSequence
+    from PIL import Image, ImageSequence, UnidentifiedImageError
 
     made = io.BytesIO()
     try:
@@ -65,6 +65,10 @@ def as_pdf(path: Path) -> bytes:
                 made.seek(0)
                 lossy = {} if shown.mode == "1" else {"quality": _QUALITY}
                 shown.save(made, "PDF", resolution=_dots(frame), append=number > 0, **lossy)
+    except UnidentifiedImageError:
+        raise DocumentError(
+            f"{path.name}: it is no PNG, JPEG or TIFF that can be read: save it again", "corrupt"
+        ) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DocumentError(f"{path.name}: the picture is too large ({error})", "limit_exceeded") from None
     except (OSError, ValueError, SyntaxError, EOFError, TypeError, KeyError) as error:

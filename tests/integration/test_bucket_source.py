@@ -69,7 +69,7 @@ def test_a_bucket_is_a_source_like_a_folder(project: Project, bucket: S3Server) 
 @pytest.mark.faults
 def test_a_bucket_that_cannot_be_listed_fails_alone(project: Project, bucket: S3Server, front: Front) -> None:
     with ThreadPoolExecutor(8) as threads:  # more than a page
-        list(threads.map(lambda number: bucket.put(f"notes/pictures/{number}.png", ""), range(1100)))
+        list(threads.map(lambda number: bucket.put(f"notes/pictures/{number}.gif", ""), range(1100)))
     project.index()
     before = served(project, CHOIR)
     bucket.delete("notes/deep/choir.txt")

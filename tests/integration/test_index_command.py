@@ -64,7 +64,7 @@ def indexed(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest
         project.write("torn.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog")
         project.write("badcar.md", "# A note\n\nThis note has a side-car that cannot be read.\n")
         project.write("badcar.md.meta.yaml", "groups: [unclosed\n")
-        project.write("photo.jpg", b"\xff\xd8\xff")
+        project.write("photo.gif", b"GIF89a")
         result = project.index(code=3)
         yield Indexed(project, result, endpoint.texts)
 
@@ -142,7 +142,7 @@ def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed
     assert failed["torn.pdf"]["stage"] == "parsed_elements"
     assert (failed["badcar.md"]["stage"], failed["badcar.md"]["code"]) == ("raw_documents", "side_car")
     assert "badcar.md.meta.yaml" in failed["badcar.md"]["message"]
-    assert [item["uri"] for item in indexed.result["documents"]["skipped"]] == ["photo.jpg"]
+    assert [item["uri"] for item in indexed.result["documents"]["skipped"]] == ["photo.gif"]
 
 
 def test_a_hit_has_every_promised_field(indexed: Indexed) -> None:
@@ -391,6 +391,15 @@ def test_a_source_by_itself_leaves_the_others_alone(
     assert result["documents"]["removed"] == 1
     assert "ferry.txt" not in {hit["uri"] for hit in project.hits("ferry to the island")}
     assert physical_rows(project) == before
+
+
+def test_folders_are_named_as_arguments(project: Project, tmp_path: Path) -> None:
+    for name in ("boats", "tides"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text(f"# {name}\n\nAll about {name}.\n")
+    said = project.index(str(tmp_path / "boats"), str(tmp_path / "tides"), code=3)
+    assert said["documents"]["added"] == 2
+    assert {hit["source"] for hit in project.hits("All about boats and tides")} >= {"boats", "tides"}
 
 
 def test_a_source_name_keeps_its_folder(project: Project, tmp_path: Path) -> None:

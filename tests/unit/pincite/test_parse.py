@@ -183,7 +183,7 @@ def test_elements_that_have_no_place_are_counted(elsewhere: Path) -> None:
     ("arguments", "exit_code", "code", "message"),
     [
         (["none.pdf"], 2, "usage", "no such file"),
-        (["."], 2, "usage", "not a file"),
+        (["."], 2, "usage", "index it with `pincite index .`"),
         (["a.bin"], 1, "unsupported", ".docx, .dot, .dotm"),
         (["torn.pdf"], 1, "corrupt", "export it again"),
         (["empty.txt"], 1, "empty", "0 bytes"),

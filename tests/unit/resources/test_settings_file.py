@@ -68,3 +68,15 @@ def test_a_name_on_a_hub_has_the_same_identity_everywhere(
     monkeypatch.chdir(tmp_path)
     assert named_spec(found).identity == here
     assert model_place(NAME, "abc", "embedder", "embedder") == NAME
+
+
+def test_an_error_of_yaml_names_its_line_and_column_and_shows_it(tmp_path: Path) -> None:
+    file = tmp_path / "pincite.yaml"
+    file.write_text("sources:\n - name: a\n  path: b\n")
+    with pytest.raises(SettingsError) as raised:
+        locate(config=str(file))
+    assert str(raised.value).startswith(f"{file}, line 3, column 3: not valid YAML (")
+    assert str(raised.value).endswith("): path: b")
+    file.write_text("sources: [")
+    with pytest.raises(SettingsError, match=r"line 1, column 11: not valid YAML .*: the end of the file|sources: \["):
+        locate(config=str(file))
