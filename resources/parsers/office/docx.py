@@ -27,7 +27,7 @@ from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
-from resources.parsers.office.docx_headings import CAPTION, Line, is_prose, with_headings
+from resources.parsers.office.docx_headings import CAPTION, Line, is_long, is_text, with_headings
 from resources.parsers.office.docx_paragraphs import (
     LEVELS,
     MC,
@@ -41,8 +41,8 @@ from resources.parsers.office.docx_paragraphs import (
     Walk,
     control_name,
     control_value,
+    goes_on,
     is_on,
-    mark_is_deleted,
     styles_of,
     value_of,
 )
@@ -344,7 +344,7 @@ class _DocxReader:
         for element in container:
             if element.tag == f"{W}p":
                 joined.append(element)
-                if not mark_is_deleted(element):
+                if not goes_on(element):
                     yield from self._paragraph(joined)
                     joined = []
                 continue
@@ -405,19 +405,22 @@ class _DocxReader:
         yield from blocks
 
     def _paragraph(self, parts: Sequence[Any]) -> Iterator[Block]:
-        """Yield the blocks of a paragraph. It has several parts if the ends of all but the last were deleted."""
+        """Yield the blocks of a paragraph, which may have several parts, see `goes_on`."""
         paragraph = parts[-1]
         style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
         found = Walk(parts, style.letters, self.styles, self.chunks.hidden).found
         self.deleted += found.deleted
         self.active += found.active
-        runs = tuple(TextRun(piece, joined=True) for piece in found.pieces if piece)
         if found.text:
             number = self._number(paragraph, style)
-            block = self._block(paragraph, style, runs, found, number)
+            block = self._block(paragraph, style, found, number)
+            if block.kind == "paragraph" and (halves := _divided(found)) is not None:
+                for part in halves:
+                    own = self._block(paragraph, style, part, number)
+                    yield self._with_line(own, _line(paragraph, style, part, number))
+                return
             if found.controls or found.hidden:
-                hidden = METADATA if found.hidden else {}
-                block = replace(block, metadata={**found.fields(), **hidden})
+                block = replace(block, metadata={**found.fields(), **(METADATA if found.hidden else {})})
             yield self._with_line(block, _line(paragraph, style, found, number))
         elif paragraph.find(f"{W}pPr/{W}pBdr/{W}bottom") is not None:
             yield Block("break")
@@ -446,14 +449,13 @@ class _DocxReader:
         marker = self.numbering.marker(number, level)
         return Number(True, marker, level, bool(marker) and not self.numbering.is_bullet(number, level))
 
-    def _block(
-        self, paragraph: Any, style: ParagraphStyle, runs: tuple[TextRun, ...], found: Inline, number: Number
-    ) -> Block:
+    def _block(self, paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Block:
         text, name = found.text, style.name.lower()
+        runs = tuple(TextRun(piece, joined=True) for piece in found.pieces if piece)
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), style.outline)
         if number.counts:
             runs = (TextRun(number.marker), TextRun(" ", joined=True), *runs)
-        if not is_prose(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
+        if not is_long(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
             return Block("heading", runs, 0 if outline is None or outline >= LEVELS else outline + 1)
         if name == "caption" or (name.startswith("caption") and CAPTION.match(text)):
             return Block("caption", runs)
@@ -569,6 +571,18 @@ class Number:
     marker: str
     level: int
     counts: bool
+
+
+def _divided(found: Inline) -> tuple[Inline, Inline] | None:
+    """Return the bold first line of a paragraph and the text below it, which is not bold; None if it is no such one."""
+    rest = found.seen - found.seen_first
+    bold = found.seen_first and all(look.bold for look in found.seen_first)
+    if not bold or any(look.bold for look in rest) or found.controls or found.hidden or found.draws:
+        return None
+    head, text = found.pieces[: found.head], found.pieces[found.head :]
+    if not is_text("".join(text)) or is_text("".join(head)):
+        return None
+    return Inline(head, seen=found.seen_first), Inline(text, seen=rest)
 
 
 def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Line:

@@ -105,7 +105,12 @@ _PAIR = re.compile(r"[^:]{1,30}:\s++\S")
 _LEADERS = re.compile(r"[_.…]{4,}+")
 
 
-def is_prose(text: str) -> bool:
+def is_text(text: str) -> bool:
+    """Say whether a paragraph is long enough to be ordinary text."""
+    return _weight(text) >= LONG_PROSE
+
+
+def is_long(text: str) -> bool:
     """Say whether a paragraph is too long for a heading, even if its style makes it one."""
     return _weight(text) > LONGEST_STYLED
 
@@ -218,7 +223,7 @@ class _Votes:
             fits = block.kind == "paragraph" or (block.kind == "list_item" and line.number)
             if fits and _could_be(line, number, rest):
                 points[at] = _points(line, number, self._around([one for far, one in prose if far - at <= NEAR]))
-            if block.kind in ("paragraph", "list_item") and _weight(line.text) >= LONG_PROSE:
+            if block.kind in ("paragraph", "list_item") and is_text(line.text):
                 prose.append((at, line))
         return [found if found >= FEWEST else 0 for found in points]
 

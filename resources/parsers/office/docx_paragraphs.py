@@ -317,8 +317,9 @@ class Control:
 
 @dataclass(slots=True)
 class Inline:
-    """The content of a paragraph. `seen` counts letters by their look; `hidden` and `hidden_shapes` say that some of
-    the text, or of the boxes and pictures, is not shown."""
+    """The content of a paragraph. `seen` counts letters by their look; `head` is the place after the
+    first line, `seen_first` counts its letters. `hidden` and `hidden_shapes` say that some of the text, or of the boxes
+    and pictures, is not shown."""
 
     pieces: list[str] = field(default_factory=list)
     boxes: list[Any] = field(default_factory=list)
@@ -328,6 +329,8 @@ class Inline:
     diagrams: list[str] = field(default_factory=list)
     pictures: list[Any] = field(default_factory=list)
     seen: Counter[Letters] = field(default_factory=Counter)
+    head: int = 0
+    seen_first: Counter[Letters] = field(default_factory=Counter)
     hidden: bool = False
     hidden_shapes: bool = False
     deleted: int = 0
@@ -336,6 +339,10 @@ class Inline:
     @property
     def text(self) -> str:
         return "".join(self.pieces).strip()
+
+    @property
+    def draws(self) -> bool:
+        return bool(self.boxes or self.charts or self.diagrams or self.pictures)
 
     def fields(self) -> dict[str, str]:
         """Return `kv.LABEL` -> value of the filled fields that have a label: their own name, else the words after a
@@ -426,7 +433,7 @@ class _Field:
 class Walk:
     """The walk over the elements of a paragraph in order. It has no recursion, so deep nesting is read too.
 
-    A paragraph may have several parts: the ends of all but the last were deleted by tracked changes."""
+    A paragraph may have several parts, see `goes_on`."""
 
     def __init__(
         self, parts: Sequence[Any], base: Letters, styles: Mapping[str, ParagraphStyle], hidden: HiddenContent
@@ -494,7 +501,8 @@ class Walk:
             letters = letters.over(self.styles[style].letters)
         self.letters = letters.over(self.base)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
-        if self.letters.hidden and says:
+        unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN
+        if unseen and says:
             read = self.hidden.read if self.hiding else self.hidden.taken("passages")
             self.hiding = True
             if not read:
@@ -516,8 +524,11 @@ class Walk:
         if self.letters.place != self.place:
             self._settle()
             self.place, self.place_from = self.letters.place, len(self.found.pieces)
-        self.found.pieces.append(text)
-        self.found.seen[self.letters] += sum(map(str.isalpha, text))
+        found = self.found
+        if text == "\n" and not found.head and found.text:
+            found.head, found.seen_first = len(found.pieces), found.seen.copy()
+        found.pieces.append(text)
+        found.seen[self.letters] += sum(map(str.isalpha, text))
 
     def _settle(self) -> None:
         """Write the raised or lowered text since the last change in plain characters. Runs may divide it anywhere."""
@@ -567,6 +578,10 @@ LONGEST_RAISED = 40
 """Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
 
 
+UNSEEN = 1.0
+"""Size in points up to which letters are not seen."""
+
+
 def _form_name(data: Any) -> str:
     name = value_of(data, "w:name") or ""
     return "" if _MACHINE_MADE.fullmatch(name) else name
@@ -587,8 +602,12 @@ _VML = "{urn:schemas-microsoft-com:vml}"
 _NOT_VISIBLE = re.compile(r"visibility\s*+:\s*+hidden", re.IGNORECASE)
 
 
-def mark_is_deleted(paragraph: Any) -> bool:
-    """Say whether tracked changes deleted the end of a paragraph, so that the next one continues it."""
+def goes_on(paragraph: Any) -> bool:
+    """Say whether the next paragraph continues this one: tracked changes deleted its end, or it is a large first letter
+    that has a frame of its own."""
+    frame = paragraph.find(f"{W}pPr/{W}framePr")
+    if frame is not None and frame.get(f"{W}dropCap") in ("drop", "margin"):
+        return True
     marked = paragraph.find(f"{W}pPr/{W}rPr")
     return marked is not None and any(marked.find(tag) is not None for tag in _DELETED)
 

@@ -368,11 +368,20 @@ class _Slide:
             yield _marked(block) if self.is_hidden else block
 
     def _is_taken(self, shape: Any) -> bool:
-        """Say whether a shape is read. A hidden one without text or picture is not counted."""
-        if not is_hidden(shape):
+        """Say whether a shape is read: it may be hidden, or lie beside the slide. One without text or picture is not
+        counted."""
+        if not is_hidden(shape) and not self._is_beside(shape):
             return True
         parts = shape._element.iter(f"{A}t", f"{A}blip", f"{A}graphicData")
         return any(part.tag != f"{A}t" or part.text for part in parts) and self.hidden.taken("shapes")
+
+    def _is_beside(self, shape: Any) -> bool:
+        """Say whether no part of a shape is on the slide. The places of shapes in groups are relative."""
+        wide, tall = _side(shape, "width"), _side(shape, "height")
+        if not wide or not tall or shape._element.getparent().tag == f"{P}grpSp":
+            return False
+        x, y = _left(shape), _top(shape)
+        return x >= self.width or y >= self.height or x + wide <= 0 or y + tall <= 0
 
     def _shown(self) -> Iterator[Block]:
         title = self._title()
@@ -387,7 +396,7 @@ class _Slide:
             if shape not in furniture:
                 heads = self._heads(shapes, texts, at)
                 for block in self._blocks(shape, texts[at], heads, level):
-                    yield _marked(block) if is_within_hidden(shape) else block
+                    yield _marked(block) if is_within_hidden(shape) or self._is_beside(shape) else block
         for shape in furniture:
             for line in lines_of(shape):
                 yield Block("page_footer", (TextRun(line.text, locator=self.place),))

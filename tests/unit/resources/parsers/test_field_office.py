@@ -241,6 +241,22 @@ def test_a_line_in_a_content_control_may_be_a_heading(tmp_path: Path) -> None:
     assert headings(tmp_path, control + p(PROSE)) == [(1, "Fees")]
 
 
+def test_a_bold_first_line_above_a_break_is_a_heading(tmp_path: Path) -> None:
+    def both(first: str, text: str) -> str:
+        bold = f"<w:r><w:rPr><w:b/></w:rPr><w:t>{first}</w:t><w:br/></w:r>"
+        return f"<w:p>{bold}{run(text)}</w:p>"
+
+    body = both("Fees", PROSE) + both("Guests", PROSE) + both("Ann Example", "Chair of the club") + p(PROSE)
+    assert outline(elements_of(docx_of(tmp_path, body))[1]) == [
+        ("heading", 1, "Fees"),
+        ("paragraph", None, PROSE),
+        ("heading", 1, "Guests"),
+        ("paragraph", None, PROSE),
+        ("paragraph", None, "Ann Example Chair of the club"),
+        ("paragraph", None, PROSE),
+    ]
+
+
 TABLE = "<w:tbl>{}</w:tbl>".format(
     "".join(
         f"<w:tr><w:tc>{p(a, 'b')}</w:tc><w:tc>{p(b)}</w:tc></w:tr>"
@@ -377,6 +393,11 @@ def test_several_marks_and_the_last_one_of_a_cell(tmp_path: Path) -> None:
     assert document.warnings == ("tracked changes: 2 deleted passages were left out",)
 
 
+def test_a_large_first_letter_belongs_to_its_word(tmp_path: Path) -> None:
+    first = f"<w:p><w:pPr><w:framePr w:dropCap='drop' w:lines='3'/></w:pPr>{run('T')}</w:p>"
+    assert texts(tmp_path, first + p("he members meet once a month.")) == ["The members meet once a month."]
+
+
 def test_a_heading_whose_end_was_deleted_is_part_of_the_text_below(tmp_path: Path) -> None:
     first = f"<w:p><w:pPr><w:pStyle w:val='Heading1'/><w:rPr><w:del/></w:rPr></w:pPr>{run('Fees ')}</w:p>"
     found = outline(elements_of(docx_of(tmp_path, first + p("are due in May."), styles=WORD))[1])
@@ -506,6 +527,7 @@ def hidden_cases() -> list[tuple[str, dict[str, str], str, str]]:
         (f"<w:p>{styled}</w:p>", letters, "1 passages", "secret"),
         (f"<w:p><w:r>{box}</w:r></w:p>", {}, "1 shapes", "secret"),
         (f"<w:p><w:r><w:pict>{shape}</w:pict></w:r></w:p>", {}, "1 shapes", "secret"),
+        (p("secret", "2"), {}, "1 passages", "secret"),
         (f"<w:tbl>{''.join(rows)}</w:tbl>", {}, "1 rows", "a b secret c"),
     ]
 

@@ -303,6 +303,19 @@ def test_hidden_shapes_are_left_out_and_counted_or_read_and_marked(tmp_path: Pat
     ]
 
 
+def test_boxes_beside_a_slide_are_hidden(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    slide_of(
+        deck, ("Shown.", 1, 4, 6, 1), ("Left of it.", -7, 1, 6, 1), ("Below it.", 1, 8, 6, 1), ("Half.", 9, 5, 6, 1)
+    )
+    path = saved(deck, tmp_path)
+    left = reader.parse(path)
+    assert left.warnings == ("hidden in the file, and left out: 2 shapes; `parsing.hidden: read` takes them",)
+    assert [block.runs[0].text for block in left.blocks] == ["Shown.", "Half."]
+    marked = [block.runs[0].text for block in reader.parse(path, hidden=True).blocks if block.metadata]
+    assert sorted(marked) == ["Below it.", "Left of it."]
+
+
 def test_a_hidden_title_is_no_title(tmp_path: Path) -> None:
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[5])
