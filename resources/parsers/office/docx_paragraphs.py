@@ -189,6 +189,7 @@ class Letters(NamedTuple):
     capitals: bool | None = None
     hidden: bool | None = None
     place: str | None = None
+    shift: int | None = None
     font: str | None = None
 
     def over(self, below: Letters) -> Letters:
@@ -256,6 +257,7 @@ def letters_of(properties: Any) -> Letters:
         said("caps") or said("smallCaps"),
         said("vanish"),
         value_of(properties, "w:vertAlign"),
+        signed(value_of(properties, "w:position"), 0) or None,
         None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
     )
 
@@ -443,7 +445,7 @@ class Walk:
         self.styles, self.hidden = styles, hidden
         self.hiding = False
         self.place: str | None = None
-        self.place_from = 0
+        self.place_from, self.last_text = 0, -1
         self.fields: list[_Field] = []
         self.unseparated = 0
         self.stack: list[Any] = list(reversed(list(chain.from_iterable(parts))))
@@ -499,7 +501,7 @@ class Walk:
         style = value_of(properties, "w:rStyle") or ""
         if style in self.styles:
             letters = letters.over(self.styles[style].letters)
-        self.letters = letters.over(self.base)
+        self.letters = _placed(letters.over(self.base), self.base.size)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
         unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN
         if unseen and says:
@@ -525,7 +527,9 @@ class Walk:
             self._settle()
             self.place, self.place_from = self.letters.place, len(self.found.pieces)
         found = self.found
-        if text == "\n" and not found.head and found.text:
+        if text.strip():
+            self.last_text = len(found.pieces)
+        elif text == "\n" and not found.head and self.last_text >= 0:
             found.head, found.seen_first = len(found.pieces), found.seen.copy()
         found.pieces.append(text)
         found.seen[self.letters] += sum(map(str.isalpha, text))
@@ -541,7 +545,7 @@ class Walk:
 
     def _end_control(self, control: Any, start: int) -> None:
         pieces = self.found.pieces
-        if not any(map(str.strip, pieces[start:])) and (value := control_value(control.find(f"{W}sdtPr"))):
+        if self.last_text < start and (value := control_value(control.find(f"{W}sdtPr"))):
             self._write(value)
         found = _control(control, start, len(pieces))
         self.found.controls += [found] if found is not None else []
@@ -566,10 +570,10 @@ class Walk:
             field = self.fields.pop()
             self.unseparated -= bool(self.fields and not self.fields[-1].separated)
             if field.data is not None:
-                pieces = self.found.pieces
-                if not any(map(str.strip, pieces[field.start :])):
+                if self.last_text < field.start:
                     self._write(_form_value(field.data))
-                self.found.controls.append(Control(_form_name(field.data), field.start, len(pieces)))
+                end = len(self.found.pieces)
+                self.found.controls.append(Control(_form_name(field.data), field.start, end))
 
 
 _DELETED = frozenset((f"{W}del", f"{W}moveFrom"))
@@ -578,6 +582,15 @@ LONGEST_RAISED = 40
 """Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
 
 
+def _placed(letters: Letters, usual: float | None) -> Letters:
+    """Return letters with their place if they are shifted and smaller than usual, as LibreOffice writes it."""
+    if not letters.shift or letters.place in _FORMS or not letters.size or letters.size > SMALLER * (usual or 0.0):
+        return letters
+    return letters._replace(place="superscript" if letters.shift > 0 else "subscript")
+
+
+SMALLER = 0.9
+"""Factor of the usual size up to which shifted letters are raised or lowered ones."""
 UNSEEN = 1.0
 """Size in points up to which letters are not seen."""
 

@@ -358,6 +358,17 @@ def test_a_style_may_set_the_font_and_raise_letters(tmp_path: Path) -> None:
     assert texts(tmp_path, f"<w:p>{greek}{power}{run(' is 4')}</w:p>", styles=made) == ["σ² is 4"]
 
 
+def test_letters_that_libreoffice_shifts_are_raised(tmp_path: Path) -> None:
+    made = styles("<w:docDefaults><w:rPrDefault><w:rPr><w:sz w:val='24'/></w:rPr></w:rPrDefault></w:docDefaults>")
+
+    def shifted(text: str, by: int, size: int) -> str:
+        return f"<w:r><w:rPr><w:position w:val='{by}'/><w:sz w:val='{size}'/></w:rPr><w:t>{text}</w:t></w:r>"
+
+    runs = run("10") + shifted("6", 8, 19) + run(" H") + shifted("2", -2, 19) + run("O, no ") + shifted("3", 6, 24)
+    body = f"<w:p>{runs}</w:p>"
+    assert texts(tmp_path, body, styles=made) == ["10⁶ H₂O, no 3"]
+
+
 # ---------------------------------------------------------------- tracked changes
 
 
