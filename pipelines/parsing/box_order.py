@@ -148,16 +148,18 @@ def _parts(
     """Return the bands or the columns into which boxes are divided first, if both are possible."""
     if not heights:
         return columns
+    if _is_labelled(bands, columns):
+        return bands
+    by_column, by_row = _is_sorted(columns), _is_sorted(bands)
+    if by_column and not by_row:
+        return columns
     gutter, highest = min(gutters), max(heights)
     if highest >= CLEAR * max(min(heights), 1.0) and CLEAR * highest >= gutter:
         parts = _joined(bands, [height < highest / CLEAR for height in heights])
         if all(len(part) > 1 for part in parts):
             return parts
-    if _is_labelled(bands, columns):
+    if by_row and not by_column and CLEAR * highest > gutter:
         return bands
-    by_column, by_row = _is_sorted(columns), _is_sorted(bands)
-    if by_column != by_row and (by_column or CLEAR * highest > gutter):
-        return columns if by_column else bands
     return columns if highest <= gutter else bands
 
 

@@ -445,9 +445,9 @@ class _DocxReader:
         own = style.level if style.level is not None else self.numbering.level_of(number, style.key)
         level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), own), DEEPEST_LEVEL)
         if number == "0" or not self.numbering.is_list(number):
-            return Number(False, "", level, False)
+            return Number("", "", level, False)
         marker = self.numbering.marker(number, level)
-        return Number(True, marker, level, bool(marker) and not self.numbering.is_bullet(number, level))
+        return Number(number, marker, level, bool(marker) and not self.numbering.is_bullet(number, level))
 
     def _block(self, paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Block:
         text, name = found.text, style.name.lower()
@@ -565,12 +565,17 @@ class _DocxReader:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """The place of a paragraph in a list: its marker and level from 0. `counts` is set if the marker is no bullet."""
+    """The place of a paragraph in a list: the key of the list, its marker, and its level from 0. `counts` is set
+    if the marker is no bullet."""
 
-    listed: bool
+    key: str
     marker: str
     level: int
     counts: bool
+
+    @property
+    def listed(self) -> bool:
+        return bool(self.key)
 
 
 def _divided(found: Inline) -> tuple[Inline, Inline] | None:
@@ -605,6 +610,7 @@ def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) 
         centred=align == "center" if align else style.centred,
         kept=is_on(kept) if kept is not None else style.kept,
         number=number.marker if number.counts else "",
+        list_key=number.key,
         level=number.level,
         role=style.name.lower(),
     )

@@ -24,7 +24,7 @@ from pipelines.records import Block
 @dataclass(frozen=True, slots=True)
 class Line:
     """A paragraph's look: the size in points of most letters, and what holds for all of them. `number` is its marker in
-    a numbered list, `level` its level there, `role` the name of its style."""
+    the numbered list `list_key`, `level` its level there, `role` the name of its style."""
 
     text: str
     size: float | None = None
@@ -35,6 +35,7 @@ class Line:
     centred: bool = False
     kept: bool = False
     number: str = ""
+    list_key: str = ""
     level: int = 0
     role: str = ""
 
@@ -100,7 +101,7 @@ _BY_WORD = re.compile(
 )
 _CHINESE = re.compile(r"第(?P<first>[〇一二三四五六七八九十百0-9０-９]{1,6}+)(?P<kind>[章节節条條编編部款])")
 _DIGITS = re.compile(r"(?P<all>(?P<first>\d{1,3}+)(?:\.\d{1,3}+)*+)(?P<end>[.)]?+)(?:\s++|(?=[^\W\d])|\Z)")
-_LETTER = re.compile(r"(?:(?P<roman>[IVXLC]{1,7}+)|(?P<letter>[A-ZА-ЯІЇЄ]))[.)]\s++")
+_LETTER = re.compile(r"(?:(?P<roman>[IVXLC]{1,7}+)|(?P<letter>[A-ZА-ЯІЇЄ]))[.)]\s++|\(?(?P<small>[a-zа-яіїє])\)\s++")
 _PAIR = re.compile(r"[^:]{1,30}:\s++\S")
 _LEADERS = re.compile(r"[_.…]{4,}+")
 
@@ -126,8 +127,8 @@ def numbered(text: str) -> tuple[Numbered, str]:
     if (found := _DIGITS.match(text)) and (found["end"] or "." in found["all"]):
         return Numbered("1", found["all"].count(".") + 1, found["first"]), text[found.end() :]
     if found := _LETTER.match(text):
-        kind = "roman" if found["roman"] else "letter"
-        return Numbered(kind, 1, (found["roman"] or found["letter"])), text[found.end() :]
+        kind = found.lastgroup or ""
+        return Numbered(kind, 1, found[kind]), text[found.end() :]
     return Numbered(), text
 
 
@@ -151,6 +152,11 @@ def _in_order(numbers: list[tuple[Numbered, str]]) -> list[tuple[Numbered, str]]
     return found
 
 
+def _names_a_part(number: Numbered) -> bool:
+    """Say whether a number has its word, such as `Article 5`."""
+    return number.kind not in ("", "1", "roman", "letter", "small")
+
+
 def _is_row(text: str) -> bool:
     """Say whether a line has columns, or dots before the number of a page, or blanks to fill in."""
     return "\t" in text or _LEADERS.search(text) is not None
@@ -163,7 +169,7 @@ def _could_be(line: Line, number: Numbered, rest: str) -> bool:
         return False
     if _NO_HEADING.match(line.role) or CAPTION.match(text) or _is_row(rest.strip() if number.kind else text):
         return False
-    if sum(map(str.isalpha, text)) <= 2 and not any(char >= "\u2e80" for char in text) and len(number.kind) < 2:
+    if sum(map(str.isalpha, text)) <= 2 and not any(char >= "\u2e80" for char in text) and not _names_a_part(number):
         return False
     if text[-1] == "." and number.kind:
         return len(rest.split()) <= MOST_WORDS // 2
@@ -172,7 +178,7 @@ def _could_be(line: Line, number: Numbered, rest: str) -> bool:
     if text[-1] in ":：":
         return line.bold or line.underlined
     pair = _PAIR.match(text)
-    return len(number.kind) > 1 or not (pair and any(map(str.isdigit, text[pair.end() - 1 :])))
+    return _names_a_part(number) or not (pair and any(map(str.isdigit, text[pair.end() - 1 :])))
 
 
 # ---------------------------------------------------------------- votes
@@ -187,7 +193,7 @@ def _points(line: Line, number: Numbered, usual: Line) -> int:
     points += line.centred and not usual.centred
     if line.number:
         return points + (points > 1)
-    return points + line.kept + (2 if len(number.kind) > 1 and number.kind != "letter" else bool(number.kind))
+    return points + line.kept + (2 if _names_a_part(number) else bool(number.kind))
 
 
 class _Votes:
@@ -279,7 +285,9 @@ class _Votes:
         if after is None:
             return False
         points, key = self.points[at], self.keys[at]
-        next_line, block = self.lines[after], self.blocks[after]
+        block = self.blocks[after]
+        if self.blocks[at].kind == "list_item" and self._is_among_items(at, after):
+            return False
         if row > self._most_lines(at):
             return row == 2 and (self.keys[after] != key or (least == FEWEST and self.taken[after]))
         if self.keys[after] == key and key is not None:
@@ -288,13 +296,28 @@ class _Votes:
             return points >= least
         if self.taken[after]:
             return True
-        if block.kind == "paragraph" and next_line is not None:
-            text = next_line.text
-            if _LEADERS.search(text):
+        line = self.lines[after]
+        if block.kind == "paragraph" and line is not None:
+            if _LEADERS.search(line.text):
                 return False
-            prose = _weight(text) >= PROSE_LENGTH or text[-1] in ".!?:;。！？：；،؛؟"
-            return points >= (FEWEST if prose else least)
+            return points >= (FEWEST if self._is_text(after) else least)
         return True
+
+    def _is_among_items(self, at: int, after: int) -> bool:
+        """Say whether a line of a list stands before or after a plain item of its level."""
+        own = self.lines[at]
+        near = [self.lines[place] for place in (at - 1, after) if place >= 0 and not self.points[place]]
+        return any(line and own and (line.list_key, line.level) == (own.list_key, own.level) for line in near)
+
+    def _is_text(self, at: int) -> bool:
+        """Say whether a paragraph is text and not one more short line, or an italic line above text."""
+        line, after = self.lines[at], self.following[at]
+        if line is None:
+            return True
+        if _weight(line.text) >= PROSE_LENGTH or line.text[-1] in ".!?:;。！？：；،؛؟":
+            return True
+        below = self.lines[after] if line.italic and after is not None else None
+        return below is not None and is_text(below.text)
 
     def _most_lines(self, at: int) -> int:
         """Return how many lines in a row may be headings: a large or centred title may have several."""

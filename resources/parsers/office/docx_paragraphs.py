@@ -200,6 +200,8 @@ class Letters(NamedTuple):
 
 PLAIN = Letters()
 """Letters of which nothing is said."""
+USUAL = Letters(size=10.0)
+"""Letters of a document that sets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ class ParagraphStyle:
     level: int | None = None
     centred: bool = False
     kept: bool = False
-    letters: Letters = PLAIN
+    letters: Letters = USUAL
 
 
 def styles_of(root: Any) -> dict[str, ParagraphStyle]:
@@ -222,7 +224,7 @@ def styles_of(root: Any) -> dict[str, ParagraphStyle]:
     elements = {element.get(f"{W}styleId"): element for element in root.findall(f"{W}style")}
     styles = {key: _style(key, elements) for key in elements if key}
     normal = next((key for key, element in elements.items() if key and _is_default(element)), "")
-    usual = letters_of(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr"))
+    usual = letters_of(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr")).over(USUAL)
     styles = {
         key: style
         if elements[key].get(f"{W}type") == "character"

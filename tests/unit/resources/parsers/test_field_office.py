@@ -228,6 +228,36 @@ def test_letters_after_letters_are_no_roman_figures(tmp_path: Path) -> None:
     assert {level for level, _ in headings(tmp_path, body)} == {1}
 
 
+def test_small_letters_stand_below_numbers(tmp_path: Path) -> None:
+    lines = ("1) Purpose", "2) Scope", "a) Guests", "b) Boats", "3) End")
+    body = p("Rules", style="Title") + "".join(p(text, "u") + p(PROSE) for text in lines)
+    assert [level for level, _ in headings(tmp_path, body, styles=WORD)] == [1, 2, 2, 3, 3, 2]
+
+
+def test_lists_below_numbered_headings_stay_lists(tmp_path: Path) -> None:
+    two = lists("%1.").replace(
+        "</w:numbering>", "<w:num w:numId='2'><w:abstractNumId w:val='0'/></w:num></w:numbering>"
+    )
+    body = p("Purpose", "b", number="1/0") + p("Boots", number="2/0") + p("Lamps", number="2/0")
+    body += p("Scope", "b", number="1/0") + p(PROSE)
+    found = outline(elements_of(docx_of(tmp_path, body, numbering=two))[1])
+    assert [kind for kind, *_ in found] == ["heading", "list_item", "list_item", "heading", "paragraph"]
+
+
+def test_minutes_of_a_meeting(tmp_path: Path) -> None:
+    body = (
+        p("Minutes of the meeting", "b", "32") + p("Present: |Ann, Bob", "b") + p("Item 1: Fees", "b") + p(PROSE)
+        + p("Item 2: Guests", "b") + p(PROSE) + p("Decision: |the fee is 12 euro", "b") + p("Next meeting", "b")
+        + p("12 June 2026, 18:00")
+    )  # fmt: skip
+    assert headings(tmp_path, body) == [
+        (1, "Minutes of the meeting"),
+        (2, "Item 1: Fees"),
+        (2, "Item 2: Guests"),
+        (2, "Next meeting"),
+    ]
+
+
 def test_a_character_style_makes_letters_bold(tmp_path: Path) -> None:
     strong = style("Strong", "Strong", "<w:rPr><w:b/></w:rPr>", kind="character")
     body = f"<w:p><w:r><w:rPr><w:rStyle w:val='Strong'/></w:rPr><w:t>Fees</w:t></w:r></w:p>{p(PROSE)}"
@@ -274,6 +304,7 @@ TABLE = "<w:tbl>{}</w:tbl>".format(
         p("Boots", "b", number="2/0") + p("A lamp", "b", number="2/0") + p("Water", "b", number="2/0") + p(PROSE),
         p("Boots", "b", number="1/0") + p("A lamp", "b", number="1/0") + p("Water", "b", number="1/0") + p(PROSE),
         p("Boots| for the mud", "b", number="1/0") + p(PROSE) + p("Lamps| for the dark", "b", number="1/0") + p(PROSE),
+        p("Run| not", "b", number="1/0") + p("Look out", "b", number="1/0") + p("Be kind", number="1/0") + p(PROSE),
         p("Apples", number="1/0") + p(PROSE) + p("Pears", number="1/0") + p(PROSE),
         p("Acme Hall", "b") + p("Quay Street 5") + p("1010 Harbour") + p("Phone 555 01 02") + p(PROSE) + p(PROSE),
         p(PROSE) + p("For the club", "b") + p("__________________") + p("Ann Example") + p("Chair"),
