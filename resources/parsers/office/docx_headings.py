@@ -191,9 +191,10 @@ def _points(line: Line, number: Numbered, usual: Line) -> int:
     points += 2 * (line.bold and not usual.bold) + 2 * (line.underlined and not usual.underlined)
     points += 2 * (line.capitals and not usual.capitals) + (line.italic and not usual.italic)
     points += line.centred and not usual.centred
+    points += line.kept
     if line.number:
-        return points + (points > 1)
-    return points + line.kept + (2 if _names_a_part(number) else bool(number.kind))
+        return points + (points > 0)
+    return points + (2 if _names_a_part(number) else bool(number.kind))
 
 
 class _Votes:
@@ -251,7 +252,11 @@ class _Votes:
         assert line is not None
         size = round(2 * (line.size or self.body.size or 0.0)) / 2
         look = Rank(size, line.bold, line.centred, line.capitals, line.underlined, line.italic)
-        return look, self.numbers[at][0]._replace(first="")
+        number, rest = self.numbers[at]
+        below = at + 1 < len(self.lines) and self.points[at + 1] and not self.numbers[at + 1][0].kind
+        if below and _names_a_part(number) and not rest.strip():
+            look = max(look, self._key(at + 1)[0])  # `Chapter I` is above its name, however that looks
+        return look, number._replace(first="")
 
     def _following(self) -> list[int | None]:
         """Return the place of the block after each, without breaks."""
@@ -289,7 +294,8 @@ class _Votes:
         if self.blocks[at].kind == "list_item" and self._is_among_items(at, after):
             return False
         if row > self._most_lines(at):
-            return row == 2 and (self.keys[after] != key or (least == FEWEST and self.taken[after]))
+            last = self.keys[after] != key and (self.blocks[at].kind == "paragraph" or least == FEWEST)
+            return row == 2 and (last or (least == FEWEST and self.taken[after]))
         if self.keys[after] == key and key is not None:
             return self.taken[after]
         if block.kind == "heading":
@@ -386,7 +392,7 @@ def _groups(votes: _Votes) -> list[list[int]]:
     ordered = [next(digits) if entry[1].kind == "1" else entry for entry in ranked]
     groups: list[tuple[Rank, Numbered, list[int]]] = []
     for look, number, found in ordered:
-        like = next((one for one in groups if one[0] == look and _are_alike(one, number, found, votes)), None)
+        like = next((one for one in groups if one[0] == look and _are_alike(one, number, found)), None)
         if like is not None or len(groups) == MOST_LEVELS:
             (like or groups[-1])[2].extend(found)
         else:
@@ -394,11 +400,13 @@ def _groups(votes: _Votes) -> list[list[int]]:
     return [found for _, _, found in groups]
 
 
-def _are_alike(group: tuple[Rank, Numbered, list[int]], number: Numbered, found: list[int], votes: _Votes) -> bool:
-    """Say whether lines without numbers have the level of numbered ones of their look. They have not if they stand
-    above them: a single title, or parts in each of which the numbers begin anew."""
-    if bool(group[1].kind) == bool(number.kind) or max(group[1].depth, number.depth) > 1:
+def _are_alike(group: tuple[Rank, Numbered, list[int]], number: Numbered, found: list[int]) -> bool:
+    """Say whether lines of one look with two kinds of numbers, or with and without, have one level. They have not if
+    those that begin first go on among or after the others, or are a single line above all."""
+    if max(group[1].depth, number.depth) > 1:
         return False
-    plain, counted = (found, group[2]) if group[1].kind else (group[2], found)
-    anew = sum(votes.numbers[at][0].first.lower() in ("1", "i", "a", "а") for at in counted)
-    return plain[0] > counted[0] or (len(plain) > 1 and anew < 2)
+    above, below = sorted((group[2], found), key=min)
+    later = next((at for at in sorted(above) if at > min(below)), None)
+    if (number if above is found else group[1]).kind:
+        return later is None
+    return len(above) > 1 and (later is None or later > max(below))

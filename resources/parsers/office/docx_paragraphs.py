@@ -501,7 +501,7 @@ class Walk:
         properties = run.find(f"{W}rPr")
         letters = letters_of(properties)
         style = value_of(properties, "w:rStyle") or ""
-        if style in self.styles:
+        if style and style in self.styles:
             letters = letters.over(self.styles[style].letters)
         self.letters = _placed(letters.over(self.base), self.base.size)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))

@@ -234,6 +234,37 @@ def test_small_letters_stand_below_numbers(tmp_path: Path) -> None:
     assert [level for level, _ in headings(tmp_path, body, styles=WORD)] == [1, 2, 2, 3, 3, 2]
 
 
+def test_chapters_and_their_names_are_above_articles_however_they_look(tmp_path: Path) -> None:
+    body = p("Розділ I") + p("ЗАГАЛЬНІ ПОЛОЖЕННЯ") + p("Стаття 1. Терміни") + p(ПРОЗА) + p("Стаття 2. Дія") + p(ПРОЗА)
+    body += p("Розділ II") + p("ПРАВА") + p("Стаття 3. Права членів") + p(ПРОЗА)
+    assert [level for level, _ in headings(tmp_path, body)] == [1, 2, 3, 3, 1, 2, 3]
+
+
+def test_an_annex_has_the_level_of_the_sections_before_it(tmp_path: Path) -> None:
+    body = "".join(p(text, "b") + p(PROSE) for text in ("Preface", "1. Fees", "2. Guests", "Annex A", "Closing words"))
+    assert {level for level, _ in headings(tmp_path, body)} == {1}
+
+
+def test_headings_by_look_stand_below_a_larger_title_by_style(tmp_path: Path) -> None:
+    made = styles(style("Title", "Title", "<w:rPr><w:sz w:val='52'/></w:rPr>"))
+    body = (
+        p("Rules", style="Title")
+        + p("Fees", "b", "28")
+        + p("Members", "b", "22")
+        + p(PROSE, "22")
+        + p("Boats", "b", "28")
+    )
+    body += p(PROSE, "22")
+    assert [level for level, _ in headings(tmp_path, body, styles=made)] == [1, 2, 3, 2]
+
+
+def test_numbered_lines_a_little_larger_or_kept_with_the_text(tmp_path: Path) -> None:
+    made = styles("<w:docDefaults><w:rPrDefault><w:rPr><w:sz w:val='22'/></w:rPr></w:rPrDefault></w:docDefaults>")
+    body = p("Purpose", "28", number="1/0") + p(PROSE) + p("Who", "24", number="1/1") + p(PROSE)
+    body += p("Where", number="1/1", keepNext="1") + p(PROSE)
+    assert [level for level, _ in headings(tmp_path, body, styles=made, numbering=lists("%1.", "%1.%2."))] == [1, 2, 2]
+
+
 def test_lists_below_numbered_headings_stay_lists(tmp_path: Path) -> None:
     two = lists("%1.").replace(
         "</w:numbering>", "<w:num w:numId='2'><w:abstractNumId w:val='0'/></w:num></w:numbering>"
