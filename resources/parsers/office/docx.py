@@ -522,9 +522,6 @@ class _DocxReader:
         """Return the text of a cell's paragraphs and of tables inside it, separated by spaces. Add its fields to
         `pairs` and its pictures to `figures`."""
         runs: list[TextRun] = []
-        control = cell.getparent().getparent()
-        if control.tag == f"{W}sdt":
-            pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), words(cell)))
         for block in self.blocks(cell):
             if block.kind == FIGURE:
                 figures.append(block)
@@ -533,6 +530,10 @@ class _DocxReader:
             inner = [run for own in block.cells for run in (TextRun(" ", joined=True), *own.runs)]
             bullet = [TextRun(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []
             runs += [TextRun(" ", joined=True), *bullet, *block.runs, *inner]
+        control = cell.getparent().getparent()
+        if control.tag == f"{W}sdt":
+            text = "".join(run.text for run in runs)
+            pairs.update({**key_value(control_name(control.find(f"{W}sdtPr")), text), **pairs})
         return tuple(runs)
 
     # ------------------------------------------------------------ other parts
@@ -547,7 +548,7 @@ class _DocxReader:
                     continue
                 for block in self.blocks(note):
                     if runs := _runs(block):
-                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata=part)
+                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata={**part, **_hidden(block)})
 
     def edges(self) -> tuple[list[Block], list[Block]]:
         """Return running headers and footers, each text once."""
@@ -559,7 +560,7 @@ class _DocxReader:
                 text = " ".join("".join(run.text for run in _runs(block)).split())
                 if text and (kind, text) not in seen:
                     seen.add((kind, text))
-                    found[kind].append(Block(f"page_{kind}", _runs(block)))
+                    found[kind].append(Block(f"page_{kind}", _runs(block), metadata=_hidden(block)))
         return found["header"], found["footer"]
 
 
@@ -614,6 +615,11 @@ def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) 
         level=number.level,
         role=style.name.lower(),
     )
+
+
+def _hidden(block: Block) -> dict[str, str]:
+    """Return the mark of hidden content if a block has it."""
+    return {key: value for key, value in METADATA.items() if block.metadata.get(key) == value}
 
 
 def _runs(block: Block) -> tuple[TextRun, ...]:

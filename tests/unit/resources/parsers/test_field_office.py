@@ -621,6 +621,18 @@ def test_hidden_content_is_left_out_and_counted_or_read_and_marked(
     assert block.metadata.get("hidden") == "true"
 
 
+def test_hidden_text_of_notes_and_of_controls_in_tables(tmp_path: Path) -> None:
+    text = f"<w:p>{run('A note')}{vanished(' secret')}</w:p>"
+    note = f"<w:footnotes {W}><w:footnote w:id='2'>{text}</w:footnote></w:footnotes>"
+    value = f"<w:tc><w:p>{run('Oslo')}{vanished(' secret')}</w:p></w:tc>"
+    rows = f"<w:tr><w:tc>{p('Town')}</w:tc>{control(value, '<w:alias w:val=' + repr('Town') + '/>')}</w:tr>"
+    path = docx_of(tmp_path, f"<w:tbl>{rows}<w:tr><w:tc>{p('a')}</w:tc></w:tr></w:tbl>", footnotes=note)
+    table, footnote = reader.parse(path).blocks
+    assert table.metadata == {"kv.Town": "Oslo"} and footnote.metadata == {}
+    table, footnote = reader.parse(path, hidden=True).blocks
+    assert table.metadata == {"kv.Town": "Oslo secret", "hidden": "true"} and footnote.metadata == {"hidden": "true"}
+
+
 def test_numbers_of_pages_hidden_on_the_web_are_shown(tmp_path: Path) -> None:
     body = f"<w:p>{run('Fees')}<w:r><w:rPr><w:webHidden/></w:rPr><w:t> 12</w:t></w:r></w:p>"
     assert texts(tmp_path, body) == ["Fees 12"]
