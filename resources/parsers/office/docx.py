@@ -27,7 +27,7 @@ from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
-from resources.parsers.office.docx_headings import CAPTION, Line, is_long, is_text, with_headings
+from resources.parsers.office.docx_headings import CAPTION, Line, is_clause, is_text, with_headings
 from resources.parsers.office.docx_paragraphs import (
     LEVELS,
     MC,
@@ -455,7 +455,7 @@ class _DocxReader:
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), style.outline)
         if number.counts:
             runs = (TextRun(number.marker), TextRun(" ", joined=True), *runs)
-        if not is_long(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
+        if not is_clause(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
             return Block("heading", runs, 0 if outline is None or outline >= LEVELS else outline + 1)
         if name == "caption" or (name.startswith("caption") and CAPTION.match(text)):
             return Block("caption", runs)

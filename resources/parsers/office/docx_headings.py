@@ -65,8 +65,8 @@ LONGEST_HEADING = 100
 """Characters of a line that may be a heading. Chinese and Japanese letters count as three."""
 MOST_WORDS = 14
 """Words of a line that may be a heading."""
-LONGEST_STYLED = 250
-"""Characters of a paragraph that a style makes a heading. Contracts have whole clauses in heading styles."""
+LONGEST_STYLED, LONGEST_SENTENCE = 250, 120
+"""Characters of a paragraph, and of a sentence, that a style makes a heading. Contracts have clauses in such styles."""
 LARGER = 1.15
 """Factor over the size of the text from which on a line stands out by its size alone."""
 SLIGHTLY_LARGER = 1.04
@@ -111,9 +111,9 @@ def is_text(text: str) -> bool:
     return _weight(text) >= LONG_PROSE
 
 
-def is_long(text: str) -> bool:
-    """Say whether a paragraph is too long for a heading, even if its style makes it one."""
-    return _weight(text) > LONGEST_STYLED
+def is_clause(text: str) -> bool:
+    """Say whether a paragraph is text even if its style makes it a heading: it is long, or a longer sentence."""
+    return _weight(text) > (LONGEST_SENTENCE if text[-1:] in ".;。；" else LONGEST_STYLED)
 
 
 def _weight(text: str) -> int:

@@ -409,8 +409,7 @@ class _Slide:
             yield from leaves(shapes)
             return
         boxes = [_placed(shape, at) for at, shape in enumerate(shapes)]
-        said = "".join(text.text or "" for box in boxes for text in box.item._element.iter(f"{A}t"))
-        for box in in_reading_order([box for box in boxes if _says(box.item)], is_right_to_left(said)):
+        for box in in_reading_order([box for box in boxes if _says(box.item)], _from_right(boxes)):
             if hasattr(box.item, "shapes"):
                 yield from self._ordered(filter(self._is_taken, box.item.shapes), depth + 1)
             else:
@@ -501,6 +500,13 @@ SHORT = 12
 
 def _marked(block: Block) -> Block:
     return replace(block, metadata={**block.metadata, **METADATA})
+
+
+def _from_right(boxes: Sequence[Placed[Any]]) -> bool:
+    """Say whether boxes are read from the right: by their script, or by lines that run down."""
+    said = "".join(text.text or "" for box in boxes for text in box.item._element.iter(f"{A}t"))
+    ways = [body.get("vert") for box in boxes for body in box.item._element.iter(f"{A}bodyPr")]
+    return is_right_to_left(said) or 2 * ways.count("eaVert") > len(ways)
 
 
 def _says(shape: Any) -> bool:

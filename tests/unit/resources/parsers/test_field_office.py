@@ -350,6 +350,7 @@ TABLE = "<w:tbl>{}</w:tbl>".format(
         p("Dear friends,", "b") + p(PROSE),
         p("To: all members", "b") + p("From: the board", "b") + p("On: the fees", "b") + p(PROSE),
         p(PROSE + PROSE + PROSE, style="Heading2"),
+        p(f"The supplier shall see to it that {PROSE}", style="Heading2"),
     ],
 )  # fmt: skip
 def test_what_is_no_heading(tmp_path: Path, body: str) -> None:

@@ -158,6 +158,14 @@ def test_columns_in_hebrew_are_read_from_the_right(tmp_path: Path) -> None:
     assert texts(deck, tmp_path) == ["השוואת תוכניות", "ימין 0", "ימין 1", "שמאל 0", "שמאל 1"]
 
 
+def test_lines_that_run_down_are_read_from_the_right(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    slide = slide_of(deck, ("左の文。", 1, 1, 1, 5), ("中の文。", 4, 1, 1, 5), ("右の文。", 7, 1, 1, 5))
+    for shape in slide.shapes:
+        shape.text_frame._txBody.bodyPr.set("vert", "eaVert")
+    assert texts(deck, tmp_path) == ["右の文。", "中の文。", "左の文。"]
+
+
 def test_cards_of_a_number_and_its_label_stay_together(tmp_path: Path) -> None:
     boxes: list[Box] = [("Our year", 0.5, 0.3, 8, 0.6)]
     boxes += [(f"{at} %", 0.5 + 3 * at, 1.5, 2.5, 0.8) for at in range(3)]
