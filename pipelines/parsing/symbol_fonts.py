@@ -8,6 +8,7 @@ same (☑, ☒, ☐, ✓, ✗, ●, →), it is taken: people search for it, and
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _FIRST, _LAST = 0x20, 0xFF
 _PRIVATE = 0xF000
@@ -102,9 +103,10 @@ LONGEST_NAME = 100
 """Characters of the longest name of a font that is looked at."""
 
 
+@lru_cache(maxsize=512)
 def _signs(font: str) -> dict[int, str]:
     """Return the signs of a font by their characters; without a symbol font, those of common bullets."""
-    name = _SUBSET.sub("", font[:LONGEST_NAME], count=1)
+    name = _SUBSET.sub("", font, count=1)
     found = _NAME.fullmatch(_NO_NAME.sub("", name.lower()))
     if not found:
         return _BULLETS
@@ -113,11 +115,11 @@ def _signs(font: str) -> dict[int, str]:
 
 def is_symbol_font(font: str) -> bool:
     """Say whether the letters of a font are signs."""
-    return _signs(font) is not _BULLETS
+    return _signs(font[:LONGEST_NAME]) is not _BULLETS
 
 
 def symbol_text(text: str, font: str) -> str:
     """Return text with the signs of its font in Unicode; a character that stands for no sign stays as it is.
 
     The font may have any name. In other fonts, only private use characters that are common bullets are signs."""
-    return text.translate(_signs(font))
+    return text.translate(_signs(font[:LONGEST_NAME]))

@@ -455,6 +455,8 @@ class _DocxReader:
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), style.outline)
         if number.counts:
             runs = (TextRun(number.marker), TextRun(" ", joined=True), *runs)
+        elif number.listed and (mark := self.numbering.check_mark(number.key, number.level)):
+            runs = (TextRun(mark), TextRun(" ", joined=True), *runs)
         if not is_clause(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
             return Block("heading", runs, 0 if outline is None or outline >= LEVELS else outline + 1)
         if name == "caption" or (name.startswith("caption") and CAPTION.match(text)):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pipelines.parsing.hidden import HiddenContent
 from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import symbol_text
-from resources.parsers.labels import key_value
+from resources.parsers.labels import CHECK_MARKS, key_value
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, PICTURES
 from resources.parsers.package import unescaped
@@ -53,6 +53,7 @@ class _Level:
     format: str = "decimal"
     text: str = ""
     style: str = ""
+    sign: str = ""
 
 
 @dataclass(slots=True)
@@ -101,6 +102,11 @@ class Numbering:
         found = self.lists[number].levels.get(level)
         return found is None or found.format in ("bullet", "none")
 
+    def check_mark(self, number: str, level: int) -> str:
+        """Return the check mark that is the bullet of a level, else ""."""
+        found = self.lists[number].levels.get(level)
+        return found.sign if found is not None and found.format == "bullet" else ""
+
     def marker(self, number: str, level: int) -> str:
         """Increase the count and return the marker: `2.1`, `(a)`, `•`."""
         own = self.lists[number]
@@ -136,8 +142,16 @@ def _levels(element: Any) -> dict[int, _Level]:
             value_of(level, "w:numFmt") or "decimal",
             (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
             value_of(level, "w:pStyle") or "",
+            _sign(level),
         )
     return levels
+
+
+def _sign(level: Any) -> str:
+    """Return the bullet of a level if it is a check mark, which says something, else ""."""
+    text = (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER]
+    sign = symbol_text(text, letters_of(level.find(f"{W}rPr")).font or "").strip()
+    return sign if sign and sign in CHECK_MARKS else ""
 
 
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))

@@ -1,9 +1,9 @@
 """The reader of PPTX with python-pptx, slide by slide: title, text by level, tables, pictures, notes, comments.
 
 A slide is a page. Its shapes come in the order in which people read them; groups stay together. If no placeholder has a
-title, a short box above the rest that is no smaller is the title; bold lines above text are headings below it.
-Hidden slides and shapes follow the rule for all formats. Text of a layout or master belongs to the slide that shows it.
-If several slides show it, it is a running header or footer, and is kept once. Text of a layout's placeholders is a
+title, a short box above the rest that is no smaller is the title; bold or larger lines above text are headings below
+it. Hidden slides and shapes follow the rule for all formats. Text of a layout or master belongs to the slide that shows
+it. If several slides show it, it is a running header or footer, and is kept once. Text of a layout's placeholders is a
 prompt (`Click to edit`) and appears on no slide. If a shape has alternative forms, the newest is taken.
 """
 
@@ -26,6 +26,7 @@ from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
+from resources.parsers.labels import CHECK_MARKS
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, A, chart_blocks, diagram_blocks
 from resources.parsers.package import core_properties, opened_package, unescaped, unread, xml_root
@@ -217,6 +218,8 @@ def lines_of(shape: Any) -> list[SlideLine]:
         text = line_of(paragraph._p)
         if not text.strip():
             continue
+        mark = _check_mark(paragraph._p)
+        text = f"{mark} {text}" if mark else text
         own = paragraph._p.find(f"{A}pPr/{A}defRPr")
         looks = [_look(run, own, usual) for run in paragraph._p.iter(f"{A}r") if run.findtext(f"{A}t", "").strip()]
         bold = bool(looks) and all(bold for bold, _ in looks)
@@ -245,6 +248,14 @@ def _has_bullet(paragraph: Any) -> bool:
     return properties is not None and any(
         child.tag.endswith(("}buChar", "}buAutoNum", "}buBlip")) for child in properties
     )
+
+
+def _check_mark(paragraph: Any) -> str:
+    """Return the bullet of a paragraph if it is a check mark, which says something, else ""."""
+    bullet, font = paragraph.find(f"{A}pPr/{A}buChar"), paragraph.find(f"{A}pPr/{A}buFont")
+    named = "" if font is None else font.get("typeface") or ""
+    sign = "" if bullet is None else symbol_text((bullet.get("char") or "")[:1], named)
+    return sign if sign and sign in CHECK_MARKS else ""
 
 
 DEEPEST_LEVEL = 8
@@ -455,16 +466,16 @@ class _Slide:
 
     @staticmethod
     def _heads(shapes: Sequence[Any], texts: Sequence[Sequence[SlideLine]], at: int) -> set[int]:
-        """Return the places of bold lines of a shape that are headings: those above other text in it, and a line alone
-        in its shape above the next one."""
+        """Return the places of bold or larger lines of a shape that are headings: those above other text in it, and a
+        line alone in its shape above the next one."""
         lines = texts[at]
         heads = {
             nth
             for nth, (line, after) in enumerate(pairwise(lines))
-            if line.bold and not after.bold and not line.bullet and not line.level and is_short_line(line.text)
+            if _stands_out(line, after) and not line.bullet and not line.level and is_short_line(line.text)
         }
         below = texts[at + 1] if at + 1 < len(texts) else []
-        if len(lines) == 1 and below and lines[0].bold and not below[0].bold and is_short_line(lines[0].text):
+        if len(lines) == 1 and below and _stands_out(lines[0], below[0]) and is_short_line(lines[0].text):
             one, other = shapes[at], shapes[at + 1]
             left, right = max(_left(one), _left(other)), min(_right(one), _right(other))
             if left < right and _top(other) > _top(one) and sum(len(line.text) for line in below) > SHORT:
@@ -496,6 +507,11 @@ class _Slide:
 
 SHORT = 12
 """Characters of a text below a bold line up to which the line is a value with its label, not a heading."""
+
+
+def _stands_out(line: SlideLine, after: SlideLine) -> bool:
+    """Say whether a line is bold or larger beside the line after it."""
+    return (line.bold and not after.bold) or line.size >= LARGER * after.size
 
 
 def _marked(block: Block) -> Block:

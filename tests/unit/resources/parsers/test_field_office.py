@@ -409,6 +409,17 @@ def test_letters_that_stand_for_something(tmp_path: Path, runs: str, right: str)
     assert texts(tmp_path, f"<w:p>{runs}</w:p>") == [right]
 
 
+@pytest.mark.parametrize(
+    ("font", "char", "shown"),
+    [("Wingdings", "\uf0a8", "☐ Call Ann"), ("Wingdings", "\uf0fc", "✓ Call Ann"), ("Symbol", "\uf0b7", "Call Ann")],
+)
+def test_bullets_that_are_check_marks_are_text(tmp_path: Path, font: str, char: str, shown: str) -> None:
+    bullet = f"<w:lvlText w:val='{char}'/><w:rPr><w:rFonts w:ascii='{font}' w:hAnsi='{font}'/></w:rPr>"
+    made = lists("%1.", kind="bullet").replace("<w:lvlText w:val='%1.'/>", bullet)
+    found = outline(elements_of(docx_of(tmp_path, p("Call Ann", number="1/0"), numbering=made))[1])
+    assert found == [("list_item", 1, shown)]
+
+
 def test_a_style_may_set_the_font_and_raise_letters(tmp_path: Path) -> None:
     made = styles(
         style(

@@ -264,6 +264,32 @@ def test_letters_that_stand_for_something(tmp_path: Path, runs: list[tuple[str, 
     assert texts(deck, tmp_path) == [right, f"{right}\tx"]
 
 
+def test_bullets_that_are_check_marks_are_text(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    slide = slide_of(deck, ("Paper|Plastic|Glass", 1, 4, 6, 2))
+    names = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    for paragraph, char in zip(slide.shapes[0].text_frame.paragraphs, "üû§", strict=True):
+        for tag in (f'<a:buFont {names} typeface="Wingdings"/>', f'<a:buChar {names} char="{char}"/>'):
+            paragraph._p.get_or_add_pPr().append(pptx.oxml.parse_xml(tag))
+    assert found(deck, tmp_path) == [
+        ("list_item", 1, "✓ Paper"),
+        ("list_item", 1, "✗ Plastic"),
+        ("list_item", 1, "Glass"),
+    ]
+
+
+def test_larger_lines_above_text_are_headings(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    slide_of(
+        deck,
+        *(("Our plan", 1, 0.3, 6, 0.6), ("Benefits", 0.5, 1.5, 4, 0.5), ("Less paper for all", 0.5, 2.1, 4, 1)),
+        *(("42 %", 5, 1.5, 4, 0.5), ("of all members came", 5, 2.1, 4, 1)),
+        sizes={"Our plan": 40, "Benefits": 28, "42 %": 28},
+    )
+    assert [level for kind, level, _ in found(deck, tmp_path) if kind == "heading"] == [1, 2]
+    assert texts(deck, tmp_path) == ["Our plan", "Benefits", "Less paper for all", "42 %", "of all members came"]
+
+
 def test_letters_below_each_other_are_a_word(tmp_path: Path) -> None:
     deck = pptx.Presentation()
     slide_of(deck, ("P|L|A|N", 0.5, 3, 0.5, 3), ("Text beside it, not a word.", 2, 3, 5, 1))
