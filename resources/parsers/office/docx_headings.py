@@ -63,8 +63,8 @@ Key = tuple[Rank, Numbered]
 
 LONGEST_HEADING = 100
 """Characters of a line that may be a heading. Chinese and Japanese letters count as three."""
-MOST_WORDS = 14
-"""Words of a line that may be a heading."""
+MOST_WORDS, MANY_WORDS = 14, 9
+"""Words of a line that may be a heading, and from which on it may as well be a sentence without its stop."""
 LONGEST_STYLED, LONGEST_SENTENCE = 250, 120
 """Characters of a paragraph, and of a sentence, that a style makes a heading. Contracts have clauses in such styles."""
 LARGER = 1.15
@@ -192,6 +192,7 @@ def _points(line: Line, number: Numbered, usual: Line) -> int:
     points += 2 * (line.capitals and not usual.capitals) + (line.italic and not usual.italic)
     points += line.centred and not usual.centred
     points += line.kept
+    points -= len(line.text.split()) > MANY_WORDS and line.text[-1] not in "?؟？"
     if line.number:
         return points + (points > 0)
     return points + (2 if _names_a_part(number) else bool(number.kind))
@@ -295,7 +296,8 @@ class _Votes:
             return False
         if row > self._most_lines(at):
             last = self.keys[after] != key and (self.blocks[at].kind == "paragraph" or least == FEWEST)
-            return row == 2 and (last or (least == FEWEST and self.taken[after]))
+            if row > 2 or not (last or (least == FEWEST and self.taken[after])):
+                return False
         if self.keys[after] == key and key is not None:
             return self.taken[after]
         if block.kind == "heading":

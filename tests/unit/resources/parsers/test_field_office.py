@@ -340,6 +340,8 @@ TABLE = "<w:tbl>{}</w:tbl>".format(
         p("Acme Hall", "b") + p("Quay Street 5") + p("1010 Harbour") + p("Phone 555 01 02") + p(PROSE) + p(PROSE),
         p(PROSE) + p("For the club", "b") + p("__________________") + p("Ann Example") + p("Chair"),
         p(PROSE) + p("Ann Example", "b"),
+        p(PROSE) + p("Ann Example", "b") + p("Chair of the club", "b") + p("Acme Hall") + p("Harbour"),
+        p(PROSE) + p("This is an important sentence that all the people must read", "b") + p(PROSE),
         p(PROSE, "b") + p("Fees", "b") + p(PROSE, "b") + p("Guests", "b") + p(PROSE, "b"),
         TABLE + p(PROSE),
         p("Table 1. Fees of the year", "b") + TABLE,
