@@ -105,7 +105,7 @@ def _ordered(boxes: Boxes[T], from_right: bool, depth: int) -> Boxes[T]:
         return _by_rows(boxes, from_right)
     if len(columns) > 1:
         columns, gutters = _widest(columns, gutters)
-        parts = _parts(bands, heights, columns, gutters)
+        parts = _apart(bands, min(gutters)) or _parts(bands, heights, columns, gutters)
         if parts is columns and from_right:
             parts = columns[::-1]
     else:
@@ -140,6 +140,18 @@ def _widest(columns: list[Boxes[T]], gutters: list[float]) -> tuple[list[Boxes[T
         else:
             joined[-1] += column
     return joined, [gutter for gutter in gutters if gutter >= least]
+
+
+def _apart(bands: list[Boxes[T]], gutter: float) -> list[Boxes[T]]:
+    """Return the first or last band apart if it is one box that reaches into the gap between columns, such as a centred
+    title; else nothing."""
+    for first, second in ((bands[:1], bands[1:]), (bands[:-1], bands[-1:])):
+        lone, rest = (first, second) if len(first) == 1 and len(first[0]) == 1 else (second, first)
+        if len(lone) == 1 and len(lone[0]) == 1 and rest:
+            _, gaps = _divided([box for band in rest for box in band], lambda box: (box.x0, box.x1))
+            if gaps and max(gaps) > CLEAR * gutter:
+                return [[box for band in part for box in band] for part in (first, second)]
+    return []
 
 
 def _parts(

@@ -399,7 +399,7 @@ class _Slide:
         if title is not None:
             yield Block("heading", (TextRun(text_of(title._element), locator=self.place),), 1)
         own = None if title is None else title._element
-        shapes = [shape for shape in self._ordered(self.shapes, 0) if shape._element is not own]
+        shapes = list(self._ordered((shape for shape in self.shapes if shape._element is not own), 0))
         furniture = [shape for shape in shapes if _role(shape) in _FURNITURE]
         texts = [lines_of(shape) if shape.has_text_frame else [] for shape in shapes]
         level = 1 if title is None else 2

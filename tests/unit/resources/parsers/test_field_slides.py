@@ -219,6 +219,8 @@ def test_boxes_in_their_order() -> None:
     uneven = [("l1", 0, 15, 40, 10), ("l2", 0, 40, 40, 10)]
     uneven += [(f"r{top}", 50, top, 40, 6) for top in (15, 26, 42)]
     assert order(*uneven) == "l1 l2 r15 r26 r42"
+    centred = [("title", 33, 3, 25, 4), ("l1", 15, 14, 16, 4), ("l2", 15, 22, 16, 4), ("r1", 57, 14, 18, 4)]
+    assert order(*centred, ("r2", 57, 22, 18, 4), ("end", 20, 60, 50, 4)) == "title l1 l2 r1 r2 end"
     assert order(("behind", 0, 0, 100, 75), ("r", 50, 20, 40, 5), ("l", 5, 20, 40, 5)) == "behind l r"
     assert order(("a", 0, 0, 10, 10), ("b", 4, 4, 10, 10), ("c", 8, 8, 10, 10)) == "a b c"
     assert order() == "" and order(("only", 0, 0, 0, 0), ("next", 0, 0, 0, 0)) == "only next"
