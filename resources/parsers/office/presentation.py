@@ -304,7 +304,9 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             blocks += (block for shape in layers.running[number] for block in _running(shape, place, size[1]))
             blocks += _Slide(slide, layers.own[number], place, path, size, content).blocks()
     related = [pair for slide in slides for pair in _related(slide.part)]
-    warnings = (*content.warnings(), *unread(related))
+    active = sum(1 for number, slide in enumerate(slides) if shown[number] for _ in slide._element.iter(f"{P}control"))
+    told = [f"the values of {active} ActiveX controls were not read"] if active else []
+    warnings = (*content.warnings(), *told, *unread(related))
     return ParsedFile(without_repeated(blocks, len(slides)), properties, len(slides), warnings, ORIGIN)
 
 

@@ -355,6 +355,14 @@ def test_boxes_beside_a_slide_are_hidden(tmp_path: Path) -> None:
     assert sorted(marked) == ["Below it.", "Left of it."]
 
 
+def test_active_controls_are_told(tmp_path: Path) -> None:
+    deck = pptx.Presentation()
+    slide = slide_of(deck, ("Shown.", 1, 4, 6, 1))
+    names = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+    slide._element.cSld.append(pptx.oxml.parse_xml(f'<p:controls {names}><p:control name="Box1"/></p:controls>'))
+    assert reader.parse(saved(deck, tmp_path)).warnings == ("the values of 1 ActiveX controls were not read",)
+
+
 def test_a_hidden_title_is_no_title(tmp_path: Path) -> None:
     deck = pptx.Presentation()
     slide = deck.slides.add_slide(deck.slide_layouts[5])
