@@ -63,11 +63,12 @@ def _names(row: Sequence[str]) -> bool:
 
 LONGEST = 200
 """Characters of the longest label or value; anything longer is text."""
-_CHECK_MARKS = "☐☑☒✓✔✗✘"
+CHECK_MARKS = "☐☑☒✓✔✗✘"
+"""Signs that say yes or no where they stand before a text, also as its bullet."""
 
 
 def key_value(label: str, value: str) -> dict[str, str]:
     """Return the metadata of one pair; none if either is missing or too long."""
-    label, value = " ".join(label.strip(_CHECK_MARKS + " \t\n").split()).rstrip(" :"), " ".join(value.split())
+    label, value = " ".join(label.strip(CHECK_MARKS + " \t\n").split()).rstrip(" :"), " ".join(value.split())
     short = 0 < len(label) <= LONGEST and 0 < len(value) <= LONGEST
     return {f"kv.{label}": value} if short else {}

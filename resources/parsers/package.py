@@ -6,6 +6,7 @@ is read.
 
 from __future__ import annotations
 
+import re
 import struct
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -54,6 +55,18 @@ def _part(entry: bytes, shift: int) -> PackagePart:
     name = entry[:64].decode("utf-16-le", "replace").partition("\0")[0]
     start, size = struct.unpack_from("<II", entry, 116)
     return PackagePart(name, (start + 1) << shift if size >= _SMALL else None)
+
+
+# ---------------------------------------------------------------- escaped characters
+
+
+_ESCAPED = re.compile(r"_x(00[01][0-9A-F]|005F)_", re.IGNORECASE)
+"""Control characters and the underscore. Other characters so written are more often words, such as names in code."""
+
+
+def unescaped(text: str) -> str:
+    """Return a text of OOXML with its escaped control characters: `_x000D_` is the end of a line."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)).replace("\r", "\n"), text) if "_x" in text else text
 
 
 # ---------------------------------------------------------------- ZIP packages
@@ -244,6 +257,6 @@ def core_properties(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
     for element in root if root is not None else ():
         name = _CORE.get(element.tag)
         if name and (element.text or "").strip():
-            text = element.text.strip()
+            text = unescaped(element.text).strip()
             properties[name] = (iso_date(text) or text) if name in ("created", "modified") else text
     return properties

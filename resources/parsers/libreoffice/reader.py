@@ -44,10 +44,12 @@ _OLD = {
 }
 
 
-def parse(path: Path) -> ParsedFile:
-    """Read a DOC or PPT file. Raise DocumentError as `rewritten`, and as the reader of the new format."""
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
+    """Read a DOC or PPT file, with what it hides if `hidden` is set.
+
+    Raise DocumentError as `rewritten`, and as the reader of the new format."""
     with rewritten(path) as target:
-        parsed = parser_of(OF_ENDING[target.suffix].media_type)(target)
+        parsed = parser_of(OF_ENDING[target.suffix].media_type)(target, hidden=hidden)
     # LibreOffice writes its own language if the file has none.
     properties = {name: value for name, value in parsed.properties.items() if name != "language"}
     return replace(parsed, properties=properties, origin=path.suffix[1:].lower())

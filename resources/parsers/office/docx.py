@@ -1,8 +1,9 @@
 """The structure of DOCX from its XML, in document order: paragraphs, tables, text boxes, notes, embedded documents.
 
-Deleted text of tracked changes is left out, inserted text is kept; hidden text is left out and counted. Running headers
-and footers come first and last, once each. Documents that a DOCX includes (`altChunk`: HTML, web archives, text, RTF,
-other DOCX) are read in their place. Nothing is fetched; a warning names each part that is not read.
+Deleted text of tracked changes is left out and counted, inserted text is kept; hidden text follows the rule for all
+formats. Running headers and footers come first and last, once each. Documents that a DOCX includes (`altChunk`: HTML,
+web archives, text, RTF, other DOCX) are read in their place. Nothing is fetched; a warning names each part that is not
+read.
 """
 
 from __future__ import annotations
@@ -21,22 +22,27 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
+from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
+from resources.parsers.office.docx_headings import CAPTION, Line, is_clause, is_text, with_headings
 from resources.parsers.office.docx_paragraphs import (
+    LEVELS,
     MC,
-    Look,
+    TITLES,
+    Inline,
+    Letters,
     Numbering,
     ParagraphStyle,
     R,
     W,
+    Walk,
     control_name,
-    headings_by_look,
-    inline,
+    control_value,
+    goes_on,
     is_on,
-    look_of,
     styles_of,
     value_of,
 )
@@ -87,9 +93,10 @@ ReadDocx = Callable[[zipfile.ZipFile, Path, "AltChunks"], ParsedFile]
 @dataclass(slots=True)
 class AltChunks:
     """The reader of the parts that a package includes, and of those included in them. `read_docx` reads a package with
-    the chunks it is given; `left` holds the bytes that may still be read, shared by all depths."""
+    the chunks it is given; `left` holds the bytes that may still be read. It and `hidden` are shared by all depths."""
 
     read_docx: ReadDocx
+    hidden: HiddenContent
     depth: int = 0
     left: list[int] = field(default_factory=lambda: [MOST_BYTES])
     warnings: list[str] = field(default_factory=list)
@@ -153,7 +160,7 @@ class AltChunks:
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as package:
                 self._take(guard(package, path))
-                return self.read_docx(package, path, AltChunks(self.read_docx, self.depth + 1, self.left))
+                return self.read_docx(package, path, AltChunks(self.read_docx, self.hidden, self.depth + 1, self.left))
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
             raise DocumentError(f"it is damaged ({error})", "corrupt") from None
 
@@ -257,19 +264,21 @@ def header_rows(table: Any, elements: list[Any], rows: list[list[Any]]) -> int:
 
 
 ORIGIN = "docx"
-TITLES = ("title", "назва")
 DEEPEST_LEVEL = 8
 MAIN = "word/document.xml"
 _LIST_STYLE = re.compile(r"list (bullet|number)\s*(\d)?\Z")
 _CODE_STYLE = re.compile(r"code|preformatted|source|listing", re.IGNORECASE)
-_CAPTION_TEXT = re.compile(r"(table|figure|fig\.|таблиця|рисунок|рис\.)\s*\d", re.IGNORECASE)
 _MONO = re.compile(r"courier|consolas|menlo|monospace|mono\b", re.IGNORECASE)
 
 
-def parse(path: Path) -> ParsedFile:
-    """Read a DOCX file. Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
+    """Read a DOCX file, with its hidden text if `hidden` is set.
+
+    Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
-        return _parsed(package, path, AltChunks(_parsed))
+        content = HiddenContent(hidden)
+        parsed = _parsed(package, path, AltChunks(_parsed, content))
+        return replace(parsed, warnings=(*content.warnings(), *parsed.warnings))
 
 
 def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFile:
@@ -280,22 +289,11 @@ def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFi
         raise DocumentError(f"{path.name}: not a Word document: it has no {main}", "corrupt")
     reader = _DocxReader(package, path, main, chunks)
     body = document.find(f"{W}body")
-    blocks = _levelled(list(reader.blocks(body)), reader.looks) if body is not None else []
+    blocks = with_headings(list(reader.blocks(body)), reader.line_of) if body is not None else []
     notes = list(reader.notes())
     headers, footers = reader.edges()
     warnings = (*reader.warnings(), *unread(reader.main.values()), *chunks.told())
     return ParsedFile((*headers, *blocks, *notes, *footers), core_properties(package, path), None, warnings, ORIGIN)
-
-
-def _levelled(blocks: list[Block], looks: dict[int, Look]) -> list[Block]:
-    """Return the blocks with their heading levels set. Under a title, read as level 0, all other headings are one
-    deeper. If no heading is set by style, headings are found by their look."""
-    levels = [block.level for block in blocks if block.kind == "heading" and block.level is not None]
-    if not levels:
-        return headings_by_look(blocks, looks)
-    if min(levels) > 0:
-        return blocks
-    return [replace(b, level=b.level + 1) if b.kind == "heading" and b.level is not None else b for b in blocks]
 
 
 class _DocxReader:
@@ -310,8 +308,8 @@ class _DocxReader:
         self.styles = styles_of(self.root(self.named("styles")))
         self.numbering = Numbering(self.root(self.named("numbering")))
         self.plain = self.styles.get("", ParagraphStyle())
-        self.looks: dict[int, Look] = {}
-        self.hidden = 0
+        self.lines: dict[int, tuple[Block, Line]] = {}
+        self.deleted = self.active = 0
 
     def named(self, kind: str) -> str:
         return next((part for own, part in self.main.values() if own == kind), f"word/{kind}.xml")
@@ -331,19 +329,29 @@ class _DocxReader:
         return root
 
     def warnings(self) -> Iterator[str]:
-        """Yield warnings about hidden text, and about text that is not in the file."""
-        if self.hidden:
-            yield f"{self.hidden} hidden passages were left out"
+        """Yield warnings about deleted text, controls that are not read, and text that is not in the file."""
+        if self.deleted:
+            yield f"tracked changes: {self.deleted} deleted passages were left out"
+        if self.active:
+            yield f"the values of {self.active} ActiveX controls were not read"
         if self.elsewhere:
             told = listed(list(dict.fromkeys(self.elsewhere)))
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"
 
     def blocks(self, container: Any) -> Iterator[Block]:
         """Yield the paragraphs and tables of a body, cell, box or note, through content controls."""
+        joined: list[Any] = []
         for element in container:
             if element.tag == f"{W}p":
-                yield from self._paragraph(element)
-            elif element.tag == f"{W}tbl":
+                joined.append(element)
+                if not goes_on(element):
+                    yield from self._paragraph(joined)
+                    joined = []
+                continue
+            if joined and element.tag in (f"{W}tbl", f"{W}sdt", f"{W}altChunk"):
+                yield from self._paragraph(joined)
+                joined = []
+            if element.tag == f"{W}tbl":
                 yield from self._table(element)
             elif element.tag == f"{W}sdt":
                 yield from self._control(element)
@@ -351,10 +359,22 @@ class _DocxReader:
                 yield from self._chunk(element.get(f"{R}id") or "")
             elif element.tag in (f"{W}sdtContent", f"{W}customXml", f"{W}ins", f"{W}moveTo"):
                 yield from self.blocks(element)
+            elif element.tag in (f"{W}del", f"{W}moveFrom"):
+                self.deleted += 1
             elif element.tag == f"{MC}AlternateContent":
                 chosen = element.find(f"{MC}Choice")
                 if chosen is not None:
                     yield from self.blocks(chosen)
+        if joined:
+            yield from self._paragraph(joined)
+
+    def line_of(self, block: Block) -> Line | None:
+        """Return what is known of the paragraph that a block was made of; None for tables and the like."""
+        return self.lines[id(block)][1] if id(block) in self.lines else None
+
+    def _with_line(self, block: Block, line: Line) -> Block:
+        self.lines[id(block)] = (block, line)
+        return block
 
     def _chunk(self, key: str) -> Iterator[Block]:
         """Yield the blocks of an included document; none if it is only linked to."""
@@ -362,9 +382,7 @@ class _DocxReader:
             self.elsewhere.append(self.linked[key][1])
             return
         _, name = self.related.get(key, ("", f"altChunk {key}"))
-        for block in self.chunks.blocks(self.package, name, self.path):
-            self.looks.pop(id(block), None)
-            yield block
+        yield from self.chunks.blocks(self.package, name, self.path)
 
     # ------------------------------------------------------------ paragraphs
 
@@ -374,26 +392,43 @@ class _DocxReader:
         properties = control.find(f"{W}sdtPr")
         filled = properties is not None and properties.find(f"{W}showingPlcHdr") is None
         written = [block for block in blocks if block.kind != FIGURE]
+        if not written and (value := control_value(properties)):
+            written = [Block("paragraph", (TextRun(value),))]
+            blocks = [*written, *blocks]
         if filled and len(written) == 1 and written[0].runs:
             value = "".join(run.text for run in written[0].runs)
             pair = key_value(control_name(properties), value)
             own = replace(written[0], metadata={**pair, **written[0].metadata})
+            if (line := self.line_of(written[0])) is not None:
+                self._with_line(own, line)
             blocks = [own if block is written[0] else block for block in blocks]
         yield from blocks
 
-    def _paragraph(self, paragraph: Any) -> Iterator[Block]:
-        found = inline(paragraph)
-        self.hidden += found.hidden
+    def _paragraph(self, parts: Sequence[Any]) -> Iterator[Block]:
+        """Yield the blocks of a paragraph, which may have several parts, see `goes_on`."""
+        paragraph = parts[-1]
         style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
-        runs = tuple(TextRun(piece, joined=True) for piece in found.pieces if piece)
+        found = Walk(parts, style.letters, self.styles, self.chunks.hidden).found
+        self.deleted += found.deleted
+        self.active += found.active
         if found.text:
-            block = self._block(paragraph, style, runs, found.text, found.formulas)
-            if found.controls:
-                block = replace(block, metadata=found.fields())
-            self.looks[id(block)] = look_of(paragraph, style)
-            yield block
+            number = self._number(paragraph, style)
+            block = self._block(paragraph, style, found, number)
+            if block.kind == "paragraph" and (halves := _divided(found)) is not None:
+                for part in halves:
+                    own = self._block(paragraph, style, part, number)
+                    yield self._with_line(own, _line(paragraph, style, part, number))
+                return
+            if found.controls or found.hidden:
+                block = replace(block, metadata={**found.fields(), **(METADATA if found.hidden else {})})
+            yield self._with_line(block, _line(paragraph, style, found, number))
         elif paragraph.find(f"{W}pPr/{W}pBdr/{W}bottom") is not None:
             yield Block("break")
+        for block in self._drawn(found):
+            yield replace(block, metadata={**block.metadata, **METADATA}) if found.hidden_shapes else block
+
+    def _drawn(self, found: Inline) -> Iterator[Block]:
+        """Yield the blocks of a paragraph's text boxes, charts, diagrams and pictures."""
         for box in found.boxes:
             yield from self.blocks(box)
         for chart in map(self.part, found.charts):
@@ -404,46 +439,52 @@ class _DocxReader:
             if (figure := picture_block(picture, self.related, self.package)) is not None:
                 yield figure
 
-    def _block(
-        self, paragraph: Any, style: ParagraphStyle, runs: tuple[TextRun, ...], text: str, formulas: bool
-    ) -> Block:
-        number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number
-        level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), style.level), DEEPEST_LEVEL)
-        outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), None)
-        depth = outline if outline is not None and outline < 9 else style.outline
-        name = style.name.lower()
-        numbered = number is not None and number != "0" and self.numbering.is_list(number)
-        marker = self.numbering.marker(number, level) if numbered and number else ""
-        bullet = not numbered or self.numbering.is_bullet(number or "", level)
-        if marker and not bullet:
-            runs = (TextRun(marker), TextRun(" ", joined=True), *runs)
-        if name in TITLES or depth is not None:
-            return Block("heading", runs, 0 if depth is None else depth + 1)
-        if name == "caption" or (name.startswith("caption") and _CAPTION_TEXT.match(text)):
+    def _number(self, paragraph: Any, style: ParagraphStyle) -> Number:
+        """Return the number or bullet that Word shows before a paragraph, and count on."""
+        number = value_of(paragraph, "w:pPr/w:numPr/w:numId") or style.number or "0"
+        own = style.level if style.level is not None else self.numbering.level_of(number, style.key)
+        level = min(whole(value_of(paragraph, "w:pPr/w:numPr/w:ilvl"), own), DEEPEST_LEVEL)
+        if number == "0" or not self.numbering.is_list(number):
+            return Number("", "", level, False)
+        marker = self.numbering.marker(number, level)
+        return Number(number, marker, level, bool(marker) and not self.numbering.is_bullet(number, level))
+
+    def _block(self, paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Block:
+        text, name = found.text, style.name.lower()
+        runs = tuple(TextRun(piece, joined=True) for piece in found.pieces if piece)
+        outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), style.outline)
+        if number.counts:
+            runs = (TextRun(number.marker), TextRun(" ", joined=True), *runs)
+        elif number.listed and (mark := self.numbering.check_mark(number.key, number.level)):
+            runs = (TextRun(mark), TextRun(" ", joined=True), *runs)
+        if not is_clause(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
+            return Block("heading", runs, 0 if outline is None or outline >= LEVELS else outline + 1)
+        if name == "caption" or (name.startswith("caption") and CAPTION.match(text)):
             return Block("caption", runs)
         listed = _LIST_STYLE.match(name)
-        if numbered or listed:
-            nesting = max(level + 1 if numbered else 1, int(listed[2] or 1) if listed else 1)
+        if number.listed or listed:
+            nesting = max(number.level + 1 if number.listed else 1, int(listed[2] or 1) if listed else 1)
             bullets = "•" if listed and listed[1] == "bullet" else None
-            return Block("list_item", runs, nesting, marker or bullets)
+            return Block("list_item", runs, nesting, number.marker or bullets)
         if "quote" in name:
             return Block("quote", runs)
         if _CODE_STYLE.search(name) or _is_mono(paragraph):
             return Block("code", tuple(TextRun(line) for line in "".join(run.text for run in runs).split("\n")))
-        return Block("formula" if formulas and len(text) < 400 and not _has_prose(paragraph) else "paragraph", runs)
+        displayed = found.formulas and len(text) < 400 and not _has_prose(paragraph)
+        return Block("formula" if displayed else "paragraph", runs)
 
     # ------------------------------------------------------------ tables
 
     def _table(self, table: Any) -> Iterator[Block]:
         """Yield a table. A table of one cell is a box around text, so its blocks are yielded instead."""
-        elements = list(rows_of(table))
+        pairs: dict[str, str] = {}
+        elements = [row for row in rows_of(table) if self._is_row(row, pairs)]
         rows = [list(cells_of(row)) for row in elements]
         if sum(map(len, rows)) == 1:
             yield from self.blocks(next(cell for row in rows for cell in row))
             return
         cells: list[BlockCell] = []
         figures: list[Block] = []
-        pairs: dict[str, str] = {}
         open_cells: dict[int, int] = {}
         headers = header_rows(table, elements, rows)
         for at, row in enumerate(rows):
@@ -466,13 +507,23 @@ class _DocxReader:
         yield Block("table", cells=tuple(cells), metadata=pairs)
         yield from figures
 
+    def _is_row(self, row: Any, pairs: dict[str, str]) -> bool:
+        """Say whether to read a row: it may be deleted, or hidden. Mark `pairs` if a hidden one is read."""
+        properties = row.find(f"{W}trPr")
+        if properties is None:
+            return True
+        if properties.find(f"{W}del") is not None:
+            self.deleted += 1
+            return False
+        if not is_on(properties.find(f"{W}hidden")):
+            return True
+        pairs.update(METADATA if self.chunks.hidden.read else {})
+        return self.chunks.hidden.taken("rows")
+
     def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[TextRun, ...]:
         """Return the text of a cell's paragraphs and of tables inside it, separated by spaces. Add its fields to
         `pairs` and its pictures to `figures`."""
         runs: list[TextRun] = []
-        control = cell.getparent().getparent()
-        if control.tag == f"{W}sdt":
-            pairs.update(key_value(control_name(control.find(f"{W}sdtPr")), words(cell)))
         for block in self.blocks(cell):
             if block.kind == FIGURE:
                 figures.append(block)
@@ -481,6 +532,10 @@ class _DocxReader:
             inner = [run for own in block.cells for run in (TextRun(" ", joined=True), *own.runs)]
             bullet = [TextRun(f"{block.marker} ")] if block.kind == "list_item" and block.marker == "•" else []
             runs += [TextRun(" ", joined=True), *bullet, *block.runs, *inner]
+        control = cell.getparent().getparent()
+        if control.tag == f"{W}sdt":
+            text = "".join(run.text for run in runs)
+            pairs.update({**key_value(control_name(control.find(f"{W}sdtPr")), text), **pairs})
         return tuple(runs)
 
     # ------------------------------------------------------------ other parts
@@ -495,7 +550,7 @@ class _DocxReader:
                     continue
                 for block in self.blocks(note):
                     if runs := _runs(block):
-                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata=part)
+                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata={**part, **_hidden(block)})
 
     def edges(self) -> tuple[list[Block], list[Block]]:
         """Return running headers and footers, each text once."""
@@ -507,8 +562,66 @@ class _DocxReader:
                 text = " ".join("".join(run.text for run in _runs(block)).split())
                 if text and (kind, text) not in seen:
                     seen.add((kind, text))
-                    found[kind].append(Block(f"page_{kind}", _runs(block)))
+                    found[kind].append(Block(f"page_{kind}", _runs(block), metadata=_hidden(block)))
         return found["header"], found["footer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The place of a paragraph in a list: the key of the list, its marker, and its level from 0. `counts` is set
+    if the marker is no bullet."""
+
+    key: str
+    marker: str
+    level: int
+    counts: bool
+
+    @property
+    def listed(self) -> bool:
+        return bool(self.key)
+
+
+def _divided(found: Inline) -> tuple[Inline, Inline] | None:
+    """Return the bold first line of a paragraph and the text below it, which is not bold; None if it is no such one."""
+    rest = found.seen - found.seen_first
+    bold = found.seen_first and all(look.bold for look in found.seen_first)
+    if not bold or any(look.bold for look in rest) or found.controls or found.hidden or found.draws:
+        return None
+    head, text = found.pieces[: found.head], found.pieces[found.head :]
+    if not is_text("".join(text)) or is_text("".join(head)):
+        return None
+    return Inline(head, seen=found.seen_first), Inline(text, seen=rest)
+
+
+def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Line:
+    """Return what decides whether a paragraph is a heading by its look."""
+    letters = sum(found.seen.values())
+    align = value_of(paragraph, "w:pPr/w:jc")
+    kept = paragraph.find(f"{W}pPr/{W}keepNext")
+    size = found.seen.most_common(1)[0][0].size if found.seen else style.letters.size
+
+    def every(said: Callable[[Letters], bool | None]) -> bool:
+        return letters > 0 and all(said(look) for look, count in found.seen.items() if count)
+
+    return Line(
+        found.text,
+        size,
+        bold=every(lambda look: look.bold),
+        italic=every(lambda look: look.italic),
+        underlined=every(lambda look: look.underlined),
+        capitals=every(lambda look: look.capitals) or found.text.isupper(),
+        centred=align == "center" if align else style.centred,
+        kept=is_on(kept) if kept is not None else style.kept,
+        number=number.marker if number.counts else "",
+        list_key=number.key,
+        level=number.level,
+        role=style.name.lower(),
+    )
+
+
+def _hidden(block: Block) -> dict[str, str]:
+    """Return the mark of hidden content if a block has it."""
+    return {key: value for key, value in METADATA.items() if block.metadata.get(key) == value}
 
 
 def _runs(block: Block) -> tuple[TextRun, ...]:

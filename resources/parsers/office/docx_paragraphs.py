@@ -1,8 +1,9 @@
-"""The reading of one DOCX paragraph: its text and fields, its style, its number, and whether it looks like a heading.
+"""The reading of one DOCX paragraph: its text, fields and look, its style, and its number.
 
 A style has its inherited values; the style with an empty key is the one of plain paragraphs. Numbers are counted as
-Word counts them, since the file does not hold them. In a file without heading styles, short lines that differ by size,
-weight or capitals are headings.
+Word counts them, since the file does not hold them. Text as a reader of the page sees it: raised and lowered letters
+and signs of symbol fonts become plain characters; deleted text is left out and counted; hidden text follows the rule
+for all formats.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
-from pipelines.records import Block
-from resources.parsers.labels import key_value
+from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.symbol_fonts import symbol_text
+from resources.parsers.labels import CHECK_MARKS, key_value
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, PICTURES
+from resources.parsers.package import unescaped
 from resources.parsers.untrusted import signed, whole
 
 # ---------------------------------------------------------------- numbering
@@ -26,6 +31,7 @@ from resources.parsers.untrusted import signed, whole
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 LEVELS = 9
 """Levels of a list that Word has."""
+_ABSTRACT = f"{W}abstractNumId"
 LONGEST_MARKER = 64
 """Characters of a marker's pattern, and repeats of a letter that stands for a number. Both come from the file."""
 
@@ -46,6 +52,8 @@ class _Level:
     start: int = 1
     format: str = "decimal"
     text: str = ""
+    style: str = ""
+    sign: str = ""
 
 
 @dataclass(slots=True)
@@ -61,12 +69,16 @@ class Numbering:
 
     def __init__(self, root: Any) -> None:
         self.lists: dict[str, _List] = {}
-        self.styles: dict[str, tuple[str, int]] = {}
         self.counts: dict[str, list[int]] = {}
         self.begun: set[str] = set()
         if root is None:
             return
-        abstract = {element.get(f"{W}abstractNumId"): _levels(element) for element in root.findall(f"{W}abstractNum")}
+        definitions = root.findall(f"{W}abstractNum")
+        abstract = {element.get(_ABSTRACT): _levels(element) for element in definitions}
+        named = {value_of(element, "w:styleLink"): _levels(element) for element in definitions}
+        for element in definitions:
+            if (link := value_of(element, "w:numStyleLink")) is not None and not abstract[element.get(_ABSTRACT)]:
+                abstract[element.get(_ABSTRACT)] = named.get(link, {})
         for element in root.findall(f"{W}num"):
             own = value_of(element, "w:abstractNumId") or ""
             found = _List(dict(abstract.get(own, {})), own)
@@ -81,9 +93,19 @@ class Numbering:
     def is_list(self, number: str | None) -> bool:
         return number in self.lists and bool(self.lists[number].levels)
 
+    def level_of(self, number: str, style: str) -> int:
+        """Return the level of a list that a paragraph style has, 0 if the list does not name the style."""
+        levels = self.lists[number].levels if number in self.lists else {}
+        return next((at for at, level in levels.items() if style and level.style == style), 0)
+
     def is_bullet(self, number: str, level: int) -> bool:
         found = self.lists[number].levels.get(level)
         return found is None or found.format in ("bullet", "none")
+
+    def check_mark(self, number: str, level: int) -> str:
+        """Return the check mark that is the bullet of a level, else ""."""
+        found = self.lists[number].levels.get(level)
+        return found.sign if found is not None and found.format == "bullet" else ""
 
     def marker(self, number: str, level: int) -> str:
         """Increase the count and return the marker: `2.1`, `(a)`, `•`."""
@@ -119,8 +141,17 @@ def _levels(element: Any) -> dict[int, _Level]:
             signed(value_of(level, "w:start"), 1),
             value_of(level, "w:numFmt") or "decimal",
             (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
+            value_of(level, "w:pStyle") or "",
+            _sign(level),
         )
     return levels
+
+
+def _sign(level: Any) -> str:
+    """Return the bullet of a level if it is a check mark, which says something, else ""."""
+    text = (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER]
+    sign = symbol_text(text, letters_of(level.find(f"{W}rPr")).font or "").strip()
+    return sign if sign and sign in CHECK_MARKS else ""
 
 
 _ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"))
@@ -150,23 +181,55 @@ def numeral(number: int, kind: str) -> str:
 # ---------------------------------------------------------------- styles
 
 
-_HEADING_STYLE = re.compile(r"(?:heading|заголовок|überschrift|titre|título)\s*([1-9])\Z", re.IGNORECASE)
-
-
+_TITLE_NAMES = "title titel titre título titolo tytuł naslov název názov cím titlu başlık назва название заглавие"
+_HEADING_STYLE = re.compile(
+    r"(?:heading|head|überschrift|titre|título|titolo|nagłówek|kop|rubrik|overskrift|otsikko|nadpis|címsor|başlık"
+    r"|cabeçalho|encabezado|intestazione|заголовок|見出し|标题|標題|제목)\s?([1-9])",
+    re.IGNORECASE,
+)
+TITLES = frozenset(_TITLE_NAMES.split())
+"""Names of the style for a document's title. Programs other than Word write them in the user's language."""
 DEEPEST = 50
 """Styles in a chain of inheritance that are followed. Word allows about ten."""
 
 
+class Letters(NamedTuple):
+    """The look of letters: size in points, weight and so on. None means that nothing is said about a property."""
+
+    size: float | None = None
+    bold: bool | None = None
+    italic: bool | None = None
+    underlined: bool | None = None
+    capitals: bool | None = None
+    hidden: bool | None = None
+    place: str | None = None
+    shift: int | None = None
+    font: str | None = None
+
+    def over(self, below: Letters) -> Letters:
+        """Return these properties, and those of `below` that these do not set."""
+        kept = {name: own for name, own in self._asdict().items() if own is not None}
+        return below._replace(**kept) if kept else below
+
+
+PLAIN = Letters()
+"""Letters of which nothing is said."""
+USUAL = Letters(size=10.0)
+"""Letters of a document that sets none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ParagraphStyle:
-    """The properties of a paragraph style, inherited values included."""
+    """The properties of a style, inherited values included. `key` is its id."""
 
     name: str = ""
+    key: str = ""
     outline: int | None = None
     number: str | None = None
-    level: int = 0
-    size: float | None = None
-    bold: bool = False
+    level: int | None = None
+    centred: bool = False
+    kept: bool = False
+    letters: Letters = USUAL
 
 
 def styles_of(root: Any) -> dict[str, ParagraphStyle]:
@@ -175,119 +238,68 @@ def styles_of(root: Any) -> dict[str, ParagraphStyle]:
     elements = {element.get(f"{W}styleId"): element for element in root.findall(f"{W}style")}
     styles = {key: _style(key, elements) for key in elements if key}
     normal = next((key for key, element in elements.items() if key and _is_default(element)), "")
-    size = points(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr"))
-    styles = {key: replace(style, size=style.size or size) for key, style in styles.items()}
-    return {
-        "": replace(
-            styles.get(normal, ParagraphStyle()), name="", size=styles.get(normal, ParagraphStyle()).size or size
-        ),
-        **styles,
+    usual = letters_of(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr")).over(USUAL)
+    styles = {
+        key: style
+        if elements[key].get(f"{W}type") == "character"
+        else replace(style, letters=style.letters.over(usual))
+        for key, style in styles.items()
     }
+    return {"": replace(styles.get(normal, ParagraphStyle(letters=usual)), name=""), **styles}
 
 
 def _is_default(element: Any) -> bool:
     return element.get(f"{W}type") == "paragraph" and element.get(f"{W}default") in ("1", "true")
 
 
-def points(properties: Any) -> float | None:
-    """Return the font size in points that run properties name; None if they name none."""
+def letters_of(properties: Any) -> Letters:
+    """Return the look that run properties set."""
+    if properties is None:
+        return PLAIN
+    found = {child.tag: child for child in properties if isinstance(child.tag, str)}
+
+    def said(name: str) -> bool | None:
+        element = found.get(f"{W}{name}")
+        return None if element is None else is_on(element)
+
     half = whole(value_of(properties, "w:sz"), None)
-    return None if half is None else half / 2
+    line = found.get(f"{W}u")
+    fonts = found.get(f"{W}rFonts")
+    return Letters(
+        None if half is None else half / 2,
+        said("b"),
+        said("i"),
+        None if line is None else line.get(f"{W}val") != "none",
+        said("caps") or said("smallCaps"),
+        said("vanish"),
+        value_of(properties, "w:vertAlign"),
+        signed(value_of(properties, "w:position"), 0) or None,
+        None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
+    )
 
 
 def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
     """Return a style with its inherited values; a circle of styles ends at the first repetition."""
-    name, outline, number, level, size, bold = "", None, None, None, None, None
+    name, outline, number, level, align, kept = "", None, None, None, None, None
+    letters = PLAIN
     seen: set[str] = set()
     at: str | None = key
     while at in elements and at not in seen and len(seen) < DEEPEST:
         seen.add(at)
         element = elements[at]
-        name = name or value_of(element, "w:name") or ""
-        heading = _HEADING_STYLE.match(value_of(element, "w:name") or "")
-        own = int(heading[1]) - 1 if heading else None
-        outline = outline if outline is not None else whole(value_of(element, "w:pPr/w:outlineLvl"), own)
+        own = value_of(element, "w:name") or at
+        name = name or own
+        heading = _HEADING_STYLE.fullmatch(own)
+        named = int(heading[1]) - 1 if heading else None
+        outline = outline if outline is not None else whole(value_of(element, "w:pPr/w:outlineLvl"), named)
         number = number or value_of(element, "w:pPr/w:numPr/w:numId")
         level = level if level is not None else value_of(element, "w:pPr/w:numPr/w:ilvl")
-        size = size or points(element.find(f"{W}rPr"))
-        bold = bold if bold is not None else element.find(f"{W}rPr/{W}b")
+        align = align or value_of(element, "w:pPr/w:jc")
+        kept = kept if kept is not None else element.find(f"{W}pPr/{W}keepNext")
+        letters = letters.over(letters_of(element.find(f"{W}rPr")))
         at = value_of(element, "w:basedOn")
-    return ParagraphStyle(
-        name, outline if outline is not None and outline < 9 else None, number, whole(level, 0), size, is_on(bold)
-    )
-
-
-# ---------------------------------------------------------------- headings by look
-
-
-LONGEST_HEADING = 100
-"""Characters of a line that may be a heading."""
-MOST_WORDS = 14
-"""Words of a line that may be a heading."""
-LARGER = 1.15
-"""Factor over the body's font size from which on a line stands out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The look of a paragraph: the size in points of most letters, None if unknown, and whether all are bold."""
-
-    size: float | None
-    bold: bool
-
-
-def look_of(paragraph: Any, style: ParagraphStyle) -> Look:
-    sizes: Counter[float | None] = Counter()
-    bold = True
-    for run in paragraph.iter(f"{W}r"):
-        letters = sum(len((text.text or "").strip()) for text in run.findall(f"{W}t"))
-        if letters:
-            properties = run.find(f"{W}rPr")
-            weight = properties.find(f"{W}b") if properties is not None else None
-            sizes[points(properties) or style.size] += letters
-            bold = bold and (is_on(weight) if weight is not None else style.bold)
-    return Look(sizes.most_common(1)[0][0], bold) if sizes else Look(style.size, False)
-
-
-def headings_by_look(blocks: Sequence[Block], looks: dict[int, Look]) -> list[Block]:
-    """Return the blocks with paragraphs that look like headings made headings: the larger, the higher. If most of the
-    text is bold or in capitals, those say nothing."""
-    letters: Counter[Look] = Counter()
-    capitals: Counter[bool] = Counter()
-    for block in blocks:
-        if (look := looks.get(id(block))) is not None:
-            text = _text(block)
-            letters[look] += len(text)
-            capitals[text.isupper()] += len(text)
-    if not letters:
-        return list(blocks)
-    body = letters.most_common(1)[0][0]
-
-    def rank(block: Block) -> tuple[float, bool] | None:
-        look = looks.get(id(block))
-        if look is None or block.kind != "paragraph" or not _could_be(_text(block)):
-            return None
-        larger = bool(look.size and body.size and look.size >= LARGER * body.size)
-        stands_out = (
-            larger or (look.bold and not body.bold) or (_text(block).isupper() and not capitals[True] > capitals[False])
-        )
-        return (look.size or body.size or 0.0, look.bold) if stands_out else None
-
-    ranks = [rank(block) for block in blocks]
-    order = sorted({found for found in ranks if found is not None}, reverse=True)
-    return [
-        block if found is None else replace(block, kind="heading", level=min(order.index(found) + 1, 6))
-        for block, found in zip(blocks, ranks, strict=True)
-    ]
-
-
-def _text(block: Block) -> str:
-    return "".join(run.text for run in block.runs).strip()
-
-
-def _could_be(text: str) -> bool:
-    short = len(text) <= LONGEST_HEADING and len(text.split()) <= MOST_WORDS
-    return short and text[-1:] not in ".,;:!" and sum(map(str.isalpha, text)) > 2
+    outline = outline if outline is not None and outline < 9 else None
+    return ParagraphStyle(name, key, outline, number, whole(level, None), align == "center", is_on(kept), letters)
 
 
 # ---------------------------------------------------------------- inline content
@@ -296,12 +308,15 @@ def _could_be(text: str) -> bool:
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_LEFT_OUT_NAMES = "del moveFrom instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt"
+_LEFT_OUT_NAMES = "instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt"
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
 _TEXTS = {f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-"}
 _WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
 """Letters drawn as a shape, in older documents and in watermarks."""
-_MACHINE_MADE = re.compile(r"goog_rdk_\d+|[\d-]+|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*")
+_MACHINE_MADE = re.compile(
+    r"goog_rdk_\d+|[\d-]+|\w|\{?[0-9A-Fa-f-]{32,}\}?|(?:Text|Check|Dropdown|Kontrollkästchen)\d*"
+)
+_PART_END = re.compile(r"[\n\t;]|[.!?]\s")
 LONGEST, MOST_PIECES = 2000, 10_000
 """Characters and pieces of a paragraph that are searched for the label and the value of a field."""
 
@@ -320,6 +335,10 @@ class Control:
 
 @dataclass(slots=True)
 class Inline:
+    """The content of a paragraph. `seen` counts letters by their look; `head` is the place after the
+    first line, `seen_first` counts its letters. `hidden` and `hidden_shapes` say that some of the text, or of the boxes
+    and pictures, is not shown."""
+
     pieces: list[str] = field(default_factory=list)
     boxes: list[Any] = field(default_factory=list)
     formulas: bool = False
@@ -327,11 +346,21 @@ class Inline:
     charts: list[str] = field(default_factory=list)
     diagrams: list[str] = field(default_factory=list)
     pictures: list[Any] = field(default_factory=list)
-    hidden: int = 0
+    seen: Counter[Letters] = field(default_factory=Counter)
+    head: int = 0
+    seen_first: Counter[Letters] = field(default_factory=Counter)
+    hidden: bool = False
+    hidden_shapes: bool = False
+    deleted: int = 0
+    active: int = 0
 
     @property
     def text(self) -> str:
         return "".join(self.pieces).strip()
+
+    @property
+    def draws(self) -> bool:
+        return bool(self.boxes or self.charts or self.diagrams or self.pictures)
 
     def fields(self) -> dict[str, str]:
         """Return `kv.LABEL` -> value of the filled fields that have a label: their own name, else the words after a
@@ -342,11 +371,13 @@ class Inline:
             value = self._words(range(control.start, control.end)).strip()
             starts = (self.controls[later].start for later in range(at + 1, count))
             after = self._words(range(control.end, next((start for start in starts if start >= control.end), last)))
-            before = self._words(range(control.start - 1, -1, -1))
+            ends = (self.controls[earlier].end for earlier in range(at - 1, -1, -1))
+            begin = next((end for end in ends if end <= control.start), 0)
+            before = self._words(range(control.start - 1, begin - 1, -1))
             if control.checked is not None:
-                value, label = "yes" if control.checked else "no", control.name or after
+                value, label = "yes" if control.checked else "no", control.name or _parts(after)[0]
             else:
-                label = control.name or (before if before.rstrip().endswith(":") else "")
+                label = control.name or (_parts(before)[-1] if before.rstrip().endswith(":") else "")
             found.update(key_value(label, "" if control.empty else value))
         return found
 
@@ -362,10 +393,29 @@ class Inline:
         return "".join(reversed(found) if places.step < 0 else found)
 
 
+def _parts(words: str) -> list[str]:
+    """Return the parts of words around fields: sentences, lines, columns."""
+    return [part for part in _PART_END.split(words) if part.strip()] or [""]
+
+
 def control_name(properties: Any) -> str:
     """Return the title of a content control, else its tag if a person wrote it, else ""."""
     name = value_of(properties, "w:alias") or value_of(properties, "w:tag") or ""
     return "" if _MACHINE_MADE.fullmatch(name) else name
+
+
+def control_value(properties: Any) -> str:
+    """Return the value that a content control keeps beside its text: the choice of a list, or a date."""
+    if properties is None or properties.find(f"{W}showingPlcHdr") is not None:
+        return ""
+    for kind in ("dropDownList", "comboBox"):
+        chosen = properties.find(f"{W}{kind}")
+        value = "" if chosen is None else chosen.get(f"{W}lastValue") or ""
+        if value and chosen is not None:
+            shown = (item for item in chosen.findall(f"{W}listItem") if item.get(f"{W}value") == value)
+            return next((item.get(f"{W}displayText") or value for item in shown), value)
+    date = properties.find(f"{W}date")
+    return "" if date is None else (date.get(f"{W}fullDate") or "").partition("T")[0]
 
 
 def _control(control: Any, start: int, end: int) -> Control | None:
@@ -378,79 +428,217 @@ def _control(control: Any, start: int, end: int) -> Control | None:
     return Control(control_name(properties), start, end, checked, empty)
 
 
-class _Walk:
-    """The walk over a paragraph's elements in order. It has no recursion, so deep nesting is read too."""
+def _form_value(data: Any) -> str:
+    """Return the value that a form field of older documents shows if the file has no text for it."""
+    choices = data.find(f"{W}ddList")
+    if choices is None:
+        return value_of(data, "w:textInput/w:default") or ""
+    entries = [entry.get(f"{W}val") or "" for entry in choices.findall(f"{W}listEntry")]
+    at = whole(value_of(choices, "w:result") or value_of(choices, "w:default"), 0)
+    return entries[at] if at < len(entries) else ""
 
-    def __init__(self, paragraph: Any) -> None:
+
+@dataclass(slots=True)
+class _Field:
+    """An open field: the data of a form field, None for any other, and where its text begins. The text before its
+    separator is an instruction."""
+
+    data: Any
+    start: int
+    separated: bool = False
+
+
+class Walk:
+    """The walk over the elements of a paragraph in order. It has no recursion, so deep nesting is read too.
+
+    A paragraph may have several parts, see `goes_on`."""
+
+    def __init__(
+        self, parts: Sequence[Any], base: Letters, styles: Mapping[str, ParagraphStyle], hidden: HiddenContent
+    ) -> None:
         self.found = Inline()
-        self.stack: list[Any] = list(reversed(paragraph))
-        self.legacy: tuple[Any, int] | None = None
+        self.base = self.letters = base
+        self.styles, self.hidden = styles, hidden
+        self.hiding = False
+        self.place: str | None = None
+        self.place_from, self.last_text = 0, -1
+        self.fields: list[_Field] = []
+        self.unseparated = 0
+        self.stack: list[Any] = list(reversed(list(chain.from_iterable(parts))))
         while self.stack:
             element = self.stack.pop()
             if isinstance(element, tuple):
-                structured, start = element
-                control = _control(structured, start, len(self.found.pieces))
-                self.found.controls += [control] if control is not None else []
+                self._end_control(*element)
             elif isinstance(element.tag, str) and element.tag not in _LEFT_OUT:
                 self._take(element, element.tag)
+        self._settle()
 
     def _take(self, element: Any, tag: str) -> None:
         found = self.found
-        if tag == f"{W}t":
-            found.pieces.append(element.text or "")
+        if tag == f"{W}r":
+            self._run(element)
+        elif tag == f"{W}t":
+            self._write(symbol_text(unescaped(element.text or ""), self.letters.font or ""))
         elif tag in _TEXTS:
-            found.pieces.append(_TEXTS[tag])
+            self._write(_TEXTS[tag])
         elif tag == f"{W}sym":
-            found.pieces.append(_symbol(element))
+            self._write(symbol_text(_symbol(element), element.get(f"{W}font") or ""))
+        elif tag in _DELETED:
+            found.deleted += any((text.text or "").strip() for text in element.iter(f"{W}t", f"{W}delText"))
         elif tag == f"{M}oMath":
             found.formulas = True
-            found.pieces.append(latex(element))
+            self._write(latex(element))
         elif tag == f"{W}txbxContent":
             found.boxes.append(element)
         elif tag == _WORD_ART:
-            found.pieces.append(f" {element.get('string') or ''} ")
+            self._write(f" {element.get('string') or ''} ")
         elif tag in CHARTS:
             found.charts.append(element.get(f"{R}id") or "")
         elif tag == f"{DGM}relIds":
             found.diagrams.append(element.get(f"{R}dm") or "")
         elif tag in PICTURES:
             found.pictures.append(element)
-        elif tag == f"{W}r" and is_on(element.find(f"{W}rPr/{W}vanish")):
-            found.hidden += any((text.text or "").strip() for text in element.iter(f"{W}t"))
         elif tag == f"{W}fldChar":
-            self._legacy_field(element)
+            self._field_mark(element)
         elif tag == f"{MC}AlternateContent":
             chosen = element.find(f"{MC}Choice")
             self.stack += reversed(chosen if chosen is not None else element)
-        else:
+        elif not (_is_hidden_shape(element) and not self._taken_shape()):
+            found.active += tag == f"{W}control"
             if tag == f"{W}sdt":
                 self.stack.append((element, len(found.pieces)))
             self.stack += reversed(element)
 
-    def _legacy_field(self, mark: Any) -> None:
-        """Add a form field of older documents. Its text is between two marks. A check box has no text, so one is
-        added."""
-        pieces, controls = self.found.pieces, self.found.controls
-        data = mark.find(f"{W}ffData")
-        if data is not None:
-            name = value_of(data, "w:name") or ""
-            name = "" if _MACHINE_MADE.fullmatch(name) else name
-            box = data.find(f"{W}checkBox")
-            if box is None:
-                self.legacy = (name, len(pieces))
+    # ------------------------------------------------------------ text
+
+    def _run(self, run: Any) -> None:
+        properties = run.find(f"{W}rPr")
+        letters = letters_of(properties)
+        style = value_of(properties, "w:rStyle") or ""
+        if style and style in self.styles:
+            letters = letters.over(self.styles[style].letters)
+        self.letters = _placed(letters.over(self.base), self.base.size)
+        says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
+        unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN
+        if unseen and says:
+            read = self.hidden.read if self.hiding else self.hidden.taken("passages")
+            self.hiding = True
+            if not read:
+                self.stack += reversed(run.findall(f"{W}fldChar"))
                 return
+            self.found.hidden = True
+        elif says:
+            self.hiding = False
+        self.stack += reversed(run)
+
+    def _taken_shape(self) -> bool:
+        read = self.hidden.taken("shapes")
+        self.found.hidden_shapes = self.found.hidden_shapes or read
+        return read
+
+    def _write(self, text: str) -> None:
+        if self.unseparated:
+            return
+        if self.letters.place != self.place:
+            self._settle()
+            self.place, self.place_from = self.letters.place, len(self.found.pieces)
+        found = self.found
+        if text.strip():
+            self.last_text = len(found.pieces)
+        elif text == "\n" and not found.head and self.last_text >= 0:
+            found.head, found.seen_first = len(found.pieces), found.seen.copy()
+        found.pieces.append(text)
+        found.seen[self.letters] += sum(map(str.isalpha, text))
+
+    def _settle(self) -> None:
+        """Write the raised or lowered text since the last change in plain characters. Runs may divide it anywhere."""
+        pieces, form = self.found.pieces, _FORMS.get(self.place or "")
+        text = "".join(pieces[self.place_from :]) if form else ""
+        if form and text and len(text) <= LONGEST_RAISED:
+            pieces[self.place_from :] = [form(text), *[""] * (len(pieces) - self.place_from - 1)]
+
+    # ------------------------------------------------------------ fields and controls
+
+    def _end_control(self, control: Any, start: int) -> None:
+        pieces = self.found.pieces
+        if self.last_text < start and (value := control_value(control.find(f"{W}sdtPr"))):
+            self._write(value)
+        found = _control(control, start, len(pieces))
+        self.found.controls += [found] if found is not None else []
+
+    def _field_mark(self, mark: Any) -> None:
+        """Follow the marks around a field. A form field's value is between them; a value missing there is added."""
+        kind = mark.get(f"{W}fldCharType")
+        data = mark.find(f"{W}ffData")
+        if data is not None and (box := data.find(f"{W}checkBox")) is not None:
             state = box.find(f"{W}checked")
             checked = is_on(state if state is not None else box.find(f"{W}default"))
-            pieces.append("☒ " if checked else "☐ ")
-            controls.append(Control(name, len(pieces) - 1, len(pieces), checked))
-        elif mark.get(f"{W}fldCharType") == "end" and self.legacy is not None:
-            name, start = self.legacy
-            controls.append(Control(name, start, len(pieces)))
-            self.legacy = None
+            self._write("☒ " if checked else "☐ ")
+            end = len(self.found.pieces)
+            self.found.controls.append(Control(_form_name(data), max(end - 1, 0), end, checked))
+            data = None
+        if kind == "begin":
+            self.unseparated += bool(self.fields and not self.fields[-1].separated)
+            self.fields.append(_Field(data, len(self.found.pieces)))
+        elif kind == "separate" and self.fields:
+            self.fields[-1].separated = True
+        elif kind == "end" and self.fields:
+            field = self.fields.pop()
+            self.unseparated -= bool(self.fields and not self.fields[-1].separated)
+            if field.data is not None:
+                if self.last_text < field.start:
+                    self._write(_form_value(field.data))
+                end = len(self.found.pieces)
+                self.found.controls.append(Control(_form_name(field.data), field.start, end))
 
 
-def inline(paragraph: Any) -> Inline:
-    return _Walk(paragraph).found
+_DELETED = frozenset((f"{W}del", f"{W}moveFrom"))
+_FORMS = {"superscript": raised, "subscript": lowered}
+LONGEST_RAISED = 40
+"""Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
+
+
+def _placed(letters: Letters, usual: float | None) -> Letters:
+    """Return letters with their place if they are shifted and smaller than usual, as LibreOffice writes it."""
+    if not letters.shift or letters.place in _FORMS or not letters.size or letters.size > SMALLER * (usual or 0.0):
+        return letters
+    return letters._replace(place="superscript" if letters.shift > 0 else "subscript")
+
+
+SMALLER = 0.9
+"""Factor of the usual size up to which shifted letters are raised or lowered ones."""
+UNSEEN = 1.0
+"""Size in points up to which letters are not seen."""
+
+
+def _form_name(data: Any) -> str:
+    name = value_of(data, "w:name") or ""
+    return "" if _MACHINE_MADE.fullmatch(name) else name
+
+
+def _is_hidden_shape(element: Any) -> bool:
+    """Say whether an element is a shape that is not shown though it holds text or a picture."""
+    if element.tag == f"{W}drawing":
+        named = element.find("*/{*}docPr")
+        hidden = named is not None and named.get("hidden") in ("1", "true")
+    else:
+        style = (element.get("style") or "")[:LONGEST] if element.tag.startswith(_VML) else ""
+        hidden = bool(style) and _NOT_VISIBLE.search(style) is not None
+    return hidden and next(element.iter(f"{W}txbxContent", _WORD_ART, *PICTURES), None) is not None
+
+
+_VML = "{urn:schemas-microsoft-com:vml}"
+_NOT_VISIBLE = re.compile(r"visibility\s*+:\s*+hidden", re.IGNORECASE)
+
+
+def goes_on(paragraph: Any) -> bool:
+    """Say whether the next paragraph continues this one: tracked changes deleted its end, or it is a large first letter
+    that has a frame of its own."""
+    frame = paragraph.find(f"{W}pPr/{W}framePr")
+    if frame is not None and frame.get(f"{W}dropCap") in ("drop", "margin"):
+        return True
+    marked = paragraph.find(f"{W}pPr/{W}rPr")
+    return marked is not None and any(marked.find(tag) is not None for tag in _DELETED)
 
 
 def _symbol(element: Any) -> str:

@@ -236,10 +236,10 @@ def test_in_a_bold_document_bold_says_nothing(tmp_path: Path) -> None:
     assert {kind for kind, *_ in outline(elements_of(docx_of(tmp_path, body))[1])} == {"paragraph"}
 
 
-def test_a_heading_by_style_leaves_looks_alone(tmp_path: Path) -> None:
+def test_a_heading_by_style_leaves_looks_their_say(tmp_path: Path) -> None:
     styled = f"<w:p><w:pPr><w:outlineLvl w:val='0'/></w:pPr>{run('One')}</w:p>"
     found = outline(elements_of(docx_of(tmp_path, styled + line("Bold line", bold=True) + line(PROSE)))[1])
-    assert [kind for kind, *_ in found] == ["heading", "paragraph", "paragraph"]
+    assert [(kind, level) for kind, level, _ in found] == [("heading", 1), ("heading", 2), ("paragraph", None)]
 
 
 def test_a_table_whose_first_row_reads_as_names_has_them_as_headers(tmp_path: Path) -> None:

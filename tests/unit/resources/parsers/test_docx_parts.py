@@ -19,7 +19,8 @@ def test_hidden_text_is_left_out_and_counted(tmp_path: Path) -> None:
     body = f"<w:p>{run('Shown')}{hidden(' hidden')}{not_so}</w:p><w:p>{hidden('All')}</w:p>"
     document, elements, _ = elements_of(docx_of(tmp_path, body))
     assert [element.text for element in elements] == ["Shown not so"]
-    assert document.warnings == ("2 hidden passages were left out",)
+    told = "hidden in the file, and left out: 2 passages; `parsing.hidden: read` takes them"
+    assert document.warnings == (told,)
 
 
 def test_embedded_files_are_named_and_the_figures_of_charts_are_none(tmp_path: Path) -> None:
