@@ -3,8 +3,8 @@
 The body is the texts of the elements in reading order, two newlines apart (one between list items that follow each
 other). Runs are cleaned one by one and then joined, so a place in the body is exact whatever cleaning removed. Running
 headers and footers are elements outside the body; a figure is an empty place in it, unless its extractor gave it a
-text. An ordered list marker is part of the text, since people cite it; a bullet is not. The title and the language of
-the document are chosen here too.
+text. An ordered list marker is part of the text, since people cite it; a bullet is not. The language of the
+document is chosen here too, and its title in titles.py.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from pipelines.parsing.cleaning import (
     ends_with_space,
 )
 from pipelines.parsing.line_text import stops_of
+from pipelines.parsing.titles import choose_title
 from pipelines.records import (
     Block,
     BlockCell,
@@ -59,66 +60,6 @@ def declared_language(declared: str) -> str | None:
     tags = {tag.lower() for tag in re.split(r"[,;\s]+", declared) if tag}
     codes = {_FORMER.get(code, code) for code in (re.split("[-_]", tag, maxsplit=1)[0] for tag in tags)}
     return codes.pop() if len(codes) == 1 and codes <= ISO_639_1 else None
-
-
-# ---------------------------------------------------------------- title
-
-
-LONGEST_TITLE = 300
-_PROGRAM = re.compile(r"^(microsoft (word|excel|powerpoint)|writer|calc|impress|openoffice[^ ]*)\s*-\s*", re.IGNORECASE)
-_JUNK = re.compile(
-    r"(untitled|unknown|no ?title|title|document|presentation|powerpoint presentation|book|sheet|"
-    r"новый документ|без (назви|названия)|документ|презентація( powerpoint)?|"
-    r"(untitled|document|doc|book|presentation|sheet|tabelle|feuil|лист|аркуш|документ)[ _-]?\(?\d*\)?|"
-    r"\(?anonymous\)?|none|null|[\d\W_]*)",
-    re.IGNORECASE,
-)
-_FILE_SUFFIX = re.compile(
-    r"\.(pdf|docx?|odt|rtf|xlsx?|pptx?|html?|md|txt|tex|dvi|indd|qxd|pmd|cdr|csv|eml)$", re.IGNORECASE
-)
-
-
-def file_stem(uri: str) -> str:
-    name = uri.replace("\\", "/").rsplit("/", 1)[-1]
-    stem = name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
-    return clean_text(stem) or clean_text(name) or "document"
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text).casefold()
-
-
-def is_junk_title(title: str, uri: str) -> bool:
-    """Say whether a title property is useless: a placeholder, or the name of some file."""
-    bare = _PROGRAM.sub("", title)
-    if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare):
-        return True
-    return _folded(bare) == _folded(file_stem(uri))
-
-
-def _from_headings(elements: Sequence[Element]) -> str | None:
-    headings = [element for element in elements if element.kind == "heading" and not _JUNK.fullmatch(element.text)]
-    for element in headings:
-        if element.level == 1:
-            return element.text
-    for element in headings:
-        if element.page_start in (None, 1):
-            return element.text
-    return None
-
-
-def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
-    """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
-    title unless it is useless, the first heading of level 1, the first heading of page 1, the name."""
-    listed = clean_text(doc.title or "")
-    if listed:
-        return listed[:LONGEST_TITLE], False
-    if declared and not is_junk_title(declared, doc.uri):
-        return declared[:LONGEST_TITLE], False
-    heading = _from_headings(elements)
-    if heading:
-        return heading[:LONGEST_TITLE], False
-    return file_stem(doc.uri)[:LONGEST_TITLE], True
 
 
 # ---------------------------------------------------------------- body text and its places
