@@ -54,6 +54,10 @@ class Place:
 # ---------------------------------------------------------------- results of parsers
 
 
+UNKNOWN_LANGUAGE = "und"
+"""The code of the language of a document if the file declares none, and its prose is too short to detect one."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextRun:
     """A stretch of source text in one place: a line of a page, a block of a text file.

@@ -10,7 +10,7 @@ document is chosen here too, and its title in titles.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -27,6 +27,7 @@ from pipelines.parsing.cleaning import (
 from pipelines.parsing.line_text import stops_of
 from pipelines.parsing.titles import choose_title
 from pipelines.records import (
+    UNKNOWN_LANGUAGE,
     Block,
     BlockCell,
     Box,
@@ -215,12 +216,18 @@ KINDS = frozenset(
 OUTSIDE_BODY = frozenset(("page_header", "page_footer"))
 LANGUAGE_SAMPLE = 6000
 LETTERS_TO_DETECT = 40
+"""Letters of prose below which no language is detected. An ideograph counts as SEVERAL letters."""
+SEVERAL = 4
+PROSE_WORDS, PROSE_IDEOGRAPHS = 8, 12
+"""Words, or ideographs, that make a cell or a value prose. Names, codes and labels tell no language."""
+_PROSE = frozenset(("heading", "paragraph", "list_item", "quote", "caption", "footnote"))
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 MOST_PAGES = 10_000_000
 """Pages that a document may have; a larger number in a locator is not a page."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
-"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is not to detect any."""
+"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is in doubt."""
 
 
 def page_of(place: Place) -> int | None:
@@ -307,18 +314,34 @@ def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Eleme
     raise DocumentError(f"{doc.uri}: no text was found in the file", "empty_parse")
 
 
-def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
+def _is_prose(text: str) -> bool:
+    return len(text.split()) >= PROSE_WORDS or len(_IDEOGRAPHS.findall(text)) >= PROSE_IDEOGRAPHS
+
+
+def _prose(elements: Iterable[Element]) -> Iterator[str]:
+    """Yield the texts that tell a language: not code, and of tables and values only what reads as prose."""
+    for element in elements:
+        if element.kind in _PROSE:
+            yield element.text
+        elif element.kind == "table":
+            yield from (cell.text for cell in element.cells if _is_prose(cell.text))
+        elif element.kind == "key_value" and _is_prose(element.text):
+            yield element.text
+
+
+def _language(elements: Iterable[Element], declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
     """Return the language that the file declares, with a warning if the text looks like another; else the detected
-    one."""
+    one, or UNKNOWN_LANGUAGE."""
     code = declared_language(declared)
-    if code and sum(map(str.isalpha, body[:LANGUAGE_SAMPLE])) < LETTERS_TO_DETECT:
-        return code, ()
-    middle = max(0, (len(body) - LANGUAGE_SAMPLE) // 2)
-    found = detect(body[:LANGUAGE_SAMPLE] + "\n" + body[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE])
+    text = "\n".join(_prose(elements))
+    middle = max(0, (len(text) - LANGUAGE_SAMPLE) // 2)
+    sample = text[:LANGUAGE_SAMPLE] + "\n" + text[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE]
+    letters = sum(map(str.isalpha, sample)) + (SEVERAL - 1) * len(_IDEOGRAPHS.findall(sample))
+    found = detect(sample) if letters >= LETTERS_TO_DETECT else ""
     if not code:
-        return found, (
-            f"declared language {declared!r} was not understood; {found!r} was detected",
-        ) if declared else ()
+        seen = f"{found!r} was detected" if found else "its text is too short or mixed to detect one"
+        doubt = f"declared language {declared!r} was not understood; {seen}"
+        return found or UNKNOWN_LANGUAGE, (doubt,) if declared else ()
     told = f"the file declares its language as {declared!r}, which is taken, but its text looks like {found!r}"
     return code, (told,) if found not in ("", code) else ()
 
@@ -354,7 +377,7 @@ def build_elements(doc: RawDocument, parsed: ParsedFile, detect: Detect) -> tupl
     properties = {key: own.pop(key, "") for key in ("title", "effective_date", "version", "groups", "language")}
     title, is_file_name = choose_title(doc, properties["title"], body.elements)
     effective_date, warnings = _effective_date(properties["effective_date"])
-    language, doubts = _language(text, properties["language"], detect)
+    language, doubts = _language(body.elements, properties["language"], detect)
     document = ParsedDocument(
         doc_id=doc.doc_id,
         title=title,
