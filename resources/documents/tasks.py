@@ -82,7 +82,7 @@ class TaskType:
 # ---------------------------------------------------------------- reading
 
 
-LEAST_PROBABILITY = 0.9
+LEAST_PROBABILITY = 0.8
 """The probability from which on a detected language is believed. Lists of names and codes stay below it."""
 
 
