@@ -219,6 +219,7 @@ def _divide(given: TaskInput) -> Rows:
         given.all("parsed_elements"),
         given.options["clause_tokens"],
         given.all("figure_descriptions"),
+        given.options["max_tokens"],
     )
     return {"structural_chunks": made}
 
