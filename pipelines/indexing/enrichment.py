@@ -158,7 +158,7 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
 # ---------------------------------------------------------------- contexts
 
 
-CONTEXT_VERSION = 3
+CONTEXT_VERSION = 4
 
 
 def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:

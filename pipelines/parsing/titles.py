@@ -39,7 +39,8 @@ _SHEETS = frozenset(
 
 
 PARTS: Mapping[str, str] = {
-    "en": """overview; introduction; intro; summary; executive summary; summary of benefits; summary of changes;
+    "en": """overview; introduction; intro; summary; executive summary; summary of benefits; summary of benefits
+        and coverage; summary of changes;
         summary of contents; contents; table of contents; index; list of figures; list of tables; header; footer;
         abstract; foreword; preface; preamble; prologue; acknowledgements; acknowledgments; background;
         conclusion; conclusions; references; bibliography; glossary; definitions; purpose; scope; objective;
