@@ -54,6 +54,10 @@ class Place:
 # ---------------------------------------------------------------- results of parsers
 
 
+UNKNOWN_LANGUAGE = "und"
+"""The code of the language of a document if the file declares none, and its prose is too short to detect one."""
+
+
 @dataclass(frozen=True, slots=True)
 class TextRun:
     """A stretch of source text in one place: a line of a page, a block of a text file.
@@ -189,9 +193,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class StructuralChunk:
-    """The smallest unit, which is never split. block_type: paragraph, table-row, list-item, heading,
-    clause, caption, code, formula, figure-description. A table's first row has its header rows in its
-    span. The description of a figure, which a model made, has the figure's empty place. `corner` is the text above
+    """The smallest unit, divided only if it alone is over the ceiling of a chunk. block_type: paragraph, table-row,
+    list-item, heading, clause, caption, code, formula, figure-description. A table's first row has its header rows in
+    its span. The description of a figure, which a model made, has the figure's empty place. `corner` is the text above
     the labels of a row's table, if the row's text does not say it."""
 
     doc_id: str

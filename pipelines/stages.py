@@ -114,7 +114,7 @@ def _stages() -> tuple[Stage, ...]:
             structural_chunks.VERSION,
             tables("structural_chunks"),
             ("parsed_documents", "parsed_elements", "figure_descriptions"),
-            lambda s, r: _settings(s, "chunking", "clause_tokens"),
+            lambda s, r: _settings(s, "chunking", "clause_tokens", "max_tokens"),
         ),
         Stage(
             "packed_chunks",

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from pipelines.tokens import TokenIndex
 
 # ---------------------------------------------------------------- abbreviations
 
@@ -294,3 +297,49 @@ def cut_points(text: str) -> list[list[int]]:
         [match.end() for match in _MILD.finditer(text)],
         [match.start() for match in _SPACE.finditer(text)],
     ]
+
+
+# ---------------------------------------------------------------- dividing a long text
+
+
+def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tuple[int, int]]:
+    """Return spans of even parts of a text, each within the ceiling, that cover all except outer spaces."""
+    kinds = [*cut_points(text), index.starts]
+    spans = []
+    start, end = 0, len(text)
+    while index.count(start, end) > ceiling:
+        remaining = index.count(start, end)
+        goal = remaining / -(-remaining // target)
+        cut = _best_cut(text, kinds, index, start, goal, ceiling)
+        spans.append((start, cut))
+        start = cut
+    spans.append((start, end))
+    return [strip(text, *span) for span in spans if text[span[0] : span[1]].strip()]
+
+
+def _best_cut(
+    text: str, kinds: Sequence[Sequence[int]], index: TokenIndex, start: int, goal: float, ceiling: int
+) -> int:
+    """Return the cut nearest to the goal, of the best kind that has one between half the goal and the ceiling."""
+    first = bisect_left(index.starts, start)
+    low = index.starts[first + max(1, int(goal / 2))]
+    high = index.starts[first + ceiling] if first + ceiling < len(index.starts) else index.starts[-1]
+    wanted = index.starts[first + round(goal)] if first + round(goal) < len(index.starts) else high
+    for cuts in kinds:
+        left, right = bisect_left(cuts, low), bisect_right(cuts, high)
+        if left < right:
+            place = bisect_left(cuts, wanted, left, right)
+            near = [cuts[item] for item in (place - 1, place) if left <= item < right]
+            found = min(near, key=lambda cut: (abs(cut - wanted), cut))
+            while found > low and found < len(text) and joins(text, found):
+                found -= 1
+            return found
+    return high
+
+
+def strip(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end

@@ -17,6 +17,7 @@ from pipelines.indexing.sentences import CODE
 from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data, most_tokens
 from pipelines.llm.reply_text import cleaned, clipped
 from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
+from pipelines.parsing.titles import begins_title
 from pipelines.ports import NoReply, Prompt, Reply
 from pipelines.records import (
     DESCRIPTION,
@@ -157,7 +158,7 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
 # ---------------------------------------------------------------- contexts
 
 
-CONTEXT_VERSION = 3
+CONTEXT_VERSION = 4
 
 
 def context_window(chunks: int, at: int, width: int) -> tuple[range, range]:
@@ -185,7 +186,7 @@ def context_prompts(
         # A description stands between own chunks without being one: those after it are counted from one earlier.
         system, user = template.render(
             title=shown_title,
-            headings=as_data(" › ".join(heading for heading in chunk.header_chain if heading != title)),
+            headings=as_data(" › ".join(heading for heading in chunk.header_chain if not begins_title(heading, title))),
             before=_own_texts(own[before.start : before.stop]),
             chunk=as_data(read_text(chunk)),
             after=_own_texts(own[after.start - described : after.stop - described]),
@@ -210,7 +211,8 @@ def chunk_contexts(
     before: list[Sentence] = []
     for chunk in chunks:
         places = [] if document.title_is_file_name else [document.title]
-        places += [heading for heading in chunk.header_chain if heading not in places]
+        said = document.title if places else ""
+        places += [heading for heading in chunk.header_chain if not begins_title(heading, said)]
         parts = [" › ".join(places), _key_sentence(chunk, before)]
         text = clipped(": ".join(part for part in parts if part), characters)
         made.append(ChunkContext(document.doc_id, chunk.index, chunk.chunk_id, text, EXTRACTIVE))

@@ -11,6 +11,7 @@ from pipelines.dates import iso_date
 from pipelines.fingerprint import fingerprint
 from pipelines.groups import is_principal
 from pipelines.parsing.cleaning import clean_metadata, clean_text
+from pipelines.parsing.titles import begins_title, names_a_kind, without_file_name
 from pipelines.records import Chunk, ChunkTerms, ParsedDocument, RawDocument
 from pipelines.terms import terms_of
 
@@ -33,10 +34,10 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
     """Return the facts of a document: the side-car wins over the file, and both win over the source's settings.
 
     Documents of one family are versions of one another. The metadata key `family` names the family, else the title
-    does."""
+    does, without the file's name that tells it from others."""
     metadata = {**parsed.metadata, **clean_metadata(raw.metadata)}
-    alone = f"{raw.source}/{raw.uri}"
-    family = metadata.get("family") or (alone if parsed.title_is_file_name else _folded(parsed.title))
+    alone, bare = f"{raw.source}/{raw.uri}", without_file_name(parsed.title, raw.uri)
+    family = metadata.get("family") or (alone if _is_unique(parsed, raw.uri) else _folded(bare))
     dated = iso_date(raw.effective_date) if raw.effective_date else parsed.effective_date
     return DocumentFacts(
         title=parsed.title,
@@ -57,6 +58,12 @@ def document_groups(raw: RawDocument, of_the_file: tuple[str, ...] | None) -> tu
     return tuple(group if is_principal(group) else clean_text(group) for group in groups)
 
 
+def _is_unique(parsed: ParsedDocument, uri: str) -> bool:
+    """Say whether a title names one document, not its versions: by its file's name, or by that and a kind alone."""
+    bare = without_file_name(parsed.title, uri)
+    return parsed.title_is_file_name or (bare != parsed.title and names_a_kind(bare))
+
+
 def _folded(title: str) -> str:
     return re.sub(r"\W+", " ", title.casefold()).strip()
 
@@ -66,7 +73,7 @@ def chunk_terms(chunk: Chunk, title: str) -> list[str]:
     of several columns counts once.
 
     Summary, context and overlap stay out: with any of them hybrid search ranked worse on three of four sets."""
-    chain = [heading for heading in chunk.header_chain if heading != title]
+    chain = [heading for heading in chunk.header_chain if not begins_title(heading, title)]
     text = _heads_once(chunk.text) if "table-row" in chunk.block_types else chunk.text
     return terms_of("\n".join([title, *chain, text]))
 

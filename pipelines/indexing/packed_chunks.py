@@ -1,7 +1,8 @@
 """Which structural chunks a splitter puts into one chunk, and the records made of them.
 
-A splitter only groups pieces into chunks. Headings are never pieces, a table row is never cut, and all other text is
-cut only between words, except a word that is too long by itself.
+A splitter only groups pieces into chunks. Headings are never pieces. A table row is never cut here, since rows over the
+ceiling come in parts (table_rows.py). All other text is cut only between words, except a word that is too long by
+itself.
 
 - structure: neighbours of one section up to the target, never across a heading;
 - sentences: whole sentences up to the target, across blocks and headings;
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 
 from pipelines.errors import ModelError
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.boundaries import continues, cut_points, joins, sentence_spans
+from pipelines.indexing.boundaries import continues, cut_points, divide, joins, sentence_spans, strip
 from pipelines.indexing.places import boxes_of, touching
 from pipelines.parsing.elements import page_of
 from pipelines.ports import Vectors
@@ -137,52 +138,6 @@ def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
     )
 
 
-# ---------------------------------------------------------------- dividing a long text
-
-
-def divide(text: str, index: TokenIndex, target: int, ceiling: int) -> list[tuple[int, int]]:
-    """Return spans of even parts of a text, each within the ceiling, that cover all except outer spaces."""
-    kinds = [*cut_points(text), index.starts]
-    spans = []
-    start, end = 0, len(text)
-    while index.count(start, end) > ceiling:
-        remaining = index.count(start, end)
-        goal = remaining / -(-remaining // target)
-        cut = _best_cut(text, kinds, index, start, goal, ceiling)
-        spans.append((start, cut))
-        start = cut
-    spans.append((start, end))
-    return [strip(text, *span) for span in spans if text[span[0] : span[1]].strip()]
-
-
-def _best_cut(
-    text: str, kinds: Sequence[Sequence[int]], index: TokenIndex, start: int, goal: float, ceiling: int
-) -> int:
-    """Return the cut nearest to the goal, of the best kind that has one between half the goal and the ceiling."""
-    first = bisect_left(index.starts, start)
-    low = index.starts[first + max(1, int(goal / 2))]
-    high = index.starts[first + ceiling] if first + ceiling < len(index.starts) else index.starts[-1]
-    wanted = index.starts[first + round(goal)] if first + round(goal) < len(index.starts) else high
-    for cuts in kinds:
-        left, right = bisect_left(cuts, low), bisect_right(cuts, high)
-        if left < right:
-            place = bisect_left(cuts, wanted, left, right)
-            near = [cuts[item] for item in (place - 1, place) if left <= item < right]
-            found = min(near, key=lambda cut: (abs(cut - wanted), cut))
-            while found > low and found < len(text) and joins(text, found):
-                found -= 1
-            return found
-    return high
-
-
-def strip(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
 # ---------------------------------------------------------------- structure splitter
 #
 # A unit longer than the ceiling is divided into even parts: at sentence ends, else at mild punctuation, else at spaces.
@@ -191,8 +146,19 @@ def strip(text: str, start: int, end: int) -> tuple[int, int]:
 
 def split_by_structure(task: SplitTask) -> Iterator[list[Piece]]:
     for group in _groups(task.units):
-        pieces = [piece for unit in group for piece in divided(unit, task.target, task.ceiling)]
-        yield from _pack(pieces, task.target, task.ceiling)
+        lines = sum(count_tokens(unit.text) for unit in bare_headings(task.units, group[0]))
+        first = max(task.ceiling - lines, task.ceiling // 2)
+        pieces = divided(group[0], min(task.target, first), first)
+        pieces += (piece for unit in group[1:] for piece in divided(unit, task.target, task.ceiling))
+        yield from _pack(pieces, task.target, task.ceiling, lines)
+
+
+def bare_headings(units: Sequence[StructuralChunk], unit: StructuralChunk) -> list[StructuralChunk]:
+    """Return the headings right above a unit that have no text of their own. They are written above it."""
+    first = unit.index
+    while first and units[first - 1].block_type == HEADING:
+        first -= 1
+    return [above for above in units[first : unit.index] if above.text not in unit.header_chain]
 
 
 def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]:
@@ -210,21 +176,24 @@ def divided(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
     return [Piece(unit, start, end) for start, end in divide(unit.text, index, target, ceiling)]
 
 
-def _pack(pieces: Sequence[Piece], target: int, ceiling: int) -> list[list[Piece]]:
+def _pack(pieces: Sequence[Piece], target: int, ceiling: int, lines: int) -> list[list[Piece]]:
     """Pack greedily up to the target. A short rest, or the rest of a sentence from the page before, joins the chunk
-    before it if the ceiling allows."""
+    before it if the ceiling allows. The ceiling also holds what is written above a pack: `lines` tokens of headings
+    above the first, and the corner of a table."""
     packs: list[list[Piece]] = []
     totals: list[int] = []
+    rooms: list[int] = []
     for piece in pieces:
         tokens = piece.tokens
         limit = ceiling if packs and runs_on(packs[-1][-1].unit, piece.unit) else target
-        if packs and totals[-1] + tokens <= limit:
+        if packs and totals[-1] + tokens <= min(limit, rooms[-1]):
             packs[-1].append(piece)
             totals[-1] += tokens
         else:
+            rooms.append(ceiling - count_tokens(piece.unit.corner or "") - (0 if packs else lines))
             packs.append([piece])
             totals.append(tokens)
-    if len(packs) > 1 and totals[-1] < target // 5 and totals[-1] + totals[-2] <= ceiling:
+    if len(packs) > 1 and totals[-1] < target // 5 and totals[-1] + totals[-2] <= rooms[-2]:
         packs[-2].extend(packs.pop())
     return packs
 
@@ -468,7 +437,7 @@ def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
 # ---------------------------------------------------------------- packed chunks
 
 
-VERSION = 5
+VERSION = 6
 SHORT_PARAGRAPH = 64
 SPLITTERS: Mapping[str, Splitter] = {
     "structure": split_by_structure,
@@ -581,17 +550,9 @@ class _Maker:
         own = part.unit.header_chain
         said = before.unit.header_chain if before else chain
         more = own[len(_shared([own, said])) :]
-        bare = [text for text in self._above(part) if text not in own]
+        bare = [unit.text for unit in bare_headings(self.task.units, part.unit)] if part.start == 0 else []
         lines = bare + [text for text in more if before is None or text != before.text]
         return lines if before or not part.unit.corner else [*lines, part.unit.corner]
-
-    def _above(self, part: Piece) -> list[str]:
-        """Return the headings right above a part that begins its block."""
-        last = part.unit.index
-        first = last
-        while part.start == 0 and first and self.task.units[first - 1].block_type == HEADING:
-            first -= 1
-        return [unit.text for unit in self.task.units[first:last]]
 
     def _below(self, part: Piece) -> list[str]:
         """Return the headings that end a document, below its last part."""

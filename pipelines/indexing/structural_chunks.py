@@ -1,8 +1,8 @@
 """Which structural chunks a document has: the smallest units with a type, a header chain and a place of their own.
 
-A stack of headings gives every unit its header chain and its section; a table becomes one unit a row (table_rows.py). A
-chain stays short in any document: a heading as long as a paragraph counts as a paragraph, and very deep chains lose
-their middle.
+A stack of headings gives every unit its header chain and its section; a table becomes one unit a row (table_rows.py),
+or several if the row is over the ceiling of a chunk. A chain stays short in any document: a heading as long as a
+paragraph counts as a paragraph, and very deep chains lose their middle.
 
 Descriptions of figures are units of their own. They come after all others, so that the other units are the same with
 and without them; their spans say where they belong.
@@ -17,13 +17,16 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
 
 from pipelines.fingerprint import fingerprint
+from pipelines.indexing.boundaries import divide
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
 from pipelines.indexing.table_rows import HEADING_TOKENS, begun, table_rows
 from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.records import DESCRIPTION, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
-from pipelines.tokens import count_tokens
+from pipelines.tokens import TokenIndex, count_tokens
 
-VERSION = 4
+VERSION = 5
+CEILING = 512
+"""Tokens above which a table row or a description is divided, if the settings do not say."""
 CHAIN_ENDS = 8
 """Headings kept at the beginning, and at the end, of a deeper chain."""
 CHAIN_CHARACTERS = 2000
@@ -98,8 +101,10 @@ def structural_chunks(
     elements: Sequence[Element],
     clause_tokens: int,
     descriptions: Sequence[FigureDescription] = (),
+    ceiling: int = CEILING,
 ) -> list[StructuralChunk]:
     """Return the structural chunks of one document in reading order, headings among them; then those of its figures.
+    Table rows and descriptions of more tokens than the `ceiling` come in parts.
 
     A document that has only headings gets them as paragraphs, so that none of its text is lost."""
     body = [element for element in elements if element.kind not in _OUTSIDE]
@@ -112,7 +117,7 @@ def structural_chunks(
     figures: list[StructuralChunk] = []
     for element in body:
         if element.kind == FIGURE:
-            figures += _figure(section, element, said.get(element.index))
+            figures += _figure(section, element, said.get(element.index), ceiling)
             continue
         position += 1
         if element.kind == "break":
@@ -122,7 +127,7 @@ def structural_chunks(
             chunks.append(_unit(section, section.chain, element, "heading", element.text, len(chunks)))
         elif element.kind == "table" and element.cells:
             chain = _with_caption(section.chain, text, position)
-            for row in table_rows(element):
+            for row in table_rows(element, ceiling and max(ceiling - _bare(chunks, chain), ceiling // 2)):
                 unit = _unit(section, chain, element, "table-row", row.text, len(chunks), row.span)
                 chunks.append(replace(unit, corner=row.corner))
         elif element.text.strip():
@@ -131,18 +136,35 @@ def structural_chunks(
     return chunks + [replace(unit, index=at) for at, unit in enumerate(figures, start=len(chunks))]
 
 
-def _figure(section: _Section, element: Element, said: FigureDescription | None) -> Iterable[StructuralChunk]:
-    """Yield the description of a figure: the extractor's, which is text of the body, else a model's."""
+def _bare(chunks: Sequence[StructuralChunk], chain: tuple[str, ...]) -> int:
+    """Count the tokens of the last headings that are not in a chain: they are written above the next unit."""
+    last = takewhile(lambda unit: unit.block_type == "heading", reversed(chunks))
+    return sum(count_tokens(unit.text) for unit in last if unit.text not in chain)
+
+
+def _figure(
+    section: _Section, element: Element, said: FigureDescription | None, ceiling: int
+) -> Iterable[StructuralChunk]:
+    """Yield the parts of the description of a figure: the extractor's, which is text of the body, else a model's."""
     own = {key: value for key, value in element.metadata.items() if key not in _OF_THE_PICTURE}
     element = replace(element, metadata=own)
     if element.text:
-        yield _unit(section, section.chain, element, DESCRIPTION, element.text, 0)
+        for start, end in _divided(element.text, ceiling):
+            span = Span(element.start + start, element.start + end)
+            yield _unit(section, section.chain, element, DESCRIPTION, element.text[start:end], 0, span)
     elif said:
         boxes = tuple(place.box for place in element.places if place.box)
         located = next((place.locator for place in element.places if place.locator), None)
         metadata = {**own, GENERATED_BY: said.model, **({"locator": located} if located else {})}
-        unit = _unit(section, section.chain, element, DESCRIPTION, said.text, 0)
-        yield replace(unit, boxes=boxes, metadata=metadata)
+        for start, end in _divided(said.text, ceiling):
+            unit = _unit(section, section.chain, element, DESCRIPTION, said.text[start:end], 0)
+            yield replace(unit, boxes=boxes, metadata=metadata)
+
+
+def _divided(text: str, ceiling: int) -> list[tuple[int, int]]:
+    if count_tokens(text) <= ceiling:
+        return [(0, len(text))]
+    return divide(text, TokenIndex(text), ceiling, ceiling)
 
 
 def _is_heading(element: Element) -> bool:

@@ -4,18 +4,23 @@ The text over the labels of the rows is often not their name, but says something
 ended December 31,`. This corner is said by the first row below it, and above the rows of each further chunk. Heads of
 columns under a common head say the common one once a row, in the first of them: `Assets | December 31, 2018: 5 | 2017:
 4`.
+
+A row over the ceiling is divided between cells, and a cell over it at the ends of sentences. Each part says the row's
+first cell and the heads of its own cells. Its span holds its own cells alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipelines.indexing.boundaries import divide
 from pipelines.records import Cell, Element, Span
-from pipelines.tokens import TokenIndex
+from pipelines.tokens import TokenIndex, count_tokens
 
 # ---------------------------------------------------------------- table heads
 
@@ -57,6 +62,9 @@ class Heads:
         self._corner: Head = ()
         self._said = False
         self._blank = ""
+        self.names: Mapping[int, Head] = {}
+        """The names of the columns in the row before; its text began with `lead` and ended with `tail`."""
+        self.lead = self.tail = ""
 
     @property
     def over(self) -> str | None:
@@ -84,10 +92,10 @@ class Heads:
     def row(self, cells: Sequence[Cell], row: int) -> str:
         """Return the text of a row. The first row also says the corner, all of a long head, and heads of columns
         without a value."""
-        text = " | ".join(filter(None, (row_text(cells, self._names, row), self._blank)))
-        self._blank = ""
+        self.names, self.tail, self.lead, self._blank = self._names, self._blank, "", ""
         if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
-            text = f"{_joined(self._corner)} | {text}"
+            self.lead = _joined(self._corner)
+        text = " | ".join(filter(None, (self.lead, row_text(cells, self._names, row), self.tail)))
         self._names, self._said = _without(self._names, self._corner), True
         self._shorten({cell.column for cell in cells} - self._cut)
         return text
@@ -238,12 +246,12 @@ class Row(NamedTuple):
     corner: str | None = None
 
 
-def table_rows(element: Element) -> Iterable[Row]:
+def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
     """Yield the rows of a table as texts. A table of headers alone has them as rows. Header rows further down hold for
     the rows below them: a label across the table joins the column headers, others replace them. A data row of one
     spanning cell is a heading within the table and takes no column header, unless no other row under the same headers
     has a value. The first row has long headers and merged cells in full, later rows only their beginning, since rows
-    times headers have no bound."""
+    times headers have no bound. A row of more tokens than the `ceiling`, if there is one, comes in parts."""
     rows = _grid(element.cells)
     head_rows = dict.fromkeys([row for row, cells in rows.items() if all(cell.header for cell in cells)][:MOST_HEADED])
     head_rows = head_rows if len(head_rows) < len(rows) else {}
@@ -258,18 +266,19 @@ def table_rows(element: Element) -> Iterable[Row]:
         if row in head_rows:
             above += own
         elif own and start is not None:
-            if above:
-                blank = heads.enter(above, filled[row] or {cells[0].column})
+            told, above = above, []
+            if told:
+                blank = heads.enter(told, filled[row] or {cells[0].column})
                 if blank:
-                    yield Row(blank, Span(start, max(cell.end for cell in above)), above)
-                    start = min(cell.start for cell in own)
-                above = []
-            over = heads.over
-            text = cells[0].text if _across(cells) and filled[row] else heads.row(cells, row)
-            yield Row(text, Span(start, max(cell.end for cell in own)), cells, over)
+                    yield from _fitting(Row(blank, Span(start, max(cell.end for cell in told)), told), ceiling)
+                    start, told = min(cell.start for cell in own), []
+            over, across = heads.over, _across(cells) and bool(filled[row])
+            text = cells[0].text if across else heads.row(cells, row)
+            made = Row(text, Span(start, max(cell.end for cell in own)), cells, over)
+            yield from _fitting(made, ceiling, row, told, None if across else heads)
             start = None
     if above and start is not None:
-        yield Row(row_text(above, {}), Span(start, max(cell.end for cell in above)), above)
+        yield from _fitting(Row(row_text(above, {}), Span(start, max(cell.end for cell in above)), above), ceiling)
 
 
 def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
@@ -305,3 +314,100 @@ def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> d
                     columns.update(range(cell.column, cell.column + reach(cell)))
             found[row] = columns
     return found
+
+
+# ---------------------------------------------------------------- rows over the ceiling
+
+
+_SHARE = 6
+"""The share of the ceiling, as a divisor, that each thing which a part of a row repeats may take."""
+
+
+def _fitting(
+    made: Row, ceiling: int, row: int | None = None, above: Sequence[Cell] = (), heads: Heads | None = None
+) -> Iterator[Row]:
+    """Yield a row, or its parts if it is over the ceiling. `above` are the header rows in its span. Heads that are too
+    long for each part are rows of their own first."""
+    if not ceiling or _tokens(made.text, made.corner or "", most=ceiling) <= ceiling:
+        yield made
+        return
+    most = max(LEAST_TOKENS, ceiling // _SHARE)
+    names = {at: _short(head, most) for at, head in heads.names.items()} if heads else {}
+    start, lead, tail = made.span.start, heads.lead if heads else "", heads.tail if heads else ""
+    if above and heads and (names != dict(heads.names) or _tokens(lead) > most or _tokens(tail) > most):
+        yield from _parts(Row("", Span(start, max(cell.end for cell in above)), list(above)), ceiling)
+        start = min(cell.start for cell in made.cells if cell.row == row)
+    over = begun(heads.over, most) if heads and heads.over else None
+    cells = [cell if row in (None, cell.row) else replace(cell, text=begun(cell.text, most)) for cell in made.cells]
+    whole = Row(made.text, Span(start, made.span.end), cells, made.corner and begun(made.corner, most))
+    yield from _parts(whole, ceiling - _tokens(over or ""), row, names, (begun(lead, most), begun(tail, most)), over)
+
+
+def _short(head: Head, most: int) -> Head:
+    return head if _tokens(_joined(head)) <= most else (begun(_joined(head), most),)
+
+
+def _tokens(*texts: str, most: int = 0) -> int:
+    """Count the tokens of texts; where they have no more letters than `most`, count those, since no token is empty."""
+    letters = sum(map(len, texts))
+    return letters if letters <= most else sum(map(count_tokens, texts))
+
+
+def _parts(
+    made: Row,
+    limit: int,
+    row: int | None = None,
+    names: Mapping[int, Head] | None = None,
+    around: tuple[str, str] = ("", ""),
+    over: str | None = None,
+) -> Iterator[Row]:
+    """Yield the parts of a row, each within the limit. `around` is said before and after the cells of the first part,
+    and `over` is the corner above the others."""
+    names = names or {}
+    said = [cell for cell in made.cells if cell.text.strip()]
+    most = max(LEAST_TOKENS, limit // _SHARE)
+    key = replace(said[0], text=begun(said[0].text, most)) if row is not None and len(said) > 1 else None
+    repeated = [key] if key else []
+    cost = _tokens(row_text(repeated, names, row)) + 1 if key else 0
+    room = limit - sum(_tokens(text) + 1 for text in around if text)
+    start: int | None = made.span.start
+    corner = made.corner
+    for first, group in _grouped(said, names, row, room, limit, cost):
+        own = [cell for cell in group if row in (None, cell.row)]
+        if not own:
+            continue
+        cells = group if first else [*repeated, *group]
+        text = " | ".join(filter(None, (around[0], row_text(cells, names, row), around[1])))
+        start = min(cell.start for cell in own) if start is None else start
+        yield Row(text, Span(start, max(cell.end for cell in own)), cells, corner)
+        start, corner, around = None, over, ("", "")
+
+
+def _grouped(
+    said: Sequence[Cell], names: Mapping[int, Head], row: int | None, room: int, limit: int, cost: int
+) -> Iterator[tuple[bool, list[Cell]]]:
+    """Yield the cells of each part, and whether the row's first cell is among them. The first part has `room` tokens,
+    others `limit` without the `cost` of the first cell."""
+    group: list[Cell] = []
+    used, has_first = 0, True
+    for cell in said:
+        head = _tokens(row_text([cell], names, row)) - _tokens(cell.text) + 1
+        space = min(room, limit - (0 if cell is said[0] else cost)) - head
+        for number, piece in enumerate(_pieces(cell, max(LEAST_TOKENS, space))):
+            tokens = head + _tokens(piece.text)
+            if group and (number or used + tokens > room):
+                yield has_first, group
+                group, used, room, has_first = [], 0, limit - cost, cell is said[0]
+            group.append(piece)
+            used += tokens
+    if group:
+        yield has_first, group
+
+
+def _pieces(cell: Cell, most: int) -> Iterator[Cell]:
+    """Yield a cell, or pieces of it that end with a sentence if that is possible."""
+    if _tokens(cell.text, most=most) <= most:
+        yield cell
+        return
+    for start, end in divide(cell.text, TokenIndex(cell.text), most, most):
+        yield replace(cell, text=cell.text[start:end], start=cell.start + start, end=cell.start + end)

@@ -3,14 +3,14 @@
 The body is the texts of the elements in reading order, two newlines apart (one between list items that follow each
 other). Runs are cleaned one by one and then joined, so a place in the body is exact whatever cleaning removed. Running
 headers and footers are elements outside the body; a figure is an empty place in it, unless its extractor gave it a
-text. An ordered list marker is part of the text, since people cite it; a bullet is not. The title and the language of
-the document are chosen here too.
+text. An ordered list marker is part of the text, since people cite it; a bullet is not. The language of the
+document is chosen here too, and its title in titles.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -26,7 +26,9 @@ from pipelines.parsing.cleaning import (
 )
 from pipelines.parsing.formats import PAGED
 from pipelines.parsing.line_text import stops_of
+from pipelines.parsing.titles import choose_title
 from pipelines.records import (
+    UNKNOWN_LANGUAGE,
     Block,
     BlockCell,
     Box,
@@ -60,66 +62,6 @@ def declared_language(declared: str) -> str | None:
     tags = {tag.lower() for tag in re.split(r"[,;\s]+", declared) if tag}
     codes = {_FORMER.get(code, code) for code in (re.split("[-_]", tag, maxsplit=1)[0] for tag in tags)}
     return codes.pop() if len(codes) == 1 and codes <= ISO_639_1 else None
-
-
-# ---------------------------------------------------------------- title
-
-
-LONGEST_TITLE = 300
-_PROGRAM = re.compile(r"^(microsoft (word|excel|powerpoint)|writer|calc|impress|openoffice[^ ]*)\s*-\s*", re.IGNORECASE)
-_JUNK = re.compile(
-    r"(untitled|unknown|no ?title|title|document|presentation|powerpoint presentation|book|sheet|"
-    r"новый документ|без (назви|названия)|документ|презентація( powerpoint)?|"
-    r"(untitled|document|doc|book|presentation|sheet|tabelle|feuil|лист|аркуш|документ)[ _-]?\(?\d*\)?|"
-    r"\(?anonymous\)?|none|null|[\d\W_]*)",
-    re.IGNORECASE,
-)
-_FILE_SUFFIX = re.compile(
-    r"\.(pdf|docx?|odt|rtf|xlsx?|pptx?|html?|md|txt|tex|dvi|indd|qxd|pmd|cdr|csv|eml)$", re.IGNORECASE
-)
-
-
-def file_stem(uri: str) -> str:
-    name = uri.replace("\\", "/").rsplit("/", 1)[-1]
-    stem = name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
-    return clean_text(stem) or clean_text(name) or "document"
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\W_]+", "", text).casefold()
-
-
-def is_junk_title(title: str, uri: str) -> bool:
-    """Say whether a title property is useless: a placeholder, or the name of some file."""
-    bare = _PROGRAM.sub("", title)
-    if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare):
-        return True
-    return _folded(bare) == _folded(file_stem(uri))
-
-
-def _from_headings(elements: Sequence[Element]) -> str | None:
-    headings = [element for element in elements if element.kind == "heading" and not _JUNK.fullmatch(element.text)]
-    for element in headings:
-        if element.level == 1:
-            return element.text
-    for element in headings:
-        if element.page_start in (None, 1):
-            return element.text
-    return None
-
-
-def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
-    """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
-    title unless it is useless, the first heading of level 1, the first heading of page 1, the name."""
-    listed = clean_text(doc.title or "")
-    if listed:
-        return listed[:LONGEST_TITLE], False
-    if declared and not is_junk_title(declared, doc.uri):
-        return declared[:LONGEST_TITLE], False
-    heading = _from_headings(elements)
-    if heading:
-        return heading[:LONGEST_TITLE], False
-    return file_stem(doc.uri)[:LONGEST_TITLE], True
 
 
 # ---------------------------------------------------------------- body text and its places
@@ -275,12 +217,18 @@ KINDS = frozenset(
 OUTSIDE_BODY = frozenset(("page_header", "page_footer"))
 LANGUAGE_SAMPLE = 6000
 LETTERS_TO_DETECT = 40
+"""Letters of prose below which no language is detected. An ideograph counts as SEVERAL letters."""
+SEVERAL = 4
+PROSE_WORDS, PROSE_IDEOGRAPHS = 8, 12
+"""Words, or ideographs, that make a cell or a value prose. Names, codes and labels tell no language."""
+_PROSE = frozenset(("heading", "paragraph", "list_item", "quote", "caption", "footnote"))
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 MOST_PAGES = 10_000_000
 """Pages that a document may have; a larger number in a locator is not a page."""
 _NUMBERED_PLACE = re.compile(r"(?:page|slide) (\d+)")
 
 Detect = Callable[[str], str]
-"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is not to detect any."""
+"""Function that returns the language of a text as an ISO 639-1 code, or an empty string if it is in doubt."""
 
 
 def page_of(place: Place) -> int | None:
@@ -367,18 +315,34 @@ def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Eleme
     raise DocumentError(f"{doc.uri}: no text was found in the file", "empty_parse")
 
 
-def _language(body: str, declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
+def _is_prose(text: str) -> bool:
+    return len(text.split()) >= PROSE_WORDS or len(_IDEOGRAPHS.findall(text)) >= PROSE_IDEOGRAPHS
+
+
+def _prose(elements: Iterable[Element]) -> Iterator[str]:
+    """Yield the texts that tell a language: not code, and of tables and values only what reads as prose."""
+    for element in elements:
+        if element.kind in _PROSE:
+            yield element.text
+        elif element.kind == "table":
+            yield from (cell.text for cell in element.cells if _is_prose(cell.text))
+        elif element.kind == "key_value" and _is_prose(element.text):
+            yield element.text
+
+
+def _language(elements: Iterable[Element], declared: str, detect: Detect) -> tuple[str, tuple[str, ...]]:
     """Return the language that the file declares, with a warning if the text looks like another; else the detected
-    one."""
+    one, or UNKNOWN_LANGUAGE."""
     code = declared_language(declared)
-    if code and sum(map(str.isalpha, body[:LANGUAGE_SAMPLE])) < LETTERS_TO_DETECT:
-        return code, ()
-    middle = max(0, (len(body) - LANGUAGE_SAMPLE) // 2)
-    found = detect(body[:LANGUAGE_SAMPLE] + "\n" + body[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE])
+    text = "\n".join(_prose(elements))
+    middle = max(0, (len(text) - LANGUAGE_SAMPLE) // 2)
+    sample = text[:LANGUAGE_SAMPLE] + "\n" + text[max(middle, LANGUAGE_SAMPLE) :][:LANGUAGE_SAMPLE]
+    letters = sum(map(str.isalpha, sample)) + (SEVERAL - 1) * len(_IDEOGRAPHS.findall(sample))
+    found = detect(sample) if letters >= LETTERS_TO_DETECT else ""
     if not code:
-        return found, (
-            f"declared language {declared!r} was not understood; {found!r} was detected",
-        ) if declared else ()
+        seen = f"{found!r} was detected" if found else "its text is too short or mixed to detect one"
+        doubt = f"declared language {declared!r} was not understood; {seen}"
+        return found or UNKNOWN_LANGUAGE, (doubt,) if declared else ()
     told = f"the file declares its language as {declared!r}, which is taken, but its text looks like {found!r}"
     return code, (told,) if found not in ("", code) else ()
 
@@ -414,7 +378,7 @@ def build_elements(doc: RawDocument, parsed: ParsedFile, detect: Detect) -> tupl
     properties = {key: own.pop(key, "") for key in ("title", "effective_date", "version", "groups", "language")}
     title, is_file_name = choose_title(doc, properties["title"], body.elements)
     effective_date, warnings = _effective_date(properties["effective_date"])
-    language, doubts = _language(text, properties["language"], detect)
+    language, doubts = _language(body.elements, properties["language"], detect)
     document = ParsedDocument(
         doc_id=doc.doc_id,
         title=title,

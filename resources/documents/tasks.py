@@ -82,22 +82,26 @@ class TaskType:
 # ---------------------------------------------------------------- reading
 
 
+LEAST_PROBABILITY = 0.8
+"""The probability from which on a detected language is believed. Lists of names and codes stay below it."""
+
+
 @cache
 def _identifier() -> Any:
     """Load the model of py3langid, limited to languages that have a two-letter code."""
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     identifier.set_languages([label for label in identifier.labels if len(label) == 2])
     return identifier
 
 
 def detect_language(text: str) -> str:
-    """Return the ISO 639-1 code of the likeliest language."""
+    """Return the ISO 639-1 code of the language of a text, or an empty string if it could be several."""
     with _ONE_AT_A_TIME:
         identifier = _identifier()
-    code: str = identifier.classify(text)[0]
-    return code
+    code, probability = identifier.classify(text)
+    return str(code) if probability >= LEAST_PROBABILITY else ""
 
 
 def require_characters(uri: str, found: int, most: int) -> None:
@@ -215,6 +219,7 @@ def _divide(given: TaskInput) -> Rows:
         given.all("parsed_elements"),
         given.options["clause_tokens"],
         given.all("figure_descriptions"),
+        given.options["max_tokens"],
     )
     return {"structural_chunks": made}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.records import Failure
+from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
 from resources.generations.due import Served
 from resources.models.embedders.specs import AUTO, MULTILINGUAL
@@ -130,7 +130,9 @@ def _notes(state: State, row: Any) -> list[str]:
         notes.append(f"embedder {spec.name} was chosen by the corpus's languages ({told})")
     if spec.languages != "*" and state.run.reports:
         now = generations.corpus_languages(state.engine)
-        others = {name: count for name, count in now.items() if name not in (*spec.languages.split(","), "und")}
+        others = {
+            name: count for name, count in now.items() if name not in (*spec.languages.split(","), UNKNOWN_LANGUAGE)
+        }
         if others:
             told = ", ".join(f"{count} in {name}" for name, count in others.items())
             notes.append(

@@ -91,7 +91,7 @@ def _chunks(settings: Settings, frozen: Frozen) -> Options:
 
 OPTIONS: Mapping[str, Callable[[Settings, Frozen], Options]] = {
     "abbreviations": lambda settings, _: {},
-    "structural_chunks": lambda settings, _: {"clause_tokens": settings.chunking.clause_tokens},
+    "structural_chunks": lambda settings, _: settings.chunking.model_dump(include={"clause_tokens", "max_tokens"}),
     "packed_chunks": lambda settings, _: settings.chunking.model_dump(
         include={"target_tokens", "max_tokens", "strategy"}
     ),

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError
 from pipelines.indexing.overlap import CONDITIONAL, EVERY, FALLBACK_FLOOR, calibrations, cosines_of
 from pipelines.ports import TextEmbedder, Vectors
-from pipelines.records import Failure, PackedChunk
+from pipelines.records import UNKNOWN_LANGUAGE, Failure, PackedChunk
 from pipelines.settings.base import Settings
 from pipelines.stages import STAGE_OF_TABLE, STAGES, Frozen, chunking_key, generation_key, stage_keys
 from resources.documents.protocol import InputRows, Task
 from resources.engine.vectors import matrix
 from resources.models.embedders.e5_weights import static_identity
-from resources.models.embedders.specs import EmbedderSpec, choose_preset, resolve, unresolved_identity
+from resources.models.embedders.specs import OTHER_SCRIPT, EmbedderSpec, choose_preset, resolve, unresolved_identity
 from resources.models.text_models import sentence_models_identity
 
 if TYPE_CHECKING:
@@ -148,12 +148,14 @@ def ensure_generation(
             "no_text",
         )
     languages = corpus_languages(engine)
-    spec = resolve(settings.embedder, choose_preset(languages))
+    words = corpus_words(engine)
+    spec = resolve(settings.embedder, choose_preset(words))
     dimension = spec.dimension or embedder(spec).dimension
     models = installed(settings)
     statistics = {
         "packed_chunks": chunks,
         "languages": languages,
+        "words": words,
         "models": {"static": models.static, "sentence_models": models.sentence_models, "prompts": dict(models.prompts)},
         "chunking": chunking_key(settings, models),
         "precision": "full" if settings.vector_index.precision == "full" else "half",
@@ -224,6 +226,35 @@ def corpus_languages(engine: Engine) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
+def corpus_words(engine: Engine) -> dict[str, int]:
+    """Count the words of all packed chunks by their documents' languages, in tokens of the chunking tokenizer.
+
+    Documents without a known language count as OTHER_SCRIPT if most of their letters are not Latin."""
+    languages = _languages(engine)
+    counts: Counter[str] = Counter()
+    for read in engine.table("packed_chunks").pieces(["doc_id", "tokens", "text"]):
+        pairs = zip(read["doc_id"].to_pylist(), read["tokens"].to_pylist(), strict=True)
+        for at, (doc_id, tokens) in enumerate(pairs):
+            language = languages.get(doc_id) or UNKNOWN_LANGUAGE
+            if language == UNKNOWN_LANGUAGE and not _mostly_latin(read["text"][at].as_py()):
+                language = OTHER_SCRIPT
+            counts[language] += tokens
+    return dict(sorted(counts.items()))
+
+
+def _mostly_latin(text: str) -> bool:
+    letters = [letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in text if letter.isalpha()]
+    return 2 * sum(letters) >= len(letters)
+
+
+def _languages(engine: Engine) -> dict[str, str]:
+    """Return the language of every document by its id."""
+    languages: dict[str, str] = {}
+    for read in engine.table("parsed_documents").pieces(["doc_id", "language"]):
+        languages.update(zip(read["doc_id"].to_pylist(), read["language"].to_pylist(), strict=True))
+    return languages
+
+
 def _floors(
     others: Sequence[GenerationRow], settings: Settings, engine: Engine, static: StaticVectors
 ) -> Mapping[str, dict[str, Any]]:
@@ -245,12 +276,10 @@ def _floors(
 def _chunks_by_language(engine: Engine) -> dict[str, list[PackedChunk]]:
     """Return packed chunks by language in reading order, in order of document ids, at most _SAMPLE for each
     language."""
-    languages: dict[str, str] = {}
-    for read in engine.table("parsed_documents").pieces(["doc_id", "language"]):
-        languages.update(zip(read["doc_id"].to_pylist(), read["language"].to_pylist(), strict=True))
+    languages = _languages(engine)
     grouped: dict[str, list[PackedChunk]] = {}
     for chunk in engine.table("packed_chunks").records():
-        sample = grouped.setdefault(languages.get(chunk.doc_id, "und"), [])
+        sample = grouped.setdefault(languages.get(chunk.doc_id, UNKNOWN_LANGUAGE), [])
         if len(sample) < _SAMPLE:
             sample.append(chunk)
     return dict(sorted(grouped.items()))

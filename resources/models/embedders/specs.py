@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pipelines.errors import IndexStateError, ModelError
 from pipelines.fingerprint import fingerprint
 from pipelines.ports import WeightedText
+from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.models import EmbedderSettings, Fields
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 ENGLISH, MULTILINGUAL = "english-small", "multilingual-small"
+OTHER_SHARE = 0.05
+"""The share of words in other languages than English from which on a corpus needs a multilingual embedder."""
+OTHER_SCRIPT = "other script"
+"""The language, among those counted for `choose_preset`, of texts whose language is not known but is not written in
+Latin letters."""
 CHOSEN_FROM = (ENGLISH, MULTILINGUAL)
 """Presets among which `auto` chooses. The choice of another one does not change the key of a generation."""
 _ASKED = ("dimensions", "passage_fields", "query_fields")
@@ -144,11 +150,12 @@ def resolve(settings: EmbedderSettings, auto: str) -> EmbedderSpec:
     return preset_spec(auto if preset == AUTO else preset, settings)
 
 
-def choose_preset(languages: Mapping[str, int]) -> str:
-    """Return the preset for a corpus from its number of documents by language: english-small if all are English,
-    otherwise multilingual-small. `und` (too little text to tell) is not counted."""
-    known = {language for language, count in languages.items() if count and language != "und"}
-    return ENGLISH if known <= {"en"} else MULTILINGUAL
+def choose_preset(words: Mapping[str, int]) -> str:
+    """Return the preset for a corpus from its number of words by language: english-small unless OTHER_SHARE of them or
+    more are in other languages. `und` (too little text to tell) is not counted."""
+    known = {language: count for language, count in words.items() if language != UNKNOWN_LANGUAGE}
+    others = sum(count for language, count in known.items() if language != "en")
+    return MULTILINGUAL if others and others >= OTHER_SHARE * sum(known.values()) else ENGLISH
 
 
 def package_folder(package: str) -> Path:

@@ -118,6 +118,21 @@ def test_a_caption_and_its_table_stay_neighbours() -> None:
     assert row.header_chain[-1] == "Table 1"
 
 
+def test_a_long_description_is_divided_wherever_it_comes_from() -> None:
+    long = " ".join(f"Bar number {at} of the chart is higher than the one before." for at in range(120))
+    parsed, elements = document(paragraph("Text."), Block("figure", (TextRun(long),)))
+    units, packed, _, found = made(parsed, elements)
+    parts = [unit for unit in units if unit.block_type == DESCRIPTION]
+    assert len(parts) > 1 and all(unit.tokens <= 512 and unit.text.endswith(".") for unit in parts)
+    assert [parsed.body[unit.span.start : unit.span.end] for unit in parts] == [unit.text for unit in parts]
+    assert [chunk.text for chunk in packed if DESCRIPTION in chunk.block_types] == [unit.text for unit in parts]
+    assert sum(sentence.source == "figure_description" for sentence in found) == 120
+    parsed, elements = document(paragraph("Text."), figure("aaaa"))
+    told = FigureDescription("d", 0, 1, "aaaa", long, LLM, "seeing", "k", "")
+    parts = [unit for unit in made(parsed, elements, [told])[0] if unit.block_type == DESCRIPTION]
+    assert len(parts) > 1 and " ".join(unit.text for unit in parts) == long
+
+
 def test_markdown_names_a_figure_and_keeps_the_list_around_it() -> None:
     _, elements = document(item("Rent"), figure("aaaa", alt="a house -- ours"), item("Wages"))
     assert markdown_of(elements) == "- Rent\n\n  <!-- figure: a house - - ours -->\n\n- Wages\n"

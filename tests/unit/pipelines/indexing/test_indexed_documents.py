@@ -54,6 +54,26 @@ def test_families_by_metadata_by_title_and_never_by_file_name() -> None:
     assert document_facts(raw(uri="x/a.pdf"), named).family != document_facts(raw(uri="y/a.pdf"), named).family
 
 
+def test_the_file_name_in_a_title_parts_no_versions_but_parts_documents_of_one_kind() -> None:
+    def family(title: str, uri: str) -> str:
+        return document_facts(raw(uri=uri), replace(PARSED, title=title)).family
+
+    first, second = (
+        ("Rules of the house (rules-2023)", "rules-2023.pdf"),
+        ("Rules of the house (rules-2024)", "rules-2024.pdf"),
+    )
+    assert family(*first) == family(*second) == family("Rules of the house", "rules.pdf")
+    assert family("Invoice (ann)", "ann.pdf") != family("Invoice (bob)", "bob.pdf")
+
+
+def test_a_heading_that_is_the_title_but_for_the_file_name_counts_once() -> None:
+    chunks, _, _ = skeleton(
+        heading("Rules of the house"), paragraph("Guests pay."), paragraph("Guests leave the keys.")
+    )
+    terms = Counter(chunk_terms(chunks[0], "Rules of the house (rules-2024)"))
+    assert terms["hous"] == 1 and terms["2024"] == 1
+
+
 def test_row_hash_moves_with_every_fact() -> None:
     facts = document_facts(raw(), PARSED)
     changed: list[dict[str, Any]] = [

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.indexing.packed_chunks import divide, packed_chunks
+from pipelines.indexing.boundaries import divide
+from pipelines.indexing.packed_chunks import packed_chunks
 from pipelines.records import Block, Element, PackedChunk, ParsedDocument, StructuralChunk, TextRun
 from pipelines.tokens import TokenIndex, count_tokens
 from tests.support.builders import heading, item, paragraph, table, units
@@ -78,9 +80,29 @@ def test_a_long_paragraph_is_divided_at_sentence_ends_into_even_parts() -> None:
     assert all(document.body[chunk.spans[0].start : chunk.spans[0].end] == chunk.text for chunk in chunks)
 
 
-def test_a_table_row_over_the_ceiling_stays_whole() -> None:
+def test_a_table_row_over_the_ceiling_is_divided_with_its_key_and_heads() -> None:
     _, _, _, chunks = packed(table(("A", "B"), ("x", "word " * 900), ("y", "short")))
-    assert any(chunk.tokens > 512 and "table-row" in chunk.block_types for chunk in chunks)
+    assert len(chunks) > 1 and all(count_tokens(chunk.text) <= 512 for chunk in chunks)
+    assert all(chunk.text.startswith("A: x | B: word") for chunk in chunks if "word" in chunk.text)
+    assert sum(chunk.text.count("word") for chunk in chunks) == 900
+
+
+@pytest.mark.parametrize("kind", ["paragraph", "list_item", "code", "formula", "caption", "quote", "key_value"])
+def test_every_kind_of_text_over_the_ceiling_is_divided(kind: str) -> None:
+    text = "\n".join(f"Line number {number} says something of its own." for number in range(300))
+    document, _, _, chunks = packed(heading("One"), Block(kind, (TextRun(text),)))
+    assert len(chunks) > 3 and all(count_tokens(chunk.text) <= 512 for chunk in chunks)
+    assert [document.body[span.start : span.end] for chunk in chunks for span in chunk.spans] == [
+        chunk.text for chunk in chunks
+    ]
+
+
+def test_headings_without_text_count_for_the_ceiling() -> None:
+    bare = [heading(f"Part {number} of the rules of the house") for number in range(20)]
+    for words in (480, 500, 512, 600):
+        _, _, _, chunks = packed(*bare, heading("Last"), paragraph("word " * words))
+        assert all(count_tokens(chunk.text) <= 512 for chunk in chunks)
+        assert chunks[0].text.startswith("Part 0 of the rules of the house\nPart 1")
 
 
 def test_rows_and_items_are_lines_and_paragraphs_stand_apart() -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.indexing.packed_chunks import packed_chunks
+from pipelines.indexing.structural_chunks import structural_chunks
+from pipelines.indexing.table_rows import Row, table_rows
 from pipelines.records import Block, BlockCell, PackedChunk, TextRun
-from tests.support.builders import heading, units
+from pipelines.tokens import count_tokens
+from tests.support.builders import CLAUSE_TOKENS, heading, units
+from tests.support.builders import document as document_of
+from tests.support.documents import elements_of
+from tests.support.places import DATA, needs_data
 
 
 def test_headers_of_two_rows_and_spans_are_joined() -> None:
@@ -41,7 +49,8 @@ def _rows(
         for column, text in enumerate(line.split("|"))
         if text
     )
-    document, _, made = units(Block("table", cells=cells))
+    document, elements = document_of(Block("table", cells=cells))
+    made = list(table_rows(elements[0]))
     assert "\n".join(document.body[unit.span.start : unit.span.end] for unit in made).split() == document.body.split()
     return [unit.text for unit in made]
 
@@ -254,3 +263,130 @@ def test_every_cell_and_every_head_is_said(grid: list[list[str]], heads: set[int
     made = chunks(*map("|".join, grid), headers=tuple(heads), target=target)
     text = " ".join("\n".join(chunk.text for chunk in made).split())
     assert all(cell in text for row in grid for cell in row)
+
+
+# ---------------------------------------------------------------- rows over the ceiling
+
+
+def _parts(*rows: str, headers: tuple[int, ...] = (0,), ceiling: int = 60, **spans: tuple[int, int]) -> list[Row]:
+    """Parts of the rows of a table, after a check that their spans part its text and that none is over the ceiling."""
+    cells = tuple(
+        BlockCell(row, column, (TextRun(text),), *spans.get(f"at_{row}_{column}", (1, 1)), header=row in headers)
+        for row, line in enumerate(rows)
+        for column, text in enumerate(line.split("|"))
+        if text
+    )
+    document, elements = document_of(Block("table", cells=cells))
+    made = list(table_rows(elements[0], ceiling))
+    assert all(before.span.end <= after.span.start for before, after in pairwise(made))
+    within = "".join(document.body[row.span.start : row.span.end] for row in made)
+    assert "".join(within.split()) == "".join(document.body.split())
+    assert all(count_tokens(row.text) + count_tokens(row.corner or "") <= ceiling for row in made)
+    return made
+
+
+SENTENCES = " ".join(f"Clerk number {at} keeps a record of it." for at in range(30))
+
+
+def test_a_huge_cell_is_divided_at_sentences_and_each_part_says_the_key_and_the_heads() -> None:
+    made = [row.text for row in _parts("Key|Text", f"one|{SENTENCES}", "two|short")]
+    assert len(made) > 5 and made[-1] == "Key: two | Text: short"
+    assert all(text.startswith("Key: one | Text: Clerk number ") and text.endswith(" of it.") for text in made[:-1])
+    assert " ".join(text.removeprefix("Key: one | Text: ") for text in made[:-1]) == SENTENCES
+
+
+def test_a_row_of_many_columns_is_divided_between_cells() -> None:
+    heads = "|".join(["Month", *(f"Station {at}" for at in range(60))])
+    made = [row.text for row in _parts(heads, "|".join(["May", *(str(100 + at) for at in range(60))]), "June|7")]
+    assert len(made) > 3 and made[-1] == "Month: June | Station 0: 7"
+    assert all(text.startswith("Month: May | Station ") for text in made[:-1])
+    assert " | ".join(text.removeprefix("Month: May | ") for text in made[:-1]) == " | ".join(
+        f"Station {at}: {100 + at}" for at in range(60)
+    )
+
+
+def test_an_ordinary_row_is_never_divided() -> None:
+    row = "one|" + "word " * 40
+    assert [each.text for each in _parts("Key|Text", row)] == [f"Key: one | Text: {('word ' * 40).strip()}"]
+
+
+def test_cells_after_and_before_a_huge_one_are_in_a_part_each_once() -> None:
+    made = [row.text for row in _parts("Key|Town|Text|Sum", f"one|Kyiv|{SENTENCES}|17")]
+    assert made[0].startswith("Key: one | Town: Kyiv | Text: Clerk number 0") and made[-1].endswith(" | Sum: 17")
+    assert sum("Town: Kyiv" in text for text in made) == sum("Sum: 17" in text for text in made) == 1
+
+
+def test_a_huge_first_cell_is_repeated_by_its_beginning_alone() -> None:
+    made = [row.text for row in _parts("Question|Answer", f"{SENTENCES}|Yes, if the head of the office signs it.")]
+    assert made[0].startswith("Question: Clerk number 0 keeps")
+    assert made[-1].endswith("Answer: Yes, if the head of the office signs it.")
+    assert "Answer" not in "".join(made[:-1])
+
+
+def test_a_huge_cell_alone_in_its_row_or_across_the_table_is_divided() -> None:
+    assert all(row.text.startswith("Text: Clerk") for row in _parts("Text", SENTENCES))
+    assert all(row.text.startswith("Clerk") for row in _parts("A|B", SENTENCES, "1|2", at_1_0=(1, 2))[:-1])
+
+
+def test_cyrillic_and_text_without_spaces_are_divided_too() -> None:
+    uk = " ".join(f"Працівник номер {at} веде журнал обліку." for at in range(30))
+    assert all(row.text.startswith("Ключ: один | Опис: Працівник") for row in _parts("Ключ|Опис", f"один|{uk}"))
+    assert len(_parts("キー|本文", "一|" + "職員は記録を保管する。" * 40)) > 5
+    assert len(_parts("Key|Text", "one|" + "x" * 5000)) > 5
+
+
+def test_the_corner_of_a_table_stays_above_the_parts() -> None:
+    first, *others = _parts("(in millions)|2019|2018", f"Cash|{SENTENCES}|5", "Debt|6|7")
+    assert first.text.startswith("(in millions): Cash | 2019: Clerk") and first.corner is None
+    assert {row.corner for row in others} == {"(in millions)"}
+    assert others[-1].text == "Debt | 2019: 6 | 2018: 7"
+
+
+def test_heads_too_long_for_each_part_are_rows_of_their_own() -> None:
+    question = (
+        "Does the clerk keep a record of each of the visits that are made to the office in the month of May? " * 3
+    )
+    made = [row.text for row in _parts(f"Name|{question}|Sum", f"Ann|{SENTENCES}|3", "Bob|no|4")]
+    heads = [text for text in made if not text.startswith("Name: ")]
+    assert question.strip() in " ".join(heads)
+    assert made[-1].startswith("Name: Bob | Does the clerk keep a record")
+
+
+def test_a_merged_cell_is_repeated_by_its_beginning_in_the_parts_of_the_rows_below() -> None:
+    made = [row.text for row in _parts("Area|Text", "North|a", f"|{SENTENCES}", at_1_0=(2, 1))]
+    assert made[0] == "Area: North | Text: a"
+    assert all(text.startswith("Area: North | Text: Clerk") for text in made[1:])
+
+
+LONG = st.sampled_from(["", "a", "(in millions)", "2019", "Name of it", "word " * 30, SENTENCES, "x" * 400, "職" * 90])
+
+
+@given(
+    st.lists(st.lists(LONG, min_size=3, max_size=3), min_size=1, max_size=5),
+    st.sets(st.integers(0, 4)),
+    st.integers(60, 200),
+)
+def test_no_table_has_a_part_over_the_ceiling(rows: list[list[str]], headers: set[int], ceiling: int) -> None:
+    if any(any(row) for row in rows):
+        _parts(*("|".join(row) for row in rows), headers=tuple(headers), ceiling=ceiling)
+
+
+def test_chunks_of_a_table_of_huge_rows_stay_under_the_ceiling() -> None:
+    cells = [BlockCell(0, at, (TextRun(f"Measured at station {at}"),), header=True) for at in range(60)]
+    cells += [BlockCell(row, at, (TextRun(f"{row}{at}.5 m of snow"),)) for row in (1, 2) for at in range(60)]
+    _, elements, made = units(heading("Snow"), Block("table", cells=tuple(cells)))
+    chunks = packed_chunks(made, elements, 320, 512)
+    assert len(chunks) == 4 and all(count_tokens(chunk.text) <= 512 for chunk in chunks)
+    assert all("Measured at station 0: " in line for chunk in chunks for line in chunk.text.splitlines())
+
+
+@needs_data("field-cases/z1-huge-cell.md")
+def test_the_row_of_a_huge_cell_of_a_file_is_many_hits_with_its_key() -> None:
+    document, elements, _ = elements_of(DATA / "field-cases" / "z1-huge-cell.md")
+    chunks = packed_chunks(structural_chunks(document, elements, CLAUSE_TOKENS), elements, 320, 512)
+    assert len(chunks) > 20 and all(count_tokens(chunk.text) <= 512 for chunk in chunks)
+    assert all(chunk.text.startswith("Key: one | Text: Policy number") for chunk in chunks)
+    assert "Key: two | Text: short" in chunks[-1].text
+    assert "".join(
+        "".join(document.body[span.start : span.end].split()) for chunk in chunks for span in chunk.spans
+    ) == ("".join(document.body.removeprefix("Wide").split()))

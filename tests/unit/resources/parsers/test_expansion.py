@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.indexing.structural_chunks import CHAIN_CHARACTERS, structural_chunks
+from pipelines.indexing.structural_chunks import CEILING, CHAIN_CHARACTERS, structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.markdown_view import markdown_of
 from pipelines.records import Block, BlockCell, ParsedFile, StructuralChunk, TextRun
@@ -47,8 +47,8 @@ def related(kind: str, target: str, times: int) -> str:
     )
 
 
-def units_of(parsed: ParsedFile) -> list[StructuralChunk]:
-    return structural_chunks(*build_elements(raw("a"), parsed, lambda text: "en"), CLAUSE_TOKENS)
+def units_of(parsed: ParsedFile, ceiling: int = CEILING) -> list[StructuralChunk]:
+    return structural_chunks(*build_elements(raw("a"), parsed, lambda text: "en"), CLAUSE_TOKENS, ceiling=ceiling)
 
 
 def table(*cells: BlockCell) -> ParsedFile:
@@ -87,10 +87,12 @@ def test_what_repeats_in_the_rows_of_a_table_stays_in_proportion() -> None:
     rows, long = 1000, "word " * 2000
     heads = [cell(0, 0, long, header=True), cell(0, 1, "b", header=True)]
     body = [cell(row, column, "x") for row in range(1, rows) for column in (0, 1)]
-    found = [unit.text for unit in units_of(table(*heads, *body))]
+    found = [unit.text for unit in units_of(table(*heads, *body), ceiling=0)]
     assert found[0] == f"{long.strip()}: x | b: x"
     assert found[1].startswith("word word") and found[1].endswith(" …: x | b: x")
     assert sum(map(len, found)) < 1500 * rows
+    divided = [unit.text for unit in units_of(table(*heads, *body))]
+    assert " ".join(divided).count("word") - " ".join(found).count("word") < 100 and len(divided) < rows + 10
     merged = [cell(row, 0, f"a{row}", tall=rows) for row in range(rows)]
     found = [unit.text for unit in units_of(table(*(c for own in merged for c in (own, cell(own.row, 1, "b")))))]
     assert found[2] == "a0 | a1 | a2 | b" and sum(map(len, found)) < 1000 * rows

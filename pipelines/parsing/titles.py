@@ -1,0 +1,465 @@
+"""The title of a document: the text that tells it from the others of its source.
+
+The side-car's title comes first, then the file's own unless it is useless, then the cover: the largest text of the
+first page of a PDF, the title row of a sheet, or the line above the first section of a text. Then comes the heading
+that all others are below, and last the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is no title.
+
+A parser sees one document, so a title that others are likely to have too gets the file's name in parentheses:
+`Annual report (mills-2022)`. Such a title only names a kind of document; or it was found in the text, and lacks the
+year, quarter or version that the file's name gives. A title that is only the file's name is shown, but never embedded.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from statistics import median
+
+from pipelines.dates import iso_date
+from pipelines.parsing.cleaning import clean_text
+from pipelines.records import Element, RawDocument
+
+LONGEST_TITLE = 300
+"""Characters of the longest title."""
+_MAP_SUFFIX = ".elements"
+"""The ending that a structural map adds to the name of the file that it describes."""
+_PDF, _MAIL = "application/pdf", "message/rfc822"
+_SHEETS = frozenset(
+    (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.ms-excel",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    )
+)
+
+# ---------------------------------------------------------------- words, by language
+
+
+PARTS: Mapping[str, str] = {
+    "en": """overview; introduction; intro; summary; executive summary; summary of benefits; summary of benefits
+        and coverage; summary of changes;
+        summary of contents; contents; table of contents; index; list of figures; list of tables; header; footer;
+        abstract; foreword; preface; preamble; prologue; acknowledgements; acknowledgments; background;
+        conclusion; conclusions; references; bibliography; glossary; definitions; purpose; scope; objective;
+        objectives; general; general information; part; section; chapter; article; appendix; annex; schedule; exhibit;
+        attachment; page; page of; sheet; worksheet; slide; cover; cover page; front cover; title page; title; blank
+        page; this page intentionally left blank; agenda; minutes; notes; note; tip; tips; warning; caution; danger;
+        important; attention; features; highlights; key points; about; about us; about this document; welcome; home;
+        home page; main page; start; getting started; faq; data; table; chart; figure; list; text; body; details;
+        description; information; confidential; draft; for immediate release; date; name;
+        subject; dear sir; dear madam; dear sir or madam; hello; revision history; change history;
+        document history; version history; legal notice; copyright""",
+    "uk": """огляд; вступ; передмова; зміст; зведення; підсумок; підсумки; резюме; анотація; загальні положення;
+        загальна інформація; загальні відомості; висновок; висновки; визначення; терміни та визначення; мета; предмет;
+        частина; розділ; глава; стаття; пункт; додаток; сторінка; аркуш; лист; слайд; титульна сторінка; порядок
+        денний; протокол; примітка; примітки; увага; важливо; додатки; література; список літератури; джерела; таблиця;
+        рисунок; перелік; дані; головна; назва; заголовок; для службового користування; проєкт; проект; чернетка""",
+    "ru": """обзор; введение; предисловие; содержание; оглавление; резюме; аннотация; общие положения; заключение;
+        выводы; определения; цель; часть; раздел; глава; статья; приложение; страница; лист; слайд; повестка дня;
+        примечание; внимание; литература; таблица; рисунок; главная; название; заголовок""",
+    "de": """ubersicht; uberblick; einleitung; einfuhrung; zusammenfassung; kurzfassung; inhalt; inhaltsverzeichnis;
+        inhaltsubersicht; verzeichnis; kopfzeile; vorwort; hintergrund; fazit; schluss; allgemeines; allgemeine
+        bestimmungen; begriffsbestimmungen; zweck; geltungsbereich; teil; abschnitt; kapitel; artikel; anhang; anlage;
+        seite; blatt; tabelle; folie; deckblatt; titelseite; tagesordnung; protokoll; hinweis; hinweise; achtung;
+        warnung; wichtig; literatur; literaturverzeichnis; startseite; titel; entwurf; vertraulich; daten""",
+    "fr": """apercu; vue d ensemble; introduction; resume; synthese; sommaire; contenu; table des matieres; entete; en
+        tete; avant propos; preface; preambule; contexte; conclusion; conclusions; generalites; dispositions generales;
+        definitions; objet; objectif; objectifs; partie; section; chapitre; article; annexe; page; feuille; feuil;
+        diapositive; page de garde; ordre du jour; proces verbal; remarque; remarques; attention; avertissement;
+        important; bibliographie; references; accueil; titre; brouillon; confidentiel; donnees""",
+    "es": """vision general; descripcion general; panorama general; introduccion; resumen; resumen ejecutivo; contenido;
+        contenidos; indice; tabla de contenido; tabla de contenidos; encabezado; prologo; prefacio; antecedentes;
+        conclusion; conclusiones; generalidades; disposiciones generales; definiciones; objeto; objetivo; objetivos;
+        parte; seccion; capitulo; articulo; anexo; pagina; hoja; diapositiva; portada; orden del dia; acta; nota; notas;
+        atencion; advertencia; importante; bibliografia; referencias; inicio; titulo; borrador; confidencial; datos""",
+    "pl": """przeglad; omowienie; wstep; wprowadzenie; streszczenie; podsumowanie; spis tresci; zawartosc; tresc;
+        naglowek; przedmowa; slowo wstepne; tlo; wnioski; postanowienia ogolne; informacje ogolne; definicje; cel;
+        zakres; czesc; sekcja; rozdzial; artykul; zalacznik; strona; arkusz; slajd; okladka; strona tytulowa; porzadek
+        obrad; protokol; uwaga; uwagi; ostrzezenie; wazne; bibliografia; literatura; strona glowna; tytul; projekt;
+        poufne; dane""",
+    "it": """panoramica; introduzione; riassunto; sommario; sintesi; riepilogo; contenuto; contenuti; indice;
+        intestazione; prefazione; premessa; contesto; conclusione; conclusioni; disposizioni generali; definizioni;
+        oggetto; scopo; obiettivo; obiettivi; parte; sezione; capitolo; articolo; allegato; appendice; pagina; foglio;
+        diapositiva; copertina; frontespizio; ordine del giorno; verbale; nota; note; attenzione; avvertenza;
+        importante; bibliografia; riferimenti; titolo; bozza; riservato; dati""",
+    "pt": """visao geral; introducao; resumo; sumario; conteudo; indice; cabecalho; prefacio; conclusao; definicoes;
+        objetivo; parte; secao; capitulo; artigo; anexo; pagina; folha; planilha; capa; ordem do dia; ata; nota; aviso;
+        referencias; titulo; rascunho; dados""",
+    "nl": """overzicht; inleiding; samenvatting; inhoud; inhoudsopgave; koptekst; voorwoord; achtergrond; conclusie;
+        algemeen; definities; doel; deel; hoofdstuk; artikel; bijlage; pagina; blad; dia; voorblad; agenda; notulen;
+        opmerking; let op; waarschuwing; belangrijk; titel; concept; vertrouwelijk; gegevens""",
+    "cs": """prehled; uvod; souhrn; shrnuti; obsah; zahlavi; predmluva; zaver; definice; cel; cast; oddil; kapitola;
+        clanek; priloha; strana; list; snimek; program; zapis; poznamka; upozorneni; literatura; nazev; data""",
+    "cjk": """目录; 目錄; 目次; 概述; 概要; 简介; 簡介; 前言; 引言; 摘要; 序言; 总则; 總則; 附录; 附錄; 附件; 结论;
+        結論; 说明; 說明; 議事録; 議題; はじめに; 序文; まえがき; 付録; 目的; 注意; 목차;
+        개요; 서론; 요약; 머리말; 부록""",
+}
+"""The names of parts, by language, parted by semicolons. They head a part of any document, or stand on its furniture.
+Numbers around them do not count, nor do accents."""
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _folded_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without accents."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return _WORD.findall("".join(letter for letter in plain if not unicodedata.combining(letter)))
+
+
+def _words(text: str) -> list[str]:
+    """Return the folded words of a text, or of the beginning of one that is too long for a title."""
+    return _folded_words(text[:LONGEST_TITLE])
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(_folded_words(words))
+
+
+SECTIONS = _listed(
+    """
+    part section chapter article appendix annex schedule exhibit attachment clause lesson unit module step page sheet
+    частина розділ глава стаття пункт додаток часть раздел статья приложение
+    teil abschnitt kapitel artikel anhang anlage partie chapitre annexe parte seccion capitulo articulo anexo
+    czesc rozdzial artykul zalacznik sezione capitolo articolo allegato deel hoofdstuk bijlage cast oddil kapitola
+    clanek priloha secao artigo
+    """
+)
+"""Words, in all these languages, that together with a number begin the heading of a section."""
+
+KINDS = _listed(
+    """
+    report reports handbook manual guide guidebook policy policies procedure procedures plan plans statement
+    statements invoice receipt letter memo memorandum contract agreement lease offer quote quotation proposal
+    presentation newsletter bulletin notice announcement certificate application form specification specifications
+    datasheet catalogue catalog brochure leaflet flyer instruction instructions release results questionnaire survey
+    checklist transcript filing prospectus budget forecast schedule timetable resume cv document review update bill
+    order terms conditions
+    звіт звіти посібник довідник інструкція інструкції порядок правила положення політика план рахунок квитанція
+    договір угода оферта пропозиція презентація бюлетень повідомлення довідка заява анкета специфікація каталог наказ
+    розпорядження акт отчет руководство инструкция правила политика договор соглашение письмо заявление приказ счет
+    bericht handbuch anleitung richtlinie rechnung quittung brief vertrag vereinbarung angebot prasentation
+    mitteilung bescheinigung antrag formular jahresbericht quartalsbericht geschaftsbericht bedienungsanleitung
+    benutzerhandbuch mitarbeiterhandbuch satzung
+    rapport manuel guide politique facture recu lettre contrat accord convention devis avis certificat formulaire
+    reglement informe guia politica factura recibo carta contrato acuerdo convenio oferta presupuesto presentacion
+    boletin aviso certificado solicitud formulario folleto instrucciones reglamento
+    raport sprawozdanie podrecznik poradnik polityka procedura faktura rachunek pismo umowa porozumienie
+    prezentacja biuletyn zawiadomienie zaswiadczenie wniosek formularz broszura instrukcja regulamin
+    rapporto relazione manuale guida fattura ricevuta lettera contratto accordo offerta presentazione
+    bollettino avviso certificato domanda modulo opuscolo istruzioni regolamento
+    """
+)
+"""Words, in all these languages, that name a kind of document and say nothing of its subject."""
+
+_NEAR_KINDS = _listed(
+    """
+    annual quarterly monthly weekly daily interim final current press data sheet earnings user users owner owners
+    employee employees staff operating installation service technical company corporate benefit benefits standard
+    fiscal year full half first second third fourth quarter
+    річний квартальний місячний щорічний остаточний працівника користувача годовой
+    annuel trimestriel mensuel anual trimestral mensual roczny kwartalny annuale trimestrale
+    a an the of for to and or in on s our your der die das des und fur zur zum le la les l de du d et pour el los
+    las y del para i w z na do dla il lo gli e di della per та і й для про на за з у и о по
+    """
+)
+"""Words that say no subject either, next to the name of a kind."""
+
+_ASIDES = _listed("or and yes no mark one x to from re by und oder ja nein ou et oui non y o si і та або так ні")
+"""Words that stand alone on forms and covers."""
+
+# ---------------------------------------------------------------- useless titles
+
+
+_PROGRAM = re.compile(r"^(microsoft (word|excel|powerpoint)|writer|calc|impress|openoffice[^ ]*)\s*-\s*", re.IGNORECASE)
+_JUNK = re.compile(
+    r"(untitled|unknown|no ?title|title|document|presentation|powerpoint presentation|book|sheet|"
+    r"новый документ|без (назви|названия)|документ|презентація( powerpoint)?|"
+    r"(untitled|document|doc|book|presentation|sheet|tabelle|feuil|лист|аркуш|документ)[ _-]?\(?\d*\)?|"
+    r"\(?anonymous\)?|none|null|[\d\W_]*\w?[\d\W_]*)",
+    re.IGNORECASE,
+)
+_FILE_SUFFIX = re.compile(
+    r"\.(pdf|docx?|docm|dotx?|odt|ott|rtf|xlsx?|xlsm|xltx?|ods|pptx?|ppsx?|potx?|odp|html?|xhtml|aspx?|php|md|txt|tex|"
+    r"dvi|e?ps|ai|psd|indd|qxd|pmd|cdr|vsdx?|pub|wpd|wps|pages|numbers|key|csv|tsv|eml|msg|exe|dll|com|bat|tmp|bak|"
+    r"jpe?g|png|tiff?|gif|bmp|zip|xml|json|dwg|fm|frm|book)$",
+    re.IGNORECASE,
+)
+_ROMAN = re.compile(r"[ivxlc]+")
+_NUMBER = re.compile(r"\d+|[ivxlc]+|[^\W\d_]")
+_DIGITS = "0123456789"
+_NUMBERED = re.compile(
+    r"(?:\d{1,2}(?:\.\d{1,3}){1,8}\.?|\d{1,2}[.)]|[IVX]{1,5}[.)]|[A-ZА-ЯІЇЄҐ]\)|§+ ?\d+[.)]?|1)\s|"
+    r"第[\d一二三四五六七八九十百〇零]{1,4}[章条條節节部编編篇回]"
+)
+
+
+def file_stem(uri: str) -> str:
+    """Return the name of a file without its folders and its last suffix."""
+    name = uri.replace("\\", "/").rsplit("/", 1)[-1]
+    stem = name.rsplit(".", 1)[0] if "." in name.lstrip(".") else name
+    stem = stem.removesuffix(_MAP_SUFFIX)
+    return clean_text(stem) or clean_text(name) or "document"
+
+
+@cache
+def _parts() -> frozenset[str]:
+    return frozenset(" ".join(_folded_words(phrase)) for phrases in PARTS.values() for phrase in phrases.split(";"))
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\W_]+", "", text).casefold()
+
+
+def names_a_part(text: str) -> bool:
+    """Say whether a text is the name of a part, such as `Overview`, `2. Summary`, `Part II` or `Sheet1`, or of several,
+    or a date."""
+    words = [word for word in (word.rstrip(_DIGITS) for word in _words(text)) if word]
+    while words and " ".join(words) not in _parts() and _NUMBER.fullmatch(words[-1]):
+        words.pop()
+    if len(words) > 1 and _ROMAN.fullmatch(words[0]):
+        del words[0]
+    if words and (" ".join(words) in _parts() or _parts().issuperset(words)):
+        return True
+    return iso_date(text) is not None
+
+
+def heads_a_section(text: str) -> bool:
+    """Say whether a heading begins with the number of a section."""
+    if _NUMBERED.match(text):
+        return True
+    words = _words(text)[:2]
+    return len(words) == 2 and words[0] in SECTIONS and bool(_NUMBER.fullmatch(words[1]))
+
+
+def names_a_kind(title: str) -> bool:
+    """Say whether a title only names a kind of document, such as `Annual report` or `Form 10-K`."""
+    words = {word for word in _words(title) if word not in _NEAR_KINDS and not _NUMBER.fullmatch(word)}
+    return KINDS.issuperset(words) and (bool(words) or not _NEAR_KINDS.issuperset(_words(title)))
+
+
+def is_junk_title(title: str, uri: str) -> bool:
+    """Say whether a title property is useless: a placeholder, the name of a part, or the name of some file."""
+    bare = _PROGRAM.sub("", title)
+    if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare) or names_a_part(bare):
+        return True
+    return _folded(bare) == _folded(file_stem(uri))
+
+
+# ---------------------------------------------------------------- the file's name beside a title
+
+
+_EDITION = re.compile(
+    r"(?<![^\W_])(?:(?:19|20)\d\d(?![^\W_qhk])|(?:fy|cy) ?-?\d{2,4}(?![^\W_])|q[1-4](?![^\W_])|v\d+(?![^\W_]))",
+    re.IGNORECASE,
+)
+"""A year, a quarter or a version in a file's name."""
+
+
+def with_file_name(title: str, uri: str, declared: bool = False) -> str:
+    """Return the title, with the file's name in parentheses if other documents are likely to have the same title.
+
+    A title that its author `declared` needs no year."""
+    stem = file_stem(uri)
+    said = set(_words(title))
+    missing = {edition.casefold() for edition in _EDITION.findall(stem)} - said
+    tells = bool(missing and not declared) or (names_a_kind(title) and not said.issuperset(_words(stem)))
+    stem = stem[: LONGEST_TITLE // 2]
+    return f"{title[: LONGEST_TITLE - len(stem) - 3]} ({stem})" if tells else title
+
+
+def without_file_name(title: str, uri: str) -> str:
+    """Return a title without the file's name that `with_file_name` added."""
+    return title.removesuffix(f" ({file_stem(uri)[: LONGEST_TITLE // 2]})")
+
+
+def begins_title(heading: str, title: str) -> bool:
+    """Say whether a heading is the title, or all of it but the file's name."""
+    return heading == title or title.startswith(f"{heading} (")
+
+
+# ---------------------------------------------------------------- the cover
+
+
+OPENING_BLOCKS = 40
+"""Blocks of the first page in which a title is looked for."""
+COVER_CHARACTERS = 400
+"""Characters of the text of a page that is a cover, not a page of text."""
+LONGEST_NAME = 200
+"""Characters of a title taken from the text."""
+MOST_WORDS, MOST_IDEOGRAPHS = 30, 60
+"""Words, or letters of a text without spaces, of a title taken from the text."""
+SENTENCE_WORDS = 6
+"""Words from which on a text that ends with a stop is a sentence. `Apple Inc.` is no sentence."""
+LARGER = 1.15
+"""How much larger than the text of its page a title is set."""
+ALIKE = 0.88
+"""The size of a further line of a title on a page of text, relative to its largest."""
+ALIKE_ON_A_COVER = 0.6
+"""The size of a further line of a title on a cover, relative to its largest."""
+MOST_LINES = 5
+"""Lines of a title on a cover."""
+LEAST_WORDS = 3
+"""Words that lines without the look of a title must have to be one."""
+LAST_PAGE = 2
+"""The last page on which a heading may still be the title."""
+_ADDRESS = re.compile(r"://|\bwww\.|\w\.[a-z]{2,4}/\w")
+_INNER_STOP = re.compile(r"[^\W\d_]{3}[.!?]\s+[^\W\d_]")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CLOSED = (".", "…", ";", ":", ",", "。", "；", "：", "，")
+
+
+def _is_sentence(text: str) -> bool:
+    words = text.split()
+    if len(text) > LONGEST_NAME or len(words) > MOST_WORDS or len(_IDEOGRAPH.findall(text)) > MOST_IDEOGRAPHS:
+        return True
+    if text.endswith(("。", "；", "，")) and len(text) > SENTENCE_WORDS:
+        return True
+    if len(words) < SENTENCE_WORDS:
+        return False
+    return text.endswith(_CLOSED) or text[:1].islower() or (len(words) > 2 * SENTENCE_WORDS and _stops_within(text))
+
+
+def _stops_within(text: str) -> bool:
+    return _INNER_STOP.search(text) is not None
+
+
+def _is_name(element: Element) -> bool:
+    """Say whether a block may name its document: no sentence, no name of a part, no aside in parentheses, and with at
+    least two letters."""
+    text = element.text
+    return (
+        element.kind in ("heading", "paragraph")
+        and sum(map(str.isalpha, text[:LONGEST_NAME])) >= 2
+        and not text.startswith("(")
+        and "@" not in text
+        and not _ADDRESS.search(text)
+        and not _ASIDES.issuperset(_words(text))
+        and not _JUNK.fullmatch(text[:LONGEST_NAME])
+        and not _is_sentence(text)
+        and not names_a_part(text)
+        and not heads_a_section(text)
+    )
+
+
+def _size(element: Element) -> float:
+    """Return the height of the lines of a block; 0 if its lines have no boxes, or are turned."""
+    heights = [place.box.y1 - place.box.y0 for place in element.places[:OPENING_BLOCKS] if place.box]
+    lengths = [place.box.x1 - place.box.x0 for place in element.places[:OPENING_BLOCKS] if place.box]
+    return median(heights) if heights and max(lengths) >= min(heights) else 0
+
+
+def _opening(elements: Iterable[Element]) -> Iterator[Element]:
+    """Yield the blocks above the first section."""
+    named = False
+    for element in elements:
+        if element.kind == "heading" and (heads_a_section(element.text) or (named and names_a_part(element.text))):
+            return
+        named = named or _is_name(element)
+        yield element
+
+
+def _from_cover(elements: Sequence[Element]) -> str | None:
+    """Return the largest text of the first page of a PDF, with lines of nearly its size next to it."""
+    page = [element for element in elements[: 5 * OPENING_BLOCKS] if element.page_start == 1 and element.text.strip()]
+    page = [element for element in page if element.kind not in ("page_header", "page_footer", "figure")]
+    opening = list(_opening(page[:OPENING_BLOCKS]))
+    sizes = [_size(element) if _is_name(element) else 0 for element in opening]
+    largest = max(sizes, default=0)
+    if not largest:
+        return None
+    is_cover = sum(len(element.text) for element in page) <= COVER_CHARACTERS
+    is_cover = is_cover and not any(_is_sentence(element.text) for element in page)
+    usual = median(size for size in map(_size, page) if size)
+    if not is_cover and largest < LARGER * usual:
+        return None
+    least = largest * (ALIKE_ON_A_COVER if is_cover else ALIKE)
+    large = [at for at, size in enumerate(sizes) if size >= ALIKE * largest]
+    telling = [at for at in large if not names_a_kind(opening[at].text)]
+    first = last = (telling or large)[0]
+    while first > 0 and sizes[first - 1] >= least and last - first < MOST_LINES:
+        first -= 1
+    while last + 1 < len(sizes) and sizes[last + 1] >= least and last - first < MOST_LINES:
+        last += 1
+    lines = dict.fromkeys(element.text for element in opening[first : last + 1])
+    return " – ".join(lines)
+
+
+def _from_sheet(elements: Sequence[Element]) -> str | None:
+    """Return the title row above the first table of a workbook, else the name of its first sheet."""
+    text = [element for element in elements if element.kind not in ("figure", "break")]
+    sheet = next((element for element in text if element.kind == "heading"), None)
+    for element in text:
+        if element.kind not in ("heading", "paragraph", "caption"):
+            break
+        if element.kind != "heading" and _is_name(element):
+            return element.text
+    return sheet.text if sheet and _is_name(sheet) else None
+
+
+def _from_headings(elements: Sequence[Element]) -> str | None:
+    """Return the heading that all others are below. Headings beside a section or part are sections too; a part without
+    text of its own does not count."""
+    text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
+    headings = [element for element in text if element.kind == "heading"]
+    bare = {id(one) for one, after in pairwise(text) if one.kind == after.kind == "heading" and _above(one, after)}
+    for level in (1, None):
+        for element in headings:
+            if (element.page_start or 1) > (LAST_PAGE if level else 1):
+                continue
+            if level in (None, element.level) and not _JUNK.fullmatch(element.text) and not _is_sentence(element.text):
+                if heads_a_section(element.text) or names_a_part(element.text):
+                    if id(element) in bare:
+                        continue
+                    break
+                return element.text
+    return None
+
+
+def _above(heading: Element, after: Element) -> bool:
+    return (after.level or 1) <= (heading.level or 1)
+
+
+def _from_first_lines(elements: Sequence[Element]) -> str | None:
+    """Return the lines above the first section of a text if they may be a title: as many as make LEAST_WORDS words."""
+    text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
+    if not any(element.kind == "heading" for element in text[1:]):
+        return None
+    lines: list[str] = []
+    for element in text[:MOST_LINES]:
+        if element.kind != "paragraph" or not _is_name(element):
+            return None
+        lines.append(element.text)
+        if sum(len(line.split()) for line in lines) >= LEAST_WORDS or _IDEOGRAPH.search(element.text):
+            return " – ".join(lines)
+    return None
+
+
+# ---------------------------------------------------------------- title
+
+
+def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
+    """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
+    title unless it is useless, the cover, the heading above all others, the name."""
+    listed = clean_text(doc.title or "")
+    if listed:
+        return listed[:LONGEST_TITLE], False
+    if declared and doc.media_type == _MAIL and not _JUNK.fullmatch(declared[:LONGEST_TITLE]):
+        return declared[:LONGEST_TITLE], False
+    declared = declared[:LONGEST_TITLE]
+    if declared and not is_junk_title(declared, doc.uri):
+        return with_file_name(declared, doc.uri, declared=True), False
+    found = _found(doc, elements)
+    if found:
+        return with_file_name(found[:LONGEST_TITLE], doc.uri), False
+    return file_stem(doc.uri)[:LONGEST_TITLE], True
+
+
+def _found(doc: RawDocument, elements: Sequence[Element]) -> str | None:
+    if doc.media_type in _SHEETS:
+        return _from_sheet(elements)
+    cover = _from_cover(elements) if doc.media_type == _PDF else None
+    return cover or _from_headings(elements) or _from_first_lines(elements)
