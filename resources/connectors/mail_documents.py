@@ -14,7 +14,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from email.header import decode_header, make_header
 from email.parser import HeaderParser
 from email.utils import collapse_rfc2231_value, decode_params, parsedate_to_datetime, quote, unquote
 from pathlib import Path
@@ -24,6 +23,7 @@ from pipelines.parsing.formats import EML, OF_TYPE
 from resources.connectors.mail_client import number
 from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
+from resources.parsers.text.mail_text import decoded_words
 
 # ---------------------------------------------------------------- mail names
 #
@@ -54,11 +54,8 @@ def mail_name(headers: bytes) -> str:
 
 
 def decoded_header(text: str) -> str:
-    """Decode a header from the encodings of RFC 2047; return it as it is if they are not valid."""
-    try:
-        return str(make_header(decode_header(text[:_LONGEST_PARAMETER])))
-    except (ValueError, LookupError, TypeError):
-        return text
+    """Decode the encoded words (RFC 2047) of a header, bounded in length."""
+    return decoded_words(text[:_LONGEST_PARAMETER])
 
 
 def parameter(parameters: Sequence[bytes | None], name: str) -> str:

@@ -20,6 +20,7 @@ from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import parse_source
 from resources.parsers.labels import key_value
 from resources.parsers.source_text import without_offsets
+from resources.parsers.text.mail_text import header_text, part_text
 from resources.parsers.text.plain import blocks_of_text
 
 ORIGIN = "email"
@@ -40,11 +41,12 @@ def parse(path: Path) -> ParsedFile:
     if properties.get("title"):
         blocks.append(Block("heading", (TextRun(properties["title"]),), 1))
     for header in _HEADERS:
-        if value := _header(message, header):
+        if value := header_text(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
-    blocks += _body(message, path.name)
+    body, warnings = _body(message, path.name)
+    blocks += body
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
-    return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
+    return ParsedFile(tuple(blocks), properties, None, (*warnings, *unread(names)), ORIGIN)
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:
@@ -56,26 +58,20 @@ def unread(names: Sequence[str]) -> tuple[str, ...]:
     return (f"attachments were not read: {said}{more}",)
 
 
-def _header(message: EmailMessage, name: str) -> str:
-    try:
-        return " ".join(str(message.get(name, "")).split())
-    except (ValueError, IndexError, AttributeError, RecursionError):  # headers that the standard library cannot fold
-        return ""
-
-
 def _properties(message: EmailMessage) -> dict[str, str]:
     named = {"title": "Subject", "author": "From", "language": "Content-Language"}
-    properties = {name: _header(message, header) for name, header in named.items()}
+    properties = {name: header_text(message, header) for name, header in named.items()}
     with suppress(ValueError, TypeError):
-        properties["effective_date"] = parsedate_to_datetime(_header(message, "Date")).date().isoformat()
+        properties["effective_date"] = parsedate_to_datetime(header_text(message, "Date")).date().isoformat()
     return {key: value for key, value in properties.items() if value}
 
 
-def _body(message: EmailMessage, name: str) -> list[Block]:
-    is_html, content = written(message)
+def _body(message: EmailMessage, name: str) -> tuple[list[Block], tuple[str, ...]]:
+    is_html, content, warnings = written(message, name)
     if is_html:
-        return [without_offsets(block) for block in parse_source(content, name).blocks]
-    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+        page = parse_source(content, name, warnings)
+        return [without_offsets(block) for block in page.blocks], page.warnings
+    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))], warnings
 
 
 def said_of(path: Path) -> dict[str, str]:
@@ -92,19 +88,14 @@ def _message(path: Path) -> EmailMessage:
 
 def html_of(path: Path) -> str:
     """Return the body of a message if it is written in HTML, else ""."""
-    message = _message(path)
-    is_html, content = written(message)
+    is_html, content, _ = written(_message(path), path.name)
     return content if is_html else ""
 
 
-def written(message: EmailMessage) -> tuple[bool, str]:
-    """Return whether the body that the sender wrote is HTML, and the body."""
+def written(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...]]:
+    """Return whether the body that the sender wrote is HTML, the body, and warnings. Raise DocumentError `corrupt` if
+    it is not text."""
     part = message.get_body(preferencelist=("html", "plain"))
-    if part is None:
-        return False, ""
-    try:
-        content = part.get_content()
-    except (LookupError, UnicodeError, ValueError):
-        payload = part.get_payload(decode=True)
-        content = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-    return part.get_content_subtype() == "html", content if isinstance(content, str) else ""
+    if not isinstance(part, EmailMessage):
+        return False, "", ()
+    return part.get_content_subtype() == "html", *part_text(part, name)

@@ -1,0 +1,192 @@
+"""Texts, tables, pages and mails as people have them: encodings, delimited files and aligned text."""
+
+from __future__ import annotations
+
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import DocumentError
+from pipelines.records import Block, ParsedFile
+from resources.parsers import html
+from resources.parsers.source_text import read_text
+from resources.parsers.text import delimited, email, plain
+from resources.parsers.text.mail_text import decoded_words
+from tests.support.places import DATA, needs_data
+
+CASES = DATA / "field-cases"
+
+
+def text_of(block: Block) -> str:
+    return " ".join("".join(run.text for run in block.runs).split())
+
+
+def texts(parsed: ParsedFile, *kinds: str) -> list[str]:
+    return [text_of(block) for block in parsed.blocks if not kinds or block.kind in kinds]
+
+
+def rows(block: Block) -> list[list[str]]:
+    found: dict[int, list[str]] = {}
+    for cell in block.cells:
+        found.setdefault(cell.row, []).append("".join(run.text for run in cell.runs))
+    return list(found.values())
+
+
+def header(block: Block) -> list[str]:
+    return ["".join(run.text for run in cell.runs) for cell in block.cells if cell.header]
+
+
+# ---------------------------------------------------------------- encodings
+
+
+@needs_data("field-cases")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("v11-sjis.csv", "商品,価格\n鉛筆,100\n消しゴム,80\n"),
+        ("t04-big5.txt", "員工手冊\n\n第一章 總則\n員工每年有十四天年假。\n"),
+        ("t11-tis620.txt", "ข้อบังคับการทำงาน พนักงานมีวันลาพักร้อนสิบวันต่อปี\n"),
+        ("t12-iso2022jp.txt", "就業規則 社員は年に十日の有給休暇がある。\n"),
+    ],
+)
+def test_texts_in_old_encodings(name: str, text: str) -> None:
+    found, warnings = read_text(CASES / name)
+    assert found == text
+    assert len(warnings) == 1 and warnings[0].startswith(f"{name}: not UTF-8; read as ")
+
+
+@needs_data("field-cases")
+def test_a_page_that_declares_latin_1() -> None:
+    parsed = html.parse(CASES / "h12-latin1.html")
+    assert (texts(parsed), parsed.warnings) == (["It’s € 5 – fine."], ())
+
+
+@needs_data("field-cases")
+def test_a_mail_without_an_encoding() -> None:
+    parsed = email.parse(CASES / "l04-nocharset-8bit.eml")
+    assert texts(parsed) == ["Hinweis", "From: a@example.org", "Die Gebühr beträgt 5 €."]
+    assert parsed.warnings == ("l04-nocharset-8bit.eml: not UTF-8; read as cp1252",)
+
+
+@pytest.mark.parametrize(
+    ("head", "encoding"),
+    [
+        (b'<meta charset="gb2312">', "gb18030"),
+        (b'<meta charset="gb2312">', "utf-8-sig"),
+        (b'<meta charset="windows-1251">', "utf-16"),
+        (b'<meta http-equiv="Content-Type" content="text/html; charset=GBK">', "gb18030"),
+        (b"<META content='text/html;charset=gb_2312-80' http-equiv='content-type'>", "gb18030"),
+        (b'<meta charset="utf-16">', "utf-8"),
+        (b'<?xml version="1.0" encoding="GB18030"?>', "gb18030"),
+        (b'<!-- <meta charset="koi8-r"> --><meta charset=gbk>', "gb18030"),
+        (b'<meta name="note" content="charset=koi8-r"><meta charset=gbk>', "gb18030"),
+        (b'<meta charset="x-unknown"><meta charset="gbk">', "gb18030"),
+        (b"", "gb18030"),
+        (b'<meta charset="iso-8859-1">', "gb18030"),
+    ],
+)
+def test_pages_say_how_they_are_encoded(tmp_path: Path, head: bytes, encoding: str) -> None:
+    body = "<p>员工每年享有十四天带薪年假。申请应当提前一周以书面形式提交。</p>"
+    page = head.decode() + body if encoding == "utf-16" else None
+    path = tmp_path / "a.html"
+    path.write_bytes(
+        page.encode(encoding)
+        if page
+        else b"\xef\xbb\xbf" * (encoding == "utf-8-sig") + head + body.encode(encoding.removesuffix("-sig"))
+    )
+    assert texts(html.parse(path)) == ["员工每年享有十四天带薪年假。申请应当提前一周以书面形式提交。"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding", "text"),
+    [
+        ("iso-8859-1", "cp1252", "It’s € 5 – “fine”."),
+        ("gb2312", "gb18030", "员工手册：朱镕基"),
+        ("ks_c_5601-1987", "cp949", "똠방각하의 휴가는 14일이다."),
+        ("x-sjis", "cp932", "①㈱ 日本語の規則"),
+        ("tis-620", "cp874", "พนักงานมีสิทธิลา “สิบวัน”"),
+        ("iso-2022-jp", "iso2022_jp", "就業規則を守る。"),
+        ("us-ascii", "cp1252", "Die Gebühr beträgt fünf Euro für jeden Tag."),
+        ("iso-8859-1", "cp1251", "Працівник має право на відпустку тривалістю 24 дні."),
+        ("utf-8", "cp1250", "Zaměstnanec má nárok na dovolenou v délce pěti týdnů."),
+        ("unknown-8bit", "koi8-r", "Работник имеет право на отпуск."),
+        ("", "big5", "員工每年享有十四天特別休假。"),
+        ("", "utf-8", "Gebühr 5 €"),
+    ],
+)
+def test_mails_in_old_encodings(tmp_path: Path, declared: str, encoding: str, text: str) -> None:
+    kind = f"Content-Type: text/plain{'; charset=' * bool(declared)}{declared}\r\n"
+    head = f"Subject: x\r\nFrom: a@b.c\r\n{kind}Content-Transfer-Encoding: 8bit\r\n\r\n"
+    path = tmp_path / "a.eml"
+    path.write_bytes(head.encode() + text.encode(encoding))
+    assert texts(email.parse(path))[2:] == [text]
+
+
+def test_the_transport_of_a_page_in_a_mail_comes_before_the_page(tmp_path: Path) -> None:
+    page = '<meta charset="iso-8859-1"><p>Працівник має право на відпустку.</p>'
+    head = "Subject: x\r\nContent-Type: text/html; charset=windows-1251\r\nContent-Transfer-Encoding: 8bit\r\n\r\n"
+    path = tmp_path / "a.eml"
+    path.write_bytes(head.encode() + page.encode("cp1251"))
+    parsed = email.parse(path)
+    assert (texts(parsed)[-1], parsed.warnings) == ("Працівник має право на відпустку.", ())
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ("=?gb2312?B?1OyB8Q==?=", "造侎"),
+        ("=?GB2312?B?1MbEzw==?= =?gb2312?B?wrc=?=", "云南路"),
+        ("=?shift_jis?B?h0CHig==?=", "①㈱"),
+        ("=?iso-8859-1?Q?5_=80_=96_ok?=", "5 € – ok"),
+        ("=?ks_c_5601-1987?B?jGM=?=", "똠"),
+        ("=?iso-2022-jp?B?GyRCPSI2SBsoQg==?=", "就業"),
+        ("=?utf-8?B?0J/RgNCw0LLQuNC7?= =?utf-8?B?0LA=?= x", "Правила x"),
+        ("=?utf-8?B?0J/R?= =?utf-8?B?gNC+?=", "Про"),
+        ("=?utf-8*uk?Q?=D0=AF?= <a@b.c>", "Я <a@b.c>"),
+        ("=?x-none?Q?Gr=FC=DFe?= and =?bad", "Grüße and =?bad"),
+        ("=?utf-8?B?!?=", ""),
+        ("plain", "plain"),
+    ],
+)
+def test_encoded_words_of_headers(header: str, text: str) -> None:
+    assert decoded_words(header) == text
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding", "subject"),
+    [
+        ("utf-8", "utf-8", "Правила відпусток"),
+        ("windows-1251", "cp1251", "Правила"),
+        ("koi8-r", "koi8-r", "Правила отпуска"),
+        ("", "cp1251", "Правила відпусток на рік"),
+        ("", "cp1252", "Gebühren für Übungen"),
+    ],
+)
+def test_headers_in_eight_bits(tmp_path: Path, declared: str, encoding: str, subject: str) -> None:
+    kind = f"Content-Type: text/plain; charset={declared}\r\n" if declared else ""
+    path = tmp_path / "a.eml"
+    path.write_bytes(f"Subject: {subject}\r\nFrom: a@b.c\r\n{kind}\r\ntext\r\n".encode(encoding))
+    parsed = email.parse(path)
+    assert (texts(parsed)[0], parsed.properties["title"]) == (subject, subject)
+
+
+def test_headers_of_a_composed_mail(tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["Subject"], message["From"] = "Відпустка " * 20, '"Ґудзь, Іван" <a@b.c>'
+    message.set_content("Текст")
+    path = tmp_path / "a.eml"
+    path.write_bytes(message.as_bytes())
+    found = texts(email.parse(path))
+    assert found[0] == ("Відпустка " * 20).strip() and "Ґудзь, Іван" in found[1] and found[1].endswith(" <a@b.c>")
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.csv", "a.html", "a.eml"])
+def test_garbled_text_is_no_document(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    head = b"Subject: x\r\n\r\n" if name == "a.eml" else b""
+    path.write_bytes(head + bytes(byte | 0x80 if byte > 32 else byte for byte in b"The staff may leave at noon. " * 8))
+    reader = {"a.txt": plain, "a.csv": delimited, "a.html": html, "a.eml": email}[name]
+    with pytest.raises(DocumentError, match=rf"^{name}: .*save the file as UTF-8$") as raised:
+        reader.parse(path)
+    assert raised.value.code == "corrupt"
