@@ -9,10 +9,11 @@ import pytest
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile
-from resources.parsers import html
+from resources.parsers import html, unstructured
 from resources.parsers.source_text import read_text
 from resources.parsers.text import delimited, email, plain
 from resources.parsers.text.mail_text import decoded_words
+from tests.support import other_formats
 from tests.support.places import DATA, needs_data
 
 CASES = DATA / "field-cases"
@@ -121,6 +122,23 @@ def test_mails_in_old_encodings(tmp_path: Path, declared: str, encoding: str, te
     path = tmp_path / "a.eml"
     path.write_bytes(head.encode() + text.encode(encoding))
     assert texts(email.parse(path))[2:] == [text]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "code_page", "text"),
+    [
+        ("cp1251", 1251, "Працівник має право на відпустку."),
+        ("cp1251", 1252, "Працівник має право на відпустку тривалістю 24 дні."),
+        ("utf-8", 1252, "Gebühr 5 €"),
+        ("cp1252", 28591, "It’s € 5 – “fine”"),
+        ("gb18030", 936, "员工手册：朱镕基"),
+        ("cp932", 50220, "就業規則を守ること。有給休暇は二十日である。"),
+    ],
+)
+def test_pages_of_outlook_messages(tmp_path: Path, encoding: str, code_page: int, text: str) -> None:
+    path = tmp_path / "a.msg"
+    other_formats.write_msg(path, page=f"<html><body><p>{text}</p></body></html>".encode(encoding), code_page=code_page)
+    assert texts(unstructured.parse(path))[-1] == text
 
 
 def test_the_transport_of_a_page_in_a_mail_comes_before_the_page(tmp_path: Path) -> None:
