@@ -208,3 +208,125 @@ def test_garbled_text_is_no_document(tmp_path: Path, name: str) -> None:
     with pytest.raises(DocumentError, match=rf"^{name}: .*save the file as UTF-8$") as raised:
         reader.parse(path)
     assert raised.value.code == "corrupt"
+
+
+# ---------------------------------------------------------------- delimited files
+
+
+def shape(path: Path) -> list[object]:
+    """Return paragraphs as texts, pairs as metadata, and tables as rows with `*` before header cells."""
+    found: list[object] = []
+    source = read_text(path)[0]
+    for block in delimited.parse(path).blocks:
+        cells: dict[int, list[str]] = {}
+        for cell in block.cells:
+            cells.setdefault(cell.row, []).append("*" * cell.header + "".join(run.text for run in cell.runs))
+        for run in (*block.runs, *(run for cell in block.cells for run in cell.runs)):
+            if run.source_start is not None:
+                assert source[run.source_start : run.source_end].replace('""', '"') == run.text
+            else:
+                assert run.text == ": "
+        found.append(list(cells.values()) if cells else block.metadata or text_of(block))
+    return found
+
+
+@needs_data("field-cases")
+def test_the_line_that_names_the_delimiter() -> None:
+    assert shape(CASES / "v06-sep.csv") == [[["*name", "*value"], ["alpha", "1"], ["beta", "2"]]]
+
+
+QUANTITIES = [["*name", "*qty", "*price"], ["A", "1", "2.50"], ["B", "2", "3.00"]]
+DELIMITED = {
+    "sep with a tab": ("SEP=\t\r\na\tb\r\n1\t2", [[["*a", "*b"], ["1", "2"]]]),
+    "sep in quotes": ('"sep=|"\nx|y\n1|2\n', [[["*x", "*y"], ["1", "2"]]]),
+    "sep against the sniffed": ("sep=;\na,b;c,d\n1,2;3,4\n", [[["*a,b", "*c,d"], ["1,2", "3,4"]]]),
+    "lines above and below": (
+        "Sales report 2025\n\nPeriod: January - March\nname,qty,price\nA,1,2.50\nB,2,3.00\n\nTotal: 5.50\nSource: us\n",
+        ["Sales report 2025", "Period: January - March", QUANTITIES, "Total: 5.50", "Source: us"],
+    ),
+    "lines padded by a sheet": (
+        "Sales;;\nPeriod:;2025;\n;;\nname;qty;price\nA;1;2.50\nB;2;3.00\n;;\nTotal;;5.50\nNote: without tax;;\n",
+        ["Sales", {"kv.Period": "2025"}, [*QUANTITIES, ["Total", "", "5.50"]], "Note: without tax"],
+    ),
+    "a title right above": (
+        "Title\nname,amount\nA,1\nB,2\n",
+        ["Title", [["*name", "*amount"], ["A", "1"], ["B", "2"]]],
+    ),
+    "labels above": (
+        "Company,ACME\nPeriod,2025\n\nname,qty,price\nA,1,2.50\nB,2,3.00\n",
+        [{"kv.Company": "ACME"}, {"kv.Period": "2025"}, QUANTITIES],
+    ),
+    "a long note below": (
+        f"name,qty,price\nA,1,2.50\nB,2,3.00\n{'All prices are without tax and transport. ' * 2},,\n",
+        [QUANTITIES, "All prices are without tax and transport. All prices are without tax and transport."],
+    ),
+    "two tables": (
+        "name,qty\nA,1\nB,2\n\nregion,total\nN,5\nS,6\n",
+        [[["*name", "*qty"], ["A", "1"], ["B", "2"]], [["*region", "*total"], ["N", "5"], ["S", "6"]]],
+    ),
+    "empty rows between rows": ("name,value\n\nA,1\n\nB,2\n", [[["*name", "*value"], ["A", "1"], ["B", "2"]]]),
+    "decimal commas": (
+        "назва;ціна\nхліб;12,50\nсіль;9,00\n",
+        [[["*назва", "*ціна"], ["хліб", "12,50"], ["сіль", "9,00"]]],
+    ),
+    "decimal commas without a header": ("1,5;2,5\n3,5;4,5\n", [[["1,5", "2,5"], ["3,5", "4,5"]]]),
+    "semicolons in values": (
+        "who,city\nDoe; J,Kyiv\nRoe; B,Lviv\n",
+        [[["*who", "*city"], ["Doe; J", "Kyiv"], ["Roe; B", "Lviv"]]],
+    ),
+    "ragged rows": (
+        "name,qty,price\nA,1\nB,2,3,extra,more\nC\nD,4,5\n",
+        [[["*name", "*qty", "*price"], ["A", "1"], ["B", "2", "3", "extra", "more"], ["C"], ["D", "4", "5"]]],
+    ),
+    "quotes": (
+        'Item,Text\n1,"He said ""no""\nand left"\n2, "a,b"\n3,5" pipe\n4,"open b\n5,"a" b\n',
+        [
+            [
+                ["*Item", "*Text"],
+                ["1", 'He said "no"\nand left'],
+                ["2", "a,b"],
+                ["3", '5" pipe'],
+                ["4", '"open b'],
+                ["5", '"a" b'],
+            ]
+        ],
+    ),
+    "labels of groups": (
+        "name,qty,price\nNorth,,\nA,1,2\nSouth,,\nB,1,3\n",
+        [[["*name", "*qty", "*price"], ["North", "", ""], ["A", "1", "2"], ["South", "", ""], ["B", "1", "3"]]],
+    ),
+    "two rows of names": (
+        ",2024,,2025,\nName,Q1,Q2,Q1,Q2\nA,1,2,3,4\n",
+        [[["*", "*2024", "*", "*2025", "*"], ["*Name", "*Q1", "*Q2", "*Q1", "*Q2"], ["A", "1", "2", "3", "4"]]],
+    ),
+    "a delimiter at each end": ("name,qty,\nA,x,\n", [[["*name", "*qty", "*"], ["A", "x", ""]]]),
+    "numbered rows": (
+        ",name,city\n0,A,Kyiv\n1,B,Lviv\n",
+        [[["*", "*name", "*city"], ["0", "A", "Kyiv"], ["1", "B", "Lviv"]]],
+    ),
+    "one column": ("only\nlines\nhere\n", [[["*only"], ["lines"], ["here"]]]),
+    "one row": ("a,b\n", [[["a", "b"]]]),
+    "nothing but the delimiter": ("sep=;\n", []),
+}
+
+
+@pytest.mark.parametrize(("text", "found"), DELIMITED.values(), ids=DELIMITED)
+def test_delimited_files(tmp_path: Path, text: str, found: list[object]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text, newline="")
+    assert shape(path) == found
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-8-sig", "cp1251"])
+def test_a_delimited_file_in_other_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("Звіт за рік\r\n\r\nназва;ціна\r\nхліб;12,50\r\nсіль;9,00\r\n".encode(encoding))
+    assert shape(path) == ["Звіт за рік", [["*назва", "*ціна"], ["хліб", "12,50"], ["сіль", "9,00"]]]
+
+
+def test_a_tab_separated_file_of_commas(tmp_path: Path) -> None:
+    for text in ("a\tb,c\n1\t2,3\n", "a,b\n1,2\n"):
+        path = tmp_path / "a.tsv"
+        path.write_text(text)
+        (table,) = shape(path)
+        assert [len(row) for row in table] == [2, 2]  # type: ignore[attr-defined]
