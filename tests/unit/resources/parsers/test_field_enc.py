@@ -20,7 +20,7 @@ CASES = DATA / "field-cases"
 
 
 def text_of(block: Block) -> str:
-    return " ".join("".join(run.text for run in block.runs).split())
+    return " ".join("".join(f"{'' if run.joined else ' '}{run.text}" for run in block.runs).split())
 
 
 def texts(parsed: ParsedFile, *kinds: str) -> list[str]:
@@ -330,3 +330,105 @@ def test_a_tab_separated_file_of_commas(tmp_path: Path) -> None:
         path.write_text(text)
         (table,) = shape(path)
         assert [len(row) for row in table] == [2, 2]  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------- tables in plain text
+
+
+def plain_shape(text: str) -> list[object]:
+    """Return paragraphs as texts, other blocks with their kinds, and tables as rows with `*` before header cells."""
+    found: list[object] = []
+    for block in plain.blocks_of_text(text):
+        cells: dict[int, list[str]] = {}
+        for cell in block.cells:
+            words = " ".join(run.text for run in cell.runs)
+            cells.setdefault(cell.row, []).append("*" * cell.header + words)
+        for run in (*block.runs, *(run for cell in block.cells for run in cell.runs)):
+            assert text[run.source_start : run.source_end] == run.text
+        found.append(list(cells.values()) if cells else f"{block.kind}: {text_of(block)}")
+    return found
+
+
+FEES = [["*Group", "*Single", "*Month"], ["Adults", "4.50", "40.00"], ["Children", "2.00", "18.00"]]
+
+
+@needs_data("field-cases")
+def test_a_table_with_a_rule_below_its_names() -> None:
+    source = (CASES / "t06-wrapped.txt").read_text()
+    assert plain_shape(source)[-2:] == ["paragraph: Fee table:", FEES]
+
+
+DRAWN = {
+    "a rule without columns": (
+        "Group      Single   Month\n-------------------------\nAdults       4.50   40.00\n"
+        "Children     2.00   18.00\n=========================\nAll          6.50   58.00\n",
+        [[*FEES, ["All", "6.50", "58.00"]]],
+    ),
+    "a grid of a database": (
+        "+------+-----+\n| name | qty |\n+------+-----+\n| A    |   1 |\n| B    |   2 |\n+------+-----+\n2 rows\n",
+        [[["*name", "*qty"], ["A", "1"], ["B", "2"]], "paragraph: 2 rows"],
+    ),
+    "a grid with rows over two lines": (
+        "+--------+--------+\n| Head 1 | Head 2 |\n+========+========+\n"
+        "| row 1  | text   |\n| goes   | and    |\n| on     |        |\n"
+        "+--------+--------+\n| row 2  | more   |\n+--------+--------+\n",
+        [[["*Head 1", "*Head 2"], ["row 1 goes on", "text and"], ["row 2", "more"]]],
+    ),
+    "a grid with a total": (
+        "+---+---+\n| a | b |\n+---+---+\n| x | 1 |\n| y | 2 |\n+---+---+\n| z | 3 |\n+---+---+\n",
+        [[["*a", "*b"], ["x", "1"], ["y", "2"], ["z", "3"]]],
+    ),
+    "bars without a frame": (
+        " id | name\n----+------\n  1 | A\n  2 | B\n(2 rows)\n",
+        [[["*id", "*name"], ["1", "A"], ["2", "B"]], "paragraph: (2 rows)"],
+    ),
+    "as in Markdown": (
+        "Fees:\na | b \\| c\n:--- | ---:\n1 | 2\nThat is all.\n",
+        ["paragraph: Fees:", [["*a", "*b \\| c"], ["1", "2"]], "paragraph: That is all."],
+    ),
+    "bars without a rule": ("| що | ціна |\n| хліб | 12,50 |\n", [[["*що", "*ціна"], ["хліб", "12,50"]]]),
+    "lines of a frame": (
+        "┌────────┬───────┐\n│ Gruppe │ Preis │\n├────────┼───────┤\n│ Alle   │ 5     │\n└────────┴───────┘\n",
+        [[["*Gruppe", "*Preis"], ["Alle", "5"]]],
+    ),
+    "rules above and below": (
+        "=====  =====\n  A    not A\n=====  =====\nFalse  True\nTrue   False\n=====  =====\n",
+        [[["*A", "*not A"], ["False", "True"], ["True", "False"]]],
+    ),
+    "names and values over two lines": (
+        "Prices of today in the shop\nName of the   Price  Note\nitem          UAH\n------------  -----  -----------\n"
+        "Bread of rye  12.50  fresh every\n                     morning\nSalt           9.00  -\n",
+        [
+            "paragraph: Prices of today in the shop",
+            [
+                ["*Name of the item", "*Price UAH", "*Note"],
+                ["Bread of rye", "12.50", "fresh every morning"],
+                ["Salt", "9.00", "-"],
+            ],
+        ],
+    ),
+    "empty cells": (
+        "Region  Year  Value\n------  ----  -----\nNorth   2020  5\n        2021  6\nSouth         7\n",
+        [[["*Region", "*Year", "*Value"], ["North", "2020", "5"], ["", "2021", "6"], ["South", "", "7"]]],
+    ),
+    "Chinese": (
+        "名称        价格   备注\n----------  -----  ----\n苹果        12.50  甜\n红富士苹果   8.00  脆\n",
+        [[["*名称", "*价格", "*备注"], ["苹果", "12.50", "甜"], ["红富士苹果", "8.00", "脆"]]],
+    ),
+    "columns alone": ("City    Cost\nLviv    12\nOslo    30\n", [[["*City", "*Cost"], ["Lviv", "12"], ["Oslo", "30"]]]),
+    "a title with a gap": (
+        "Section 1   Scope\n-----------------\nIt holds for all.\n",
+        ["heading: Section 1 Scope", "paragraph: It holds for all."],
+    ),
+    "a signature": ("Regards\n-- \nAnn   Smith\n", ["paragraph: Regards -- Ann Smith"]),
+    "commands": ("cat a | sort\nls | wc\n", ["paragraph: cat a | sort", "paragraph: ls | wc"]),
+    "marks of Markdown": (
+        "# No heading\n\n**bold** and `code`\n",
+        ["paragraph: # No heading", "paragraph: **bold** and `code`"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "found"), DRAWN.values(), ids=DRAWN)
+def test_tables_drawn_in_plain_text(text: str, found: list[object]) -> None:
+    assert plain_shape(text) == found
