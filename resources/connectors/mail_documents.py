@@ -23,7 +23,7 @@ from pipelines.parsing.formats import EML, OF_TYPE
 from resources.connectors.mail_client import number
 from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS, media_type_of
-from resources.parsers.text.mail_text import decoded_words
+from resources.parsers.source_text import decoded_words
 
 # ---------------------------------------------------------------- mail names
 #

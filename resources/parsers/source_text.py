@@ -6,8 +6,10 @@ unchanged.
 
 from __future__ import annotations
 
+import binascii
 import codecs
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -110,6 +112,58 @@ def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
 def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> TextRun:
     """Return a run of `source[start:end]`."""
     return TextRun(source[start:end], None, start, end, locator, joined)
+
+
+# ---------------------------------------------------------------- headers of mails
+
+
+_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
+
+
+def decoded_words(text: str) -> str:
+    """Decode the encoded words (RFC 2047) of a header. A character may be divided between two words."""
+    return "".join(_decoded(text))
+
+
+def _decoded(text: str) -> Iterator[str]:
+    at, data, charset = 0, b"", ""
+    for word in _ENCODED_WORD.finditer(text):
+        between = text[at : word.start()]
+        follows = bool(charset) and not between.strip()
+        named = word[1].partition("*")[0].lower()
+        if charset and (not follows or named != charset):
+            yield decoded_header(data, charset)
+            data = b""
+        yield "" if follows else between
+        charset, data, at = named, data + _bytes(word), word.end()
+    if charset:
+        yield decoded_header(data, charset)
+    yield text[at:]
+
+
+def _bytes(word: re.Match[str]) -> bytes:
+    """Return the bytes of an encoded word; those of the word itself if its encoding is broken."""
+    written = word[3].encode("utf-8", "replace")
+    try:
+        if word[2] in "qQ":
+            return binascii.a2b_qp(written, header=True)
+        return binascii.a2b_base64(written + b"=" * (-len(written) % 4))
+    except binascii.Error:
+        return word[0].encode("utf-8", "replace")
+
+
+def decoded_header(data: bytes, charset: str | None) -> str:
+    """Return the text of a header by the encoding that is declared for it, or guessed if that does not fit."""
+    codec = codec_of(charset) if charset else None
+    if codec is not None and "\ufffd" not in (text := decode_as(data, codec)):
+        return text
+    try:
+        return decode(data, "the header")[0]
+    except DocumentError:
+        return data.decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- runs in markup
 
 
 _NO_BREAK = "&(?:nbsp|#160|#xA0);"

@@ -10,17 +10,16 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from email import policy
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile, TextRun
-from resources.parsers.html import parse_source
+from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value
-from resources.parsers.source_text import without_offsets
-from resources.parsers.text.mail_text import header_text, part_text
+from resources.parsers.source_text import decode, decoded_header, decoded_words, without_offsets
 from resources.parsers.text.plain import blocks_of_text
 
 ORIGIN = "email"
@@ -28,6 +27,8 @@ _HEADERS = ("From", "To", "Cc", "Date")
 _NAMED, _LONGEST_NAME = 20, 200
 """Most attachments that a warning names, and most characters of each name, so that a message cannot flood the
 report."""
+_LONGEST_HEADER = 1 << 16
+"""Characters of a header that are decoded."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
@@ -41,7 +42,7 @@ def parse(path: Path) -> ParsedFile:
     if properties.get("title"):
         blocks.append(Block("heading", (TextRun(properties["title"]),), 1))
     for header in _HEADERS:
-        if value := header_text(message, header):
+        if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
     body, warnings = _body(message, path.name)
     blocks += body
@@ -58,11 +59,24 @@ def unread(names: Sequence[str]) -> tuple[str, ...]:
     return (f"attachments were not read: {said}{more}",)
 
 
+def _header(message: Message, name: str) -> str:
+    """Return the first header of a name on one line, decoded; "" if the message has none."""
+    found = next((value for header, value in message.raw_items() if header.lower() == name.lower()), "")
+    raw = str(found)[:_LONGEST_HEADER]
+    if not raw.isascii():
+        data = raw.encode("utf-8", "surrogateescape")
+        try:
+            raw = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raw = decoded_header(data, _charset(message))
+    return " ".join(decoded_words(raw).split())
+
+
 def _properties(message: EmailMessage) -> dict[str, str]:
     named = {"title": "Subject", "author": "From", "language": "Content-Language"}
-    properties = {name: header_text(message, header) for name, header in named.items()}
+    properties = {name: _header(message, header) for name, header in named.items()}
     with suppress(ValueError, TypeError):
-        properties["effective_date"] = parsedate_to_datetime(header_text(message, "Date")).date().isoformat()
+        properties["effective_date"] = parsedate_to_datetime(_header(message, "Date")).date().isoformat()
     return {key: value for key, value in properties.items() if value}
 
 
@@ -98,4 +112,24 @@ def written(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...
     part = message.get_body(preferencelist=("html", "plain"))
     if not isinstance(part, EmailMessage):
         return False, "", ()
-    return part.get_content_subtype() == "html", *part_text(part, name)
+    return part.get_content_subtype() == "html", *_part_text(part, name)
+
+
+def _part_text(part: EmailMessage, name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a part, and warnings. Raise DocumentError `corrupt` if it is not text."""
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    if part.get_content_subtype() == "html":
+        return source_of(data, name, _charset(part))
+    return decode(data, name, _charset(part))
+
+
+def _charset(part: Message) -> str | None:
+    """Return the encoding that a part, or the first text in it, declares."""
+    for each in part.walk():
+        if each.get_content_maintype() == "text":
+            try:
+                return each.get_content_charset()
+            except (LookupError, UnicodeError, ValueError):
+                return None
+    return None

@@ -10,9 +10,8 @@ import pytest
 from pipelines.errors import DocumentError
 from pipelines.records import Block, ParsedFile
 from resources.parsers import html, unstructured
-from resources.parsers.source_text import read_text
+from resources.parsers.source_text import decoded_words, read_text
 from resources.parsers.text import delimited, email, plain
-from resources.parsers.text.mail_text import decoded_words
 from tests.support import other_formats
 from tests.support.places import DATA, needs_data
 
@@ -176,6 +175,7 @@ def test_encoded_words_of_headers(header: str, text: str) -> None:
     [
         ("utf-8", "utf-8", "Правила відпусток"),
         ("windows-1251", "cp1251", "Правила"),
+        ("iso-8859-1", "utf-8", "Gebühren: Правила"),
         ("koi8-r", "koi8-r", "Правила отпуска"),
         ("", "cp1251", "Правила відпусток на рік"),
         ("", "cp1252", "Gebühren für Übungen"),
