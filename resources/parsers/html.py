@@ -22,6 +22,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.pictures import figure
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
+from resources.parsers.charsets import codec_of
 from resources.parsers.labels import header_rows, is_figure, key_value
 from resources.parsers.source_text import Finder, decode
 from resources.parsers.untrusted import signed, whole
@@ -29,7 +30,13 @@ from resources.parsers.untrusted import signed, whole
 # ---------------------------------------------------------------- source
 
 
-_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*+=\s*+["']?\s*+([\w-]{2,40})""", re.IGNORECASE)
+_HEAD = 4096
+"""Bytes of a page in which its encoding may be declared. Browsers look at 1024, and at more where they come at once."""
+_COMMENT = re.compile(rb"<!--(?:[^-]++|-(?!->))*+")
+_META = re.compile(rb"<meta[\s/]([^>]*+)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"""(?<![^\s"'/])([^\s=/"'>]++)\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++)""")
+_CHARSET = re.compile(rb"""charset\s*+=\s*+["']?([^\s;"']++)""", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"""\A\s*+<\?xml\s[^>]*?encoding\s*+=\s*+["']([^"'>]++)""")
 _PROLOG = re.compile(r"\A\s*+<\?xml[^>]*+(?<=\?)>")
 _DATE_NAMES = (
     "effective_date effective-date dcterms.issued dc.date dcterms.date date article:modified_time "
@@ -39,18 +46,26 @@ _DATES = tuple(_DATE_NAMES.split())
 _FREE = {"author": "author", "dc.creator": "author", "description": "description", "keywords": "keywords"}
 
 
-def source_of(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    try:
-        return data.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        pass
-    declared = _META_CHARSET.search(data[:4096])
-    if declared is not None and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        try:
-            return data.decode(declared[1].decode("ascii")), ()
-        except (UnicodeDecodeError, LookupError):
-            pass
-    return decode(data, name)
+def source_of(data: bytes, name: str, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Return the source of a page and warnings; `declared` is the encoding that its transport names, which comes before
+    the page's own. Raise DocumentError `corrupt` if it is not text."""
+    return decode(data, name, declared or _charset_in(data[:_HEAD]))
+
+
+def _charset_in(head: bytes) -> str | None:
+    """Return the label of the encoding that the head of a page names, by WHATWG's rules: in a `meta`, where UTF-16
+    means UTF-8, or else in an XML declaration."""
+    for meta in _META.finditer(_COMMENT.sub(b"", head)):
+        attributes = {key.lower(): value.strip(b"\"'") for key, value in reversed(_ATTRIBUTE.findall(meta[1]))}
+        named = attributes.get(b"charset")
+        if named is None and attributes.get(b"http-equiv", b"").lower() == b"content-type":
+            found = _CHARSET.search(attributes.get(b"content", b""))
+            named = found[1] if found else None
+        if named is not None and codec_of(label := named.decode("ascii", "replace")):
+            return "utf-8" if label.strip().lower().startswith("utf-16") else label
+    found = _XML_ENCODING.match(head)
+    label = found[1].decode("ascii", "replace") if found else ""
+    return None if label.lower().startswith("utf-16") else label or None
 
 
 def tree_of(source: str, name: str) -> Any:

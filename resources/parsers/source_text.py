@@ -6,8 +6,10 @@ unchanged.
 
 from __future__ import annotations
 
+import binascii
 import codecs
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -15,6 +17,7 @@ from pathlib import Path
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, TextRun
+from resources.parsers.charsets import codec_of, decode_as, guessed, is_language, seven_bit_codec
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -23,28 +26,52 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_GUESSED_FROM = 1 << 16
-_CANDIDATES = ("cp1251", "koi8_u", "cp1252", "cp1250", "cp866", "iso8859_15")
-_CYRILLIC_WORD = re.compile("[а-яіїєґА-ЯІЇЄҐ]{3,}")
 BINARY_SHARE = 0.03
-ENOUGH_TO_GUESS = 100
+_SAMPLE = 1 << 16
+_VALID = 3
+"""Characters of UTF-8 for each invalid byte, by which a text is UTF-8 without being judged."""
 
 
-def decode(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
+def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tuple[str, ...]]:
     """Return the text of a file and warnings. The encoding is given by the byte order mark, or is UTF-8, UTF-16 without
-    a mark, or else the likeliest older encoding. Invalid bytes become U+FFFD with a warning.
+    a mark, the one that the file declares by a label, or else the likeliest one. Invalid bytes become U+FFFD with a
+    warning.
 
-    Raises DocumentError `corrupt` if the file is not text."""
+    Raises DocumentError `corrupt` if the file is not text, or reads like no language in any encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace"), ()
     if (unmarked := _unmarked_utf16(data[:2000])) is not None:
         return data.decode(unmarked, "replace"), ()
+    codec = codec_of(declared) if declared else None
+    if seven := seven_bit_codec(data):
+        return _read_as(data, seven, name, codec)
     with suppress(UnicodeDecodeError):
         return data.decode("utf-8"), ()
-    if _looks_binary(data[:_GUESSED_FROM]):
+    if _looks_binary(data[:_SAMPLE]):
         raise DocumentError(f"{name}: the content is not text; give the file the ending of what it is", "corrupt")
-    return _guessed(data, name)
+    mostly = data.decode("utf-8", "replace")
+    if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
+        return mostly, (f"{invalid} invalid bytes in UTF-8 text were replaced",)
+    guess = guessed(data, codec)
+    if not guess.probable:
+        message = f"{name}: the text reads like no language in any encoding known; save the file as UTF-8"
+        raise DocumentError(message, "corrupt")
+    return _read_as(data, guess.codec, name, codec)
+
+
+def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[str, tuple[str, ...]]:
+    text = decode_as(data, codec)
+    warnings: tuple[str, ...] = ()
+    if codec == "utf-8":
+        return text, (f"{text.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
+    if declared is None:
+        warnings += (f"{name}: not UTF-8; read as {codec}",)
+    elif declared != codec:
+        warnings += (f"{name}: the declared encoding {declared} does not fit the text; read as {codec}",)
+    if invalid := text.count("\ufffd"):
+        warnings += (f"{invalid} bytes that are invalid in {codec} were replaced",)
+    return text, warnings
 
 
 def decode_plainly(data: bytes) -> str:
@@ -59,36 +86,23 @@ def decode_plainly(data: bytes) -> str:
 
 def _unmarked_utf16(sample: bytes) -> str | None:
     """Return the UTF-16 encoding in which every other byte is the same small number: 0 for Latin, 3 to 6 for other
-    scripts such as Cyrillic; else None."""
+    scripts such as Cyrillic; or in which line ends and digits have NUL bytes and the rest reads like a language. Return
+    None if it is neither."""
     for encoding, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         if len(high) >= 8 and max(high.count(0) + high.count(block) for block in (3, 4, 5, 6)) > 0.9 * len(high):
             return encoding
+    if 0 in sample:
+        for encoding in ("utf-16-le", "utf-16-be"):
+            text = sample[: len(sample) & ~1].decode(encoding, "replace")[:-1]
+            plain = all(char.isprintable() or char.isspace() for char in text)
+            if plain and not text.isascii() and is_language(text, 0.0):
+                return encoding
     return None
 
 
 def _looks_binary(sample: bytes) -> bool:
     odd = sum(byte < 9 or 13 < byte < 32 for byte in sample)
     return odd > BINARY_SHARE * len(sample)
-
-
-def _guessed(data: bytes, name: str) -> tuple[str, tuple[str, ...]]:
-    mostly = data.decode("utf-8", "replace")
-    multibyte = sum(ord(char) > 127 for char in mostly) - mostly.count("\ufffd")
-    if multibyte >= max(1, mostly.count("\ufffd")):
-        return mostly, (f"{mostly.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
-    encoding = "cp1251" if _mostly_cyrillic(data) else "cp1252"
-    if sum(byte > 127 for byte in data[:_GUESSED_FROM]) >= ENOUGH_TO_GUESS:
-        from charset_normalizer import from_bytes
-
-        best = from_bytes(data[:_GUESSED_FROM], cp_isolation=list(_CANDIDATES), steps=8).best()
-        encoding = best.encoding if best is not None else encoding
-    return data.decode(encoding, "replace"), (f"{name}: not UTF-8; read as {encoding}",)
-
-
-def _mostly_cyrillic(data: bytes) -> bool:
-    sample = data[:_GUESSED_FROM].decode("cp1251", "replace")
-    high = sum(ord(char) > 127 for char in sample)
-    return high > 0 and sum(map(len, _CYRILLIC_WORD.findall(sample))) > 0.5 * high
 
 
 def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -98,6 +112,58 @@ def read_text(path: Path) -> tuple[str, tuple[str, ...]]:
 def run_at(source: str, start: int, end: int, locator: str | None = None, joined: bool = False) -> TextRun:
     """Return a run of `source[start:end]`."""
     return TextRun(source[start:end], None, start, end, locator, joined)
+
+
+# ---------------------------------------------------------------- headers of mails
+
+
+_ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
+
+
+def decoded_words(text: str) -> str:
+    """Decode the encoded words (RFC 2047) of a header. A character may be divided between two words."""
+    return "".join(_decoded(text))
+
+
+def _decoded(text: str) -> Iterator[str]:
+    at, data, charset = 0, b"", ""
+    for word in _ENCODED_WORD.finditer(text):
+        between = text[at : word.start()]
+        follows = bool(charset) and not between.strip()
+        named = word[1].partition("*")[0].lower()
+        if charset and (not follows or named != charset):
+            yield decoded_header(data, charset)
+            data = b""
+        yield "" if follows else between
+        charset, data, at = named, data + _bytes(word), word.end()
+    if charset:
+        yield decoded_header(data, charset)
+    yield text[at:]
+
+
+def _bytes(word: re.Match[str]) -> bytes:
+    """Return the bytes of an encoded word; those of the word itself if its encoding is broken."""
+    written = word[3].encode("utf-8", "replace")
+    try:
+        if word[2] in "qQ":
+            return binascii.a2b_qp(written, header=True)
+        return binascii.a2b_base64(written + b"=" * (-len(written) % 4))
+    except binascii.Error:
+        return word[0].encode("utf-8", "replace")
+
+
+def decoded_header(data: bytes, charset: str | None) -> str:
+    """Return the text of a header by the encoding that is declared for it, or guessed if that does not fit."""
+    codec = codec_of(charset) if charset else None
+    if codec is not None and "\ufffd" not in (text := decode_as(data, codec)):
+        return text
+    try:
+        return decode(data, "the header")[0]
+    except DocumentError:
+        return data.decode("utf-8", "replace")
+
+
+# ---------------------------------------------------------------- runs in markup
 
 
 _NO_BREAK = "&(?:nbsp|#160|#xA0);"

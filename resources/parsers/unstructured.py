@@ -366,6 +366,8 @@ ORIGIN = "unstructured"
 _INSTALL = "pip install 'pincite' again, with all parts"
 _PARTITION = {HTML: "html", PLAIN: "text", EML: "email", PPTX: "pptx"}
 """Partitioners by the type of a file, if they are not named like its ending."""
+_PAGE = 0x1013
+"""Number of the property of a MSG message that holds its HTML as bytes."""
 _QUIET = {"DO_NOT_TRACK": "1", "SCARF_NO_ANALYTICS": "true", "UNSTRUCTURED_DISABLE_NOTICE": "1"}
 
 
@@ -394,21 +396,29 @@ def _given(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]
     Raises DocumentError `corrupt` if the file is not text."""
     if kind in ("email", "text"):
         decode(path.read_bytes(), path.name)
-    source, told = source_of(path.read_bytes(), path.name) if kind == "html" else (_html_of_message(path, kind), ())
+    if kind == "html":
+        source, told = source_of(path.read_bytes(), path.name)
+    else:
+        source, told = _page_of_message(path) if kind == "msg" else ("", ())
     if not source:
         return kind, {"filename": str(path)}, ()
     shown, warnings = shown_of(source, path.name)
     return "html", {"text": shown or " "}, (*told, *warnings)
 
 
-def _html_of_message(path: Path, kind: str) -> str:
-    """Return the HTML of a message; empty if it has none, or cannot be read, which its partitioner reports."""
+def _page_of_message(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the HTML of a message and warnings; empty if it has none, or cannot be read, which its partitioner
+    reports. Its code page is often wrong, so it is judged as a declared encoding. Raise DocumentError `corrupt` if the
+    page is not text."""
+    data, encoding, page = b"", None, ""
     with suppress(Exception):
-        if kind == "msg":
-            from oxmsg import Message
+        from oxmsg import Message
 
-            return Message.load(str(path)).html_body or ""
-    return ""
+        message = Message.load(str(path))
+        data = message.properties.binary_prop_value(_PAGE) or b""
+        page = "" if data else message.html_body or ""
+        encoding = message.properties.body_encoding
+    return source_of(data, path.name, encoding) if data else (page, ())
 
 
 def _pages(elements: list[Any]) -> int | None:

@@ -277,9 +277,19 @@ def opened_source(source: SourceSettings, root: Path, elsewhere: Elsewhere = OWN
         raise SourceError(f"source {source.name!r}: cannot list {root}: {error.strerror}") from None
 
 
+_OF_SYSTEMS = ("thumbs.db", "ehthumbs.db", "desktop.ini")
+"""Files, in lower case, in which Windows keeps the looks of a folder."""
+_LOCK = "~$"
+"""Start of the names of files by which Office says that a document is open."""
+
+
 def hidden(uri: str) -> bool:
-    """Return whether a name begins with a dot, or lies in a folder whose name does. Neither is a document."""
-    return any(part.startswith(".") and part not in (".", "..") for part in uri.split("/"))
+    """Return whether a name begins with a dot or is a program's own (`~$report.docx`, `Thumbs.db`), or lies in a folder
+    with such a name. None of them is a document."""
+    return any(
+        (part.startswith((".", _LOCK)) and part not in (".", "..")) or part.lower() in _OF_SYSTEMS
+        for part in uri.split("/")
+    )
 
 
 def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False) -> Iterator[str | Skipped]:

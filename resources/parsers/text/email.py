@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from email import policy
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from pathlib import Path
 from pipelines.errors import DocumentError
 from pipelines.parsing.mail import documents_in
 from pipelines.records import Block, ParsedFile, TextRun
-from resources.parsers.html import parse_source
+from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value
-from resources.parsers.source_text import without_offsets
+from resources.parsers.source_text import decode, decoded_header, decoded_words, without_offsets
 from resources.parsers.text.plain import blocks_of_text
 
 ORIGIN = "email"
@@ -28,6 +28,8 @@ _HEADERS = ("From", "To", "Cc", "Date")
 _NAMED, _LONGEST_NAME = 20, 200
 """Most attachments that a warning names, and most characters of each name, so that a message cannot flood the
 report."""
+_LONGEST_HEADER = 1 << 16
+"""Characters of a header that are decoded."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
@@ -43,10 +45,11 @@ def parse(path: Path) -> ParsedFile:
     for header in _HEADERS:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
-    blocks += _body(message, path.name)
+    body, warnings = _body(message, path.name)
+    blocks += body
     apart = _documents(message)
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if id(part) not in apart]
-    return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
+    return ParsedFile(tuple(blocks), properties, None, (*warnings, *unread(names)), ORIGIN)
 
 
 def _documents(message: EmailMessage) -> set[int]:
@@ -66,11 +69,17 @@ def unread(names: Sequence[str]) -> tuple[str, ...]:
     return (f"attachments were not read: {said}{more}",)
 
 
-def _header(message: EmailMessage, name: str) -> str:
-    try:
-        return " ".join(str(message.get(name, "")).split())
-    except (ValueError, IndexError, AttributeError, RecursionError):  # headers that the standard library cannot fold
-        return ""
+def _header(message: Message, name: str) -> str:
+    """Return the first header of a name on one line, decoded; "" if the message has none."""
+    found = next((value for header, value in message.raw_items() if header.lower() == name.lower()), "")
+    raw = str(found)[:_LONGEST_HEADER]
+    if not raw.isascii():
+        data = raw.encode("utf-8", "surrogateescape")
+        try:
+            raw = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raw = decoded_header(data, _charset(message))
+    return " ".join(decoded_words(raw).split())
 
 
 def _properties(message: EmailMessage) -> dict[str, str]:
@@ -81,11 +90,12 @@ def _properties(message: EmailMessage) -> dict[str, str]:
     return {key: value for key, value in properties.items() if value}
 
 
-def _body(message: EmailMessage, name: str) -> list[Block]:
-    is_html, content = written(message)
+def _body(message: EmailMessage, name: str) -> tuple[list[Block], tuple[str, ...]]:
+    is_html, content, warnings = written(message, name)
     if is_html:
-        return [without_offsets(block) for block in parse_source(content, name).blocks]
-    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+        page = parse_source(content, name, warnings)
+        return [without_offsets(block) for block in page.blocks], page.warnings
+    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))], warnings
 
 
 def said_of(path: Path) -> dict[str, str]:
@@ -102,19 +112,34 @@ def _message(path: Path) -> EmailMessage:
 
 def html_of(path: Path) -> str:
     """Return the body of a message if it is written in HTML, else ""."""
-    message = _message(path)
-    is_html, content = written(message)
+    is_html, content, _ = written(_message(path), path.name)
     return content if is_html else ""
 
 
-def written(message: EmailMessage) -> tuple[bool, str]:
-    """Return whether the body that the sender wrote is HTML, and the body."""
+def written(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...]]:
+    """Return whether the body that the sender wrote is HTML, the body, and warnings. Raise DocumentError `corrupt` if
+    it is not text."""
     part = message.get_body(preferencelist=("html", "plain"))
-    if part is None:
-        return False, ""
-    try:
-        content = part.get_content()
-    except (LookupError, UnicodeError, ValueError):
-        payload = part.get_payload(decode=True)
-        content = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
-    return part.get_content_subtype() == "html", content if isinstance(content, str) else ""
+    if not isinstance(part, EmailMessage):
+        return False, "", ()
+    return part.get_content_subtype() == "html", *_part_text(part, name)
+
+
+def _part_text(part: EmailMessage, name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a part, and warnings. Raise DocumentError `corrupt` if it is not text."""
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    if part.get_content_subtype() == "html":
+        return source_of(data, name, _charset(part))
+    return decode(data, name, _charset(part))
+
+
+def _charset(part: Message) -> str | None:
+    """Return the encoding that a part, or the first text in it, declares."""
+    for each in part.walk():
+        if each.get_content_maintype() == "text":
+            try:
+                return each.get_content_charset()
+            except (LookupError, UnicodeError, ValueError):
+                return None
+    return None

@@ -387,7 +387,8 @@ def groups_at_head(content: bytes, name: str, media_type: str = MARKDOWN) -> tup
     try:
         text, _ = decode(head, name)
     except DocumentError:
-        return None  # it is not text, which its parser reports
+        # Its parser judges more of the file, and may read it; keys are the same in every encoding.
+        text = decode_plainly(head)
     block = _block(text)
     require_recognised(text[block.end :] if block and block.end else text)
     if block is None or not block.names_groups:

