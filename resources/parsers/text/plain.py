@@ -1,6 +1,6 @@
 """Plain text as paragraphs, headings, lists and aligned tables, told apart by how the lines are set.
 
-Every run is one line, with its exact offsets. A form feed begins a page.
+Every run is one line, with its exact offsets. Pages are begun by form feeds and by the marks of pages.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
+from resources.parsers.text.pages import Pages
 
 ORIGIN = "text"
 LONGEST_PARAGRAPH = 4000
@@ -33,7 +34,6 @@ _GAP = re.compile(r"\t+| {3,}|(?<=\S) {2}(?=\S)")
 class _Line:
     start: int
     text: str
-    page: int
 
     @property
     def words(self) -> str:
@@ -44,17 +44,16 @@ class _Line:
         return len(self.text) - len(self.text.lstrip())
 
 
-def _lines(source: str) -> tuple[list[_Line], int]:
-    lines, at, page = [], 0, 1
+def _lines(source: str) -> list[_Line]:
+    lines, at = [], 0
     while at < len(source):
         match = _LINE.match(source, at)
         assert match is not None
-        lines.append(_Line(at, source[at : match.start(1)], page))
+        lines.append(_Line(at, source[at : match.start(1)]))
         if match[1] == "\f":
-            page += 1
-            lines.append(_Line(match.end(), "", page))
+            lines.append(_Line(match.end(), ""))
         at = match.end()
-    return lines, page
+    return lines
 
 
 def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
@@ -71,15 +70,15 @@ def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
 class _PlainReader:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.lines, self.pages = _lines(source)
+        self.pages = Pages(source)
+        self.lines = _lines(self.pages.text)
         self.wrapped = 0
 
     def run(self, line: _Line, skip: int = 0) -> TextRun:
         start = line.start + line.indent + skip
         while start < len(self.source) and self.source[start].isspace():
             start += 1
-        locator = f"page {line.page}" if self.pages > 1 else None
-        return run_at(self.source, start, line.start + len(line.text.rstrip()), locator)
+        return run_at(self.source, start, line.start + len(line.text.rstrip()))
 
     def blocks(self) -> list[Block]:
         groups = _groups(self.lines)
@@ -87,7 +86,7 @@ class _PlainReader:
         blocks: list[Block] = []
         for group in groups:
             blocks += self._group(group, one_a_line and not _is_wrapped(group))
-        return blocks
+        return self.pages.placed(blocks)
 
     def _group(self, group: list[_Line], one_a_line: bool) -> list[Block]:
         if len(group) == 1 and _RULE.fullmatch(group[0].words):
@@ -131,14 +130,13 @@ class _PlainReader:
         widths = {len(row) for row in rows}
         if len(group) < 3 or len(widths) != 1 or widths == {0}:
             return None
-        locator = f"page {group[0].page}" if self.pages > 1 else None
         cells = []
         for at, (line, gaps) in enumerate(zip(group, rows, strict=True)):
             begin = line.start + line.indent
             ends = [0, *(position for gap in gaps for position in gap), len(line.words)]
             for column in range(len(gaps) + 1):
                 start, end = begin + ends[2 * column], begin + ends[2 * column + 1]
-                cells.append(BlockCell(at, column, (run_at(self.source, start, end, locator),)))
+                cells.append(BlockCell(at, column, (run_at(self.source, start, end),)))
         return Block("table", cells=tuple(cells))
 
 
@@ -185,5 +183,4 @@ def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _PlainReader(source)
-    pages = reader.pages if reader.pages > 1 else None
-    return ParsedFile(tuple(reader.blocks()), {}, pages, warnings, ORIGIN)
+    return ParsedFile(tuple(reader.blocks()), {}, reader.pages.count, warnings, ORIGIN)
