@@ -146,6 +146,8 @@ class _Latex:
 
     def _script(self, sign: str) -> str:
         text = self.argument(math=True).strip()
+        if not any(len(part) > 1 and part.isalpha() for part in text.split()):
+            text = "".join(text.split())
         if sign == "^" and text in ("∘", "°"):
             return "°"
         if text and not text.strip("′'"):
@@ -178,7 +180,9 @@ class _Latex:
 
     def _with_arguments(self, name: str, math: bool, before: list[str]) -> str | None:
         if name in _KEPT:
-            return _unspaced_letters(self.argument(math and not name.startswith(("text", "mbox"))))
+            inner_math = math and not name.startswith(("text", "mbox", "hbox"))
+            text = self.argument(inner_math)
+            return _unspaced_letters(text) if inner_math else text
         if name in ("frac", "dfrac", "tfrac", "cfrac", "nicefrac", "sfrac"):
             whole = "".join(before[-2:]).rstrip()[-1:].isdigit()
             return (" " if whole else "") + fraction(self.argument(True), self.argument(True))
@@ -263,12 +267,11 @@ def latex_text(latex: str, math: bool = False) -> str:
 
 DOLLARS = re.compile(r"(?<!\\)\$(?P<math>(?![\s$])(?:[^\\$`]|\\.)++)\$(?![$])", re.DOTALL)
 """Pattern of a formula between two dollar signs."""
-_PRICE = re.compile(r"[\d.,]++\s*+\w{0,3}[\s(]++[A-Za-z]{2,}+[\s,]++\S|[\d.,]++\s*+[A-Za-z]*+[\s)\]/,;:–-]++\Z")
+_PRICE = re.compile(r"[\d.,]++\w{0,3}[\s(]++[A-Za-z]{2,}+[\s,.)]++\S|[\d.,]++\s*+[A-Za-z]*+[\s)\]/,;:–-]++\Z")
 _MATHS = re.compile(r"[\\^_={}+<>|]|\A\s*(?:\w|[\d.,]+)\s*\Z")
-_INLINE = re.compile(
-    rf"{DOLLARS.pattern}|\$\$(?P<display>(?:[^\\$]|\\.)++)\$\$|\\\((?P<round>(?:[^\\(]|(?<!\\)\(|\\[^()])++)\\\)",
-    re.DOTALL,
-)
+ROUND = re.compile(r"\\\((?P<round>(?:[^\\(]|(?<!\\)\(|\\[^()])++)\\\)")
+"""Pattern of a formula between `\\(` and `\\)`."""
+_INLINE = re.compile(rf"{DOLLARS.pattern}|\$\$(?P<display>(?:[^\\$]|\\.)++)\$\$|{ROUND.pattern}", re.DOTALL)
 
 
 def is_formula(text: str, start: int, end: int) -> bool:
