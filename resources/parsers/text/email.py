@@ -30,7 +30,7 @@ report."""
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
-def parse(path: Path) -> ParsedFile:
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read a message. Raise DocumentError `corrupt` if the file has no headers of a message."""
     message = _message(path)
     if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
@@ -42,9 +42,10 @@ def parse(path: Path) -> ParsedFile:
     for header in _HEADERS:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
-    blocks += _body(message, path.name)
+    body, warnings = _body(message, path.name, hidden)
+    blocks += body
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments()]
-    return ParsedFile(tuple(blocks), properties, None, unread(names), ORIGIN)
+    return ParsedFile(tuple(blocks), properties, None, (*warnings, *unread(names)), ORIGIN)
 
 
 def unread(names: Sequence[str]) -> tuple[str, ...]:
@@ -71,11 +72,12 @@ def _properties(message: EmailMessage) -> dict[str, str]:
     return {key: value for key, value in properties.items() if value}
 
 
-def _body(message: EmailMessage, name: str) -> list[Block]:
+def _body(message: EmailMessage, name: str, hidden: bool) -> tuple[list[Block], tuple[str, ...]]:
     is_html, content = written(message)
     if is_html:
-        return [without_offsets(block) for block in parse_source(content, name).blocks]
-    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))]
+        page = parse_source(content, name, hidden=hidden)
+        return [without_offsets(block) for block in page.blocks], page.warnings
+    return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))], ()
 
 
 def said_of(path: Path) -> dict[str, str]:

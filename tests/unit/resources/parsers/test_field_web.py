@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
 from resources.parsers.html import parse, parse_source
 from resources.parsers.source_text import read_text
+from resources.parsers.text.email import parse as parse_mail
 from tests.support.documents import elements_of, outline
 from tests.support.places import DATA, needs_data
 
@@ -142,6 +144,19 @@ def test_deleted_text_is_left_out_and_counted(tmp_path: Path, body: str, words: 
     last = elements[-1].places[-1]
     source = read_text(path)[0]
     assert last.source_start == source.rindex(source[last.source_start : last.source_end])
+
+
+def test_a_mail_leaves_out_what_its_page_hides_and_says_so(tmp_path: Path) -> None:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "anna@example.org", "Leave"
+    preview = "<div style='display:none;max-height:0;overflow:hidden'>Preview of it</div>"
+    message.set_content(f"{preview}<p>It is <s>20</s> 24 days.</p><p style='color:#ffffff'>x1</p>", subtype="html")
+    (tmp_path / "a.eml").write_bytes(bytes(message))
+    document, _, parsed = elements_of(tmp_path / "a.eml")
+    assert document.body.endswith("\n\nIt is 24 days.") and "Preview" not in document.body
+    assert parsed.warnings == (LEFT_OUT.format(2), "1 deleted passages were left out")
+    read = parse_mail(tmp_path / "a.eml", hidden=True)
+    assert [block.metadata for block in read.blocks[-3:]] == [{"hidden": "true"}, {}, {"hidden": "true"}]
 
 
 # ---------------------------------------------------------------- raised letters and formulas
