@@ -1,4 +1,4 @@
-"""Headings by their look in text without sizes (pages, Markdown): short paragraphs that are bold or underlined whole.
+"""Headings by their look in pages and Markdown: short paragraphs that are bold, underlined or larger as a whole.
 
 They count beside headings that are marked as such, below the deepest marked heading that has one in its section, so
 that levels are the same for the same look everywhere in a document.
@@ -7,7 +7,7 @@ that levels are the same for the same look everywhere in a document.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pipelines.records import Block
@@ -23,9 +23,10 @@ _NUMBERED = re.compile(r"(?:§\s?+)?(\d{1,3}+(?:\.\d{1,3}+)*+)[.)]?+\s")
 _LABELLED = re.compile(r"\D{1,60}?[:：]\s*\S")
 
 
-def with_bold_headings(blocks: Sequence[Block], bold: Collection[int]) -> list[Block]:
+def with_bold_headings(blocks: Sequence[Block], bold: Mapping[int, float]) -> list[Block]:
     """Return the blocks with those of `bold`, the indexes of paragraphs of that look, made headings if they head
-    something. If most of the text has that look, it says nothing."""
+    something: the larger their letters, which are its values, the higher. If most of the text has that look, it says
+    nothing."""
     found = _heading_something(blocks, [at for at in sorted(bold) if _could_be(blocks[at])])
     others = set(range(len(blocks))).difference(found)
     letters = {at: _length(blocks[at]) for at in others if blocks[at].kind in _BODY}
@@ -39,8 +40,9 @@ def with_bold_headings(blocks: Sequence[Block], bold: Collection[int]) -> list[B
     depths = {at: number[1].count(".") for at in found if (number := _NUMBERED.match(_text(blocks[at])))}
     least = min(depths.values(), default=0)
     made = list(blocks)
+    sizes = sorted({round(bold[at]) for at in found}, reverse=True)
     for at in found:
-        level = base + 1 + depths.get(at, least) - least
+        level = base + 1 + max(sizes.index(round(bold[at])), depths.get(at, least) - least)
         made[at] = replace(blocks[at], kind="heading", level=min(level, MOST_LEVELS))
     return made
 

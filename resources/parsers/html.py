@@ -13,8 +13,9 @@ import binascii
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -27,7 +28,7 @@ from pipelines.parsing.raised import lowered, raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.formulas import formula_text, mathml_text, tex_of
-from resources.parsers.html_shown import Shown
+from resources.parsers.html_shown import USUAL_SIZE, Shown, font_size
 from resources.parsers.html_word import item_of, kind_of, list_level, outline_level
 from resources.parsers.labels import header_rows, is_figure, key_value
 from resources.parsers.source_text import Finder, decode
@@ -372,6 +373,8 @@ def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
 
 ORIGIN = "lxml"
 MOST_LEVELS = 6
+LARGER = 1.15
+"""Factor over the size of most letters from which on a line stands out."""
 LARGEST_ICON = 32
 """Pixels of the longer side; the description of a picture no larger than this is not read."""
 _SKIPPED = frozenset(("script", "style", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video"))
@@ -423,12 +426,22 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
     return etree.tostring(root, method="html", encoding="unicode"), shown.warnings()
 
 
-def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], list[int]]:
-    """Return the blocks of a page, or of a piece of one, whose texts the finder looks for, and the indexes of
-    paragraphs that are bold or underlined whole."""
+def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], dict[int, float]]:
+    """Return the blocks of a page, or of a piece of one, whose texts the finder looks for, and the sizes of paragraphs
+    that are bold, underlined or larger as a whole, by their indexes."""
     walker = _Walker(finder, root, shown)
     walker.walk()
-    return _under_title(walker.blocks), walker.bold
+    usual = max(walker.letters.items(), key=lambda item: item[1])[0] if walker.letters else USUAL_SIZE
+    looks = {at: look.size for at, look in walker.looks.items() if look.bold or look.size >= LARGER * usual}
+    return _under_title(walker.blocks), looks
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The look of letters: their size in pixels, and whether they are bold or underlined."""
+
+    size: float = USUAL_SIZE
+    bold: bool = False
 
 
 def _under_title(blocks: list[Block]) -> list[Block]:
@@ -454,11 +467,14 @@ class _Walker:
         self.lists: list[dict[str, Any]] = []
         self.term: list[TextRun] = []
         self.hidden_from = 0
-        self.bold: list[int] = []
-        """Indexes of paragraphs that are bold or underlined whole."""
-        self.weights: list[bool] = []
-        """For each element of the stack, True if its text is bold or underlined."""
-        self.all_bold = True
+        self.looks: dict[int, _Look] = {}
+        """Looks of paragraphs that may be headings, by their indexes: the least that all of their letters have."""
+        self.letters: Counter[float] = Counter()
+        """Number of letters by their size."""
+        self.open_looks = [_Look()]
+        """The look outside of all elements, then the look of each element in the stack."""
+        self.look: _Look | None = None
+        """Look of the text that is collected, if there is any."""
         self.item_level: int | None = None
         """Nesting of the paragraph that is an item of a list in a page of Word."""
         self.captioned: dict[Any, bool] = {}
@@ -503,7 +519,7 @@ class _Walker:
         if hidden:
             self.hidden_from = len(self.blocks)
         self.stack.append(name)
-        self.weights.append(_weight(tag, style, bool(self.weights) and self.weights[-1]))
+        self.open_looks.append(_look(element, tag, style, self.open_looks[-1]))
         if tag == "p":
             self.item_level = list_level(element, style)
             self.stack[-1] = kind_of(element) or name
@@ -531,7 +547,7 @@ class _Walker:
             return
         elif (run := inline_run(element, tag, self.finder)) is not None:
             self.has_words = True
-            self.all_bold = self.all_bold and self.weights[-1]
+            self._see(run.text)
             self.runs.append(run)
             events.skip_subtree()
             return
@@ -556,7 +572,7 @@ class _Walker:
             if tag == "dl":
                 self._flush_term()
             self.stack.pop()
-            self.weights.pop()
+            self.open_looks.pop()
             if tag == "p":
                 self.item_level = None
         self._text(element.tail)
@@ -566,8 +582,16 @@ class _Walker:
             return
         if text.strip():
             self.has_words = True
-            self.all_bold = self.all_bold and bool(self.weights) and self.weights[-1]
+            self._see(text)
         self.runs.append(self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+
+    def _see(self, text: str) -> None:
+        """Note the look of some of the text that is collected."""
+        own, before = self.open_looks[-1], self.look
+        self.letters[own.size] += len(text)
+        if before is not None and before != own:
+            own = _Look(min(before.size, own.size), before.bold and own.bold)
+        self.look = own
 
     def _line_break(self) -> None:
         """Add a line break. A second one in a row ends the paragraph, except in a heading or a term."""
@@ -633,7 +657,7 @@ class _Walker:
     def _flush_text(self) -> None:
         runs, self.runs = self.runs, []
         has_words, self.has_words = self.has_words, False
-        bold, self.all_bold = self.all_bold, True
+        look, self.look = self.look, None
         if not any(run.text.strip() for run in runs):
             return
         inner = next((name for name in reversed(self.stack) if name in _BLOCKS or name in _OF_WORD), "")
@@ -661,8 +685,8 @@ class _Walker:
             self.blocks.append(Block("footnote", tuple(runs)))
         else:
             quoted = "blockquote" in self.stack or inner == "quote"
-            if bold and not quoted and _NO_HEADINGS.isdisjoint(self.stack):
-                self.bold.append(len(self.blocks))
+            if look is not None and not quoted and _NO_HEADINGS.isdisjoint(self.stack):
+                self.looks[len(self.blocks)] = look
             self.blocks.append(Block("quote" if quoted else "paragraph", tuple(runs)))
 
     def _flush_term(self) -> None:
@@ -702,12 +726,15 @@ class _Walker:
         self.blocks.append(Block(region or "code", runs, metadata={"language": found[1]} if found else {}))
 
 
-def _weight(tag: str, style: dict[str, str], outer: bool) -> bool:
-    """Say whether the text of an element is bold or underlined."""
-    weight = style.get("font-weight", "")
+def _look(element: Any, tag: str, style: dict[str, str], outer: _Look) -> _Look:
+    """Return the look of an element's text."""
+    size, weight = font_size(element, style, outer.size), style.get("font-weight", "")
     if weight:
-        return weight in ("bold", "bolder") or whole(weight, 0) >= 600
-    return outer or tag in ("b", "strong", "u") or (tag != "a" and "underline" in style.get("text-decoration", ""))
+        bold = weight in ("bold", "bolder") or whole(weight, 0) >= 600
+    else:
+        underlined = tag != "a" and "underline" in style.get("text-decoration", "")
+        bold = outer.bold or underlined or tag in ("b", "strong", "u")
+    return _Look(size, bold) if (size, bold) != (outer.size, outer.bold) else outer
 
 
 def _inside(element: Any, tags: tuple[str, ...]) -> bool:

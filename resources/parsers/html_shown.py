@@ -36,9 +36,17 @@ def declarations(style: str) -> dict[str, str]:
     return found
 
 
+_MOVING = ("transform", "transition", "animation", "will-change")
+
+
 def hides(style: dict[str, str]) -> bool:
-    """Say whether declarations hide an element whatever is in it."""
-    return style.get("display") == "none" or style.get("mso-hide") == "all" or _is_zero(style.get("opacity", "1"))
+    """Say whether declarations hide an element whatever is in it. An element that moves may only be about to appear."""
+    moves = any(name.startswith(_MOVING) for name in style)
+    return (
+        style.get("display") == "none"
+        or style.get("mso-hide") == "all"
+        or (_is_zero(style.get("opacity", "1")) and not moves)
+    )
 
 
 def _is_zero(value: str) -> bool:
@@ -58,6 +66,41 @@ def _colour(value: str) -> str:
     if found := _RGB.fullmatch(value):
         return "".join(f"{min(255, int(part)):02x}" for part in found.groups())
     return _NAMED.get(value, "")
+
+
+MOST_APART = 6
+"""Steps of 255 by which two colours may differ in red, green and blue and still look the same."""
+
+
+def _alike(colour: str, other: str) -> bool:
+    """Say whether two known colours look the same."""
+    if not colour or not other:
+        return False
+    return all(abs(int(colour[at : at + 2], 16) - int(other[at : at + 2], 16)) <= MOST_APART for at in (0, 2, 4))
+
+
+# ---------------------------------------------------------------- font sizes
+
+
+USUAL_SIZE = 16.0
+"""Pixels of letters where nothing sets their size."""
+_SIZE = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,4})?)(px|pt|em|rem|%)?")
+_PIXELS = {"px": 1.0, "pt": 4 / 3, "rem": USUAL_SIZE, "": 1.0}
+_SIZE_NAMES = {
+    "xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "x-large": 24.0, "xx-large": 32.0,
+}  # fmt: skip
+_FONT_SIZES = {"1": 10.0, "2": 13.0, "3": 16.0, "4": 18.0, "5": 24.0, "6": 32.0, "7": 48.0, "+1": 18.0, "+2": 24.0}
+
+
+def font_size(element: Any, style: dict[str, str], outer: float) -> float:
+    """Return the size of an element's letters in pixels."""
+    if element.tag == "font" and element.get("size"):
+        return _FONT_SIZES.get(element.get("size").strip(), outer)
+    declared = style.get("font-size", "")
+    if not (found := _SIZE.fullmatch(declared)):
+        return _SIZE_NAMES.get(declared, outer)
+    unit = found[2] or ""
+    return float(found[1]) * (outer if unit == "em" else outer / 100 if unit == "%" else _PIXELS[unit])
 
 
 # ---------------------------------------------------------------- style rules
@@ -83,8 +126,8 @@ _PSEUDO = re.compile(r"(?<!\\)::?[\w-]++(?:\([^()]*+\))?+|\[[^\[\]]*+\]")
 MOST_RULES, MOST_OF_A_NAME = 5_000, 50
 """Rules of a page's own styles that are kept: in all, and for one name, since each is asked for each element."""
 _KEPT_NAMES = (
-    "display visibility opacity font-size font-weight text-decoration color background background-color mso-hide "
-    "mso-outline-level mso-list"
+    "display visibility opacity font-size font-weight text-decoration color background background-color "
+    "background-image transform transition animation mso-hide mso-outline-level mso-list"
 )
 _KEPT = frozenset(_KEPT_NAMES.split())
 
@@ -120,7 +163,7 @@ class Styles:
 
     def _keep(self, selector: str, style: dict[str, str], sure: bool) -> None:
         names = [name.replace("\\", "") for name in _NAME.findall(_PSEUDO.sub("", _LAST.split(selector)[-1]))]
-        if "background" in style or "background-color" in style:
+        if any(name.startswith("background") for name in style):
             self.backgrounds.update(names)
         shown = style.get("display", "none") != "none" or style.get("visibility") == "visible"
         if shown or ("opacity" in style and not _is_zero(style["opacity"])):
@@ -252,6 +295,8 @@ class Shown:
             open_elements.append((element, background, in_hidden or read))
 
     def _is_hidden(self, element: Any, tag: str, style: dict[str, str], background: str, undone: int) -> bool:
+        if tag in ("html", "body"):  # a script shows it
+            return False
         if element.get("hidden") is not None and style.get("display", "none") == "none":
             return True
         if tag == "template":
@@ -261,14 +306,16 @@ class Shown:
         if _fades(style) and not undone & (_SIZED if "visibility" not in style else _SEEN):
             return True
         colour = _colour(style.get("color") or element.get("color") or "")
-        return bool(colour) and colour == background and not undone & _COLOURED
+        return _alike(colour, background) and not undone & _COLOURED
 
     def _background(self, element: Any, style: dict[str, str], outer: str) -> str:
         """Return the colour behind an element; "" if it is not known."""
         declared = style.get("background-color") or style.get("background") or element.get("bgcolor") or ""
         if declared in ("transparent", "none", "inherit", "initial"):
             return outer
-        if declared or element.get("background"):
+        if style.get("background-image", "none") != "none" or element.get("background"):
+            return ""
+        if declared:
             return _colour(declared)
         return "" if self.styles.has_background(element) else outer
 

@@ -21,7 +21,7 @@ from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, runs_in, tree_of
-from resources.parsers.html_shown import DELETED, Shown, Styles
+from resources.parsers.html_shown import DELETED, USUAL_SIZE, Shown, Styles
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
 from resources.parsers.text.front_matter import front_matter
@@ -119,12 +119,12 @@ class _MarkdownReader:
         """False if the elements that hide are not counted yet."""
         self.holds_hidden = False
         """True if the text of the next block has hidden words in it, which are read."""
-        self.is_bold = False
-        """True while a paragraph is yielded that is bold whole."""
+        self.size: float | None = None
+        """Size of the letters of a paragraph that stands out as a whole, while it is yielded."""
 
     def read(self) -> list[Block]:
         found: list[Block] = []
-        bold: list[int] = []
+        bold: dict[int, float] = {}
         for block in self.blocks():
             if self.hiding.total():
                 if self._left_out():
@@ -132,8 +132,8 @@ class _MarkdownReader:
                 block = replace(block, metadata=block.metadata | METADATA)
             if self.holds_hidden:
                 block, self.holds_hidden = replace(block, metadata=block.metadata | METADATA), False
-            if self.is_bold:
-                bold.append(len(found))
+            if self.size is not None:
+                bold[len(found)] = self.size
             found.append(block)
         return self.pages.placed(with_bold_headings(found, bold))
 
@@ -287,9 +287,10 @@ class _MarkdownReader:
                 for line in _by_line(runs):
                     yield Block(kind, tuple(line))
             elif any(run.text.strip() for run in runs):
-                self.is_bold = not displayed and kind == "paragraph" and _is_bold(children)
+                stands_out = not displayed and kind == "paragraph" and _is_bold(children)
+                self.size = USUAL_SIZE if stands_out else None
                 yield Block(kind, tuple(runs))
-                self.is_bold = False
+                self.size = None
             if at < len(children):
                 _, end = self._bounds(token)
                 yield Block("formula", (self.finder.run(children[at].content, end),))
@@ -333,12 +334,12 @@ class _MarkdownReader:
         if root is not None:
             self.html_finder.at, self.html_finder.until = start, end
             shown = Shown(root, self.hidden, self.styles)
-            found, bold = blocks_of(root, self.html_finder, shown)
+            found, sizes = blocks_of(root, self.html_finder, shown)
             self.deleted += shown.deleted
             for number, block in enumerate(found):
-                self.is_bold = number in bold
+                self.size = sizes.get(number)
                 yield block
-                self.is_bold = False
+                self.size = None
         self._follow(token.content, self.hidden.counts.total() > counted)
 
     def _follow(self, content: str, counted: bool) -> None:

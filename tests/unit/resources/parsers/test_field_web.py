@@ -55,6 +55,7 @@ def test_a_heading_by_its_role() -> None:
         "<p style='font-size:0px'>secret</p>",
         "<p style='visibility:collapse'><b>secret</b></p>",
         "<div style='color:#FFF'>secret <i>words</i></div>",
+        "<div style='color:#fefefe'>secret</div>",
         "<div style='background:#123456'><font color='#123456'>secret</font></div>",
         "<td style='background-color: rgb(0, 0, 0)'><span style='color:black'>secret</span></td>",
         "<template><p>secret</p></template>",
@@ -89,6 +90,8 @@ def test_what_a_page_hides_is_left_out_and_counted_or_read(tmp_path: Path, hidde
         "<div style='background:#036'><p style='color:#fff'>words</p></div>",
         "<table bgcolor=black><tr><td><font color=white>words</font></td></tr></table>",
         "<p class=dark style='color:white'>words</p>",
+        "<td style='background-image:linear-gradient(red, blue)'><b style='color:white'>words</b></td>",
+        "<section style='opacity:0;transform:translateY(20px)'>words</section>",
         "<div style='font-size:0'><p style='font-size:14px'>words</p></div>",
         "<div style='visibility:hidden'><p style='visibility:visible'>words</p></div>",
         "<p class=tab>words</p>",
@@ -246,6 +249,12 @@ def test_a_formula_that_is_drawn_beside_its_markup_is_read_once(tmp_path: Path) 
              ("paragraph", None, "Zehn."), ("heading", 4, "1.1 Frist:"), ("paragraph", None, "Mai.")],
         ),
         (
+            "<p align=center><font size=5><b>RULES</b></font></p><p><span style='font-size:14pt'>Scope</span></p>"
+            "<p>It holds.</p><p><b style='font-size:14.0pt'>Fees<o:p></o:p></b></p><p>Ten euro.</p>",
+            [("heading", 1, "RULES"), ("heading", 2, "Scope"), ("paragraph", None, "It holds."), ("heading", 2, "Fees"),
+             ("paragraph", None, "Ten euro.")],
+        ),
+        (
             "<p style='font-weight:700'>Відпустка</p><p>24 дні.</p><p><b>Оплата</b></p><ul><li>вчасно</li></ul>",
             [("heading", 1, "Відпустка"), ("paragraph", None, "24 дні."), ("heading", 1, "Оплата"),
              ("list_item", 1, "вчасно")],
@@ -268,6 +277,7 @@ def test_headings_by_role_style_and_look(
         "<p>Text.</p><p><b>Date: 5 May</b></p><p>Text.</p><p><b>Place: Rome</b></p><p>Text.</p>",
         "<ul><li><b>Tea</b></li><li><b>Cake</b></li></ul><p>Text.</p>",
         "<p><b>Lead</b> text.</p><p><b>Lead</b> more.</p>",
+        "<p style='font-size:30px'>All is large here</p>" * 4 + "<p>but <b>this</b>.</p>",
         "<p style='font-weight:bold'>All is bold here</p>" * 4 + "<p>but this.</p>",
     ],
 )
