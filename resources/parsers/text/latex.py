@@ -42,6 +42,7 @@ _AT_ROW = re.compile(
     r"(?![A-Za-z])|\\(?P<end>endfirsthead|endhead|endfoot|endlastfoot)(?![A-Za-z])|\\(?P<caption>caption)\*?(?![A-Za-z])"
     r"|%[^\n]*+\n|\s"
 )
+_CAPTION = re.compile(r"\\caption\*?(?:\[[^\[\]]{0,200}+\])?\{")
 _OPTIONS = re.compile(r"\((?:[^()]{0,20}+)\)|\[[^\[\]]{0,60}+\]")
 _MULTI = re.compile(r"\\multi(?P<kind>column|row)\*?(?:\s?\[[^\[\]]{0,20}+\])?")
 _NUMBER = re.compile(r"\{\s?(-?\d{1,4})\s?\}")
@@ -224,6 +225,13 @@ class _Table:
         return ruled[0]
 
 
-def table_blocks(source: str, start: int, end: int) -> list[Block]:
-    """Return the caption, if any, and the table of `source[start:end]`, from its `\\begin` to before its `\\end`."""
-    return list(_Table(source, start, end).blocks())
+def blocks_in(source: str, start: int, end: int, name: str) -> Iterator[Block]:
+    """Yield the captions of `source[start:end]`, and the table in it that begins and ends with a name of TABLES."""
+    begin = next((found.start() for found in _BEGIN.finditer(source, start, end) if found["name"] == name), None)
+    named = source.rfind(f"{{{name}}}", start, end)
+    close = source.rfind("\\end", start, named)
+    if begin is not None and close > begin:
+        table = _Table(source, begin, close)
+        for found in (*_CAPTION.finditer(source, start, begin), *_CAPTION.finditer(source, close, end)):
+            table.captions.append((found.end(), group_end(source, found.end() - 1, end) - 1))
+        yield from table.blocks()

@@ -36,8 +36,11 @@ DEEPEST_HTML = 1000
 _IMAGE = re.compile(r"<img\b[^>]*+", re.IGNORECASE)
 _DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++))""", re.IGNORECASE)
+_OPENS_BLOCK = re.compile(r"<(?:table|[uod]l|div|p|h[1-6]|blockquote|pre|section|article)\b", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)([^<>]*+)>")
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
+_LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
+_BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
 _CAN_HIDE = re.compile(r"\b(?:hidden|style|class|id)\b", re.IGNORECASE)
 _LATEX_KINDS = {"author": "paragraph", "date": "paragraph", "caption": "caption", "footnotetext": "footnote"}
 
@@ -60,13 +63,14 @@ def _tokens(text: str) -> list[Any]:
 
 
 class _PlainFormulas(Finder):
-    """A search for the texts of HTML in Markdown, which gives their formulas as plain text."""
+    """A search for the texts of HTML in Markdown, which gives formulas as plain text, and cells without `**`."""
 
     until: int | None = None
 
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
         run = super().run(text, until or self.until, joined, node)
-        return replace(run, text=plain_formulas(run.text))
+        bold = _BOLD.fullmatch(run.text)
+        return replace(run, text=plain_formulas(bold[1] if bold else run.text))
 
 
 class _Located(Finder):
@@ -162,9 +166,31 @@ class _MarkdownReader:
                 runs.append(replace(run, text=formula_text(text)) if child.type == "formula" else run)
         return runs
 
+    def _blocks_of_line(self, token: Any) -> Iterator[Block]:
+        """Yield the blocks of a paragraph with a table or another block of HTML in it."""
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        root, places = self._html_of(token.children, end)
+        if root is None:
+            yield Block("paragraph", tuple(places))
+            return
+        shown = Shown(root, self.hidden, self.styles)
+        self.deleted += shown.deleted
+        yield from blocks_of(root, _Located(places), shown)[0]
+
     def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
         """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
         them."""
+        root, places = self._html_of(children, end)
+        if root is None:
+            return places
+        shown = Shown(root, self.hidden, self.styles)
+        self.deleted += shown.deleted
+        self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
+        return runs_in(root, _Located(places), shown)
+
+    def _html_of(self, children: list[Any], end: int) -> tuple[Any, list[TextRun]]:
+        """Return the tokens of a line as a tree of HTML, None if it cannot be read, and the places of their texts."""
         markup, places = list[str](), list[TextRun]()
         for child in children:
             text = self._piece(child)
@@ -176,13 +202,7 @@ class _MarkdownReader:
                 markup.append(_MARKUP.get(child.type, "{}").format(escape(text)))
             else:
                 markup.append(_TAGS.get(child.type, ""))
-        root = _tree(f"<div>{''.join(markup)}</div>")
-        if root is None:
-            return [replace(run, joined=True) for run in places]
-        shown = Shown(root, self.hidden, self.styles)
-        self.deleted += shown.deleted
-        self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
-        return runs_in(root, _Located(places), shown)
+        return _tree(f"<div>{''.join(markup)}</div>"), [replace(run, joined=True) for run in places]
 
     def _places_of_tag(self, tag: str, end: int) -> list[TextRun]:
         """Return the place of the description of a picture. The finder is behind the tag then."""
@@ -276,6 +296,9 @@ class _MarkdownReader:
         yield from self._figures(token)
 
     def _paragraph(self, token: Any) -> Iterator[Block]:
+        if any(child.type == "html_inline" and _OPENS_BLOCK.match(child.content) for child in token.children or []):
+            yield from self._blocks_of_line(token)
+            return
         kind = "quote" if self.quotes else "paragraph"
         children = token.children or []
         displayed = [at for at, child in enumerate(children) if child.type == "formula" and child.meta["display"]]
@@ -388,7 +411,7 @@ class _MarkdownReader:
     def _on_latex_formula(self, token: Any, at: int) -> Iterator[Block]:
         start, end = self._bounds(token)
         self.finder.at = max(self.finder.at, start)
-        lines = [line.strip() for line in token.content.splitlines() if line.strip()]
+        lines = [line.strip() for line in _LABEL.sub("", token.content).splitlines() if line.strip()]
         if re.fullmatch(r"\\begin\s?\{(?:equation|displaymath|math)\*?\}", lines[0]):
             lines = lines[1:-1]
         runs = [self.finder.run(line, end) for line in (*lines, token.meta.get("label", "")) if line]
@@ -397,11 +420,10 @@ class _MarkdownReader:
 
     def _on_latex_table(self, token: Any, at: int) -> Iterator[Block]:
         start, end = self._bounds(token)
-        source = self.source if token.meta["raw"] else token.content
-        start = source.find("\\begin", start if token.meta["raw"] else 0)
-        close = source.rfind("\\end", start, end if token.meta["raw"] else None)
-        for block in latex.table_blocks(source, start, close):
-            yield block if token.meta["raw"] else without_offsets(block)
+        source, raw = (self.source, True) if token.meta["raw"] else (token.content, False)
+        start, end = (start, end) if raw else (0, len(source))
+        for block in latex.blocks_in(source, start, end, token.meta["name"]):
+            yield block if raw else without_offsets(block)
 
     def _on_latex_code(self, token: Any, at: int) -> Iterator[Block]:
         start, end = self._bounds(token)

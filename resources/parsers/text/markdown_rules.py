@@ -30,6 +30,8 @@ _WITHOUT_TEXT = re.compile(
     r"|raggedright|appendix|hline)\*?(?![A-Za-z])"
 )
 _ARGUMENT = re.compile(r"\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}|\s")
+_COMMANDS = re.compile(r"(?:\\[A-Za-z]++\*?+(?:\s*+(?:\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}))*+|\s)*+")
+"""Pattern of text that is only commands with their arguments."""
 _ITEM = re.compile(r"\\item(?![A-Za-z])\s?(?:\[([^\[\]]{0,40}+)\])?")
 _LISTS = {"itemize": "•", "enumerate": "1", "description": ""}
 _NOTE = re.compile(r"\[\^[^\[\]\s]{1,60}+\]:\s*+\S")
@@ -83,7 +85,7 @@ def _latex(state: Any, start: int, end: int, silent: bool) -> bool:
     if line.startswith("\\["):
         return _displayed(state, start, end, silent, line, "\\[", "\\]")
     if begin := _BEGIN.match(line):
-        name = begin[1]
+        name = _name_of_table(line) or begin[1]
         if name in TABLES or name in FORMULAS or name in _VERBATIM:
             return _environment(state, start, end, silent, name)
         if name in _LISTS and not silent:
@@ -97,6 +99,14 @@ def _latex(state: Any, start: int, end: int, silent: bool) -> bool:
     if (bare := _WITHOUT_TEXT.match(line)) and _is_alone(line, bare.end()):
         return silent or _push(state, "latex_nothing", start, start + 1, line)
     return False
+
+
+def _name_of_table(line: str) -> str | None:
+    """Return the name of a table that begins on a line behind commands only, such as `\\begin{table}`."""
+    for found in _BEGIN.finditer(line):
+        if found[1] in TABLES:
+            return found[1] if _COMMANDS.fullmatch(line, 0, found.start()) else None
+    return None
 
 
 def _is_alone(line: str, at: int) -> bool:
@@ -132,7 +142,7 @@ LONGEST_LABEL = 12
 
 
 def _environment(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
-    """Take the lines from `\\begin{name}` to its `\\end{name}`."""
+    """Take the lines from `\\begin{name}` to its `\\end{name}`. Text behind the end is a paragraph."""
     depth, at = 0, start
     while at < end and (at == start or _may_search(state, at, end)):
         for found in _SIGN.finditer(state.src, state.bMarks[at], state.eMarks[at]):
@@ -140,16 +150,32 @@ def _environment(state: Any, start: int, end: int, silent: bool, name: str) -> b
                 continue
             depth += 1 if found[1] == "begin" else -1
             if depth == 0:
-                rest = state.src[found.end() : state.eMarks[at]].strip()
-                if rest and not _is_alone(rest, 0) and not _WITHOUT_TEXT.match(rest):
-                    return False
-                kind = "table" if name in TABLES else "formula" if name in FORMULAS else "code"
-                content = state.getLines(start, at + 1, state.blkIndent, False)
-                raw = state.bMarks[start] == 0 or state.src[state.bMarks[start] - 1] == "\n"
-                return silent or _push(state, f"latex_{kind}", start, at + 1, content, name=name, raw=raw)
+                return silent or _push_environment(state, start, at + 1, name, found.end())
         at += 1
     _in_vain(state, at - start)
     return False
+
+
+def _push_environment(state: Any, start: int, end: int, name: str, close: int) -> bool:
+    kind = "table" if name in TABLES else "formula" if name in FORMULAS else "code"
+    rest = state.src[close : state.eMarks[end - 1]].strip()
+    content = state.getLines(start, end, state.blkIndent, False)
+    content = content[: len(content.rstrip()) - len(rest)] if rest and kind != "table" else content
+    raw = state.bMarks[start] == 0 or state.src[state.bMarks[start] - 1] == "\n"
+    _push(state, f"latex_{kind}", start, end, content, name=name, raw=raw)
+    commands = _COMMANDS.match(rest)
+    rest = rest[commands.end() :] if commands else rest
+    if rest:
+        _push_paragraph(state, start, end, rest)
+    return True
+
+
+def _push_paragraph(state: Any, start: int, end: int, content: str) -> None:
+    for kind, nesting in (("paragraph_open", 1), ("inline", 0), ("paragraph_close", -1)):
+        token = state.push(kind, "p" if nesting else "", nesting)
+        token.map, token.content = [start, end], content if not nesting else ""
+        token.children = [] if not nesting else None
+    state.line = end
 
 
 def _item(state: Any, start: int, end: int, line: str, item: Any) -> bool:
@@ -190,11 +216,7 @@ def _note(state: Any, start: int, end: int, silent: bool) -> bool:
     if silent:
         return True
     content = state.getLines(start, at, state.blkIndent, False).strip()
-    for kind, nesting in (("paragraph_open", 1), ("inline", 0), ("paragraph_close", -1)):
-        token = state.push(kind, "p" if nesting else "", nesting)
-        token.map, token.content = [start, at], content if not nesting else ""
-        token.children = [] if not nesting else None
-    state.line = at
+    _push_paragraph(state, start, at, content)
     return True
 
 
@@ -238,6 +260,8 @@ def _inline_formula(state: Any, silent: bool) -> bool:
         if found is None or not is_formula(source, at, found.end()):
             return False
         return _push_inline(state, silent, found["math"], found.end(), False)
+    if dressed := _DRESSED.match(source, at):
+        return _push_inline(state, silent, dressed[0], dressed.end(), False)
     round = ROUND.match(source, at) if source.startswith("\\(", at) else None
     return round is not None and is_maths(round[1]) and _push_inline(state, silent, round[1], round.end(), False)
 
@@ -251,6 +275,8 @@ def _double_dollars(state: Any, silent: bool, source: str, at: int) -> bool:
     return is_maths(inner) and _push_inline(state, silent, inner, close + 2, True)
 
 
+_DRESSED = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|emph|underline|math(?:bf|rm|it))\{[^{}\n]{1,200}+\}")
+"""Pattern of a command outside of formulas that only dresses its words."""
 _NO_CLOSE = -1
 """Key of a paragraph's cache, beside its positions: no `$$` follows."""
 

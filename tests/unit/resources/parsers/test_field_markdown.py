@@ -124,6 +124,11 @@ def test_pages_tables_and_formulas_of_machine_written_markdown() -> None:
             "<figure>\n\nText in it.\n\n</figure>\n\nEnd.",
             [("paragraph", None, "Text in it."), ("paragraph", None, "End.")],
         ),
+        (
+            "Table 1: <table><tr><td>Ort</td><td>Zahl</td></tr><tr><td>Köln</td><td>**5**</td></tr></table> Quelle: X",
+            [("paragraph", None, "Table 1:"), ("table", None, "Ort\tZahl\nKöln\t5"), ("paragraph", None, "Quelle: X")],
+        ),
+        ('# <span id="page-3-0"></span>**Title** of', [("heading", 1, "Title of")]),
         ("See <img src=x.png alt='a map'> here.", [("paragraph", None, "See a map here.")]),
         ("10<sup>6</sup> m<sup>2</sup> of H<sub>2</sub>O", [("paragraph", None, "10⁶ m² of H₂O")]),
         ("| A |\n|---|\n| 10<sup>6</sup><br>cells |\n", [("table", None, "A\n10⁶ cells")]),
@@ -234,6 +239,7 @@ def test_prices_are_no_formulas(tmp_path: Path, text: str) -> None:
         ("\\begin{align*}\na &= b\n\\end{align*}", [("formula", None, "\\begin{align*} a &= b \\end{align*}")]),
         ("| A | B |\n|---|---|\n| $\\mathbf{1,056}$ | $\\pm$ |\n", [("table", None, "A\tB\n1,056\t±")]),
         ("# The $n$-th\n", [("heading", 1, "The n-th")]),
+        ("All \\textbf{fees of} C:\\new\\map", [("paragraph", None, "All fees of C:\\new\\map")]),
         ("`$x^2$` and\n\n```\n$$\na\n$$\n```\n", [("paragraph", None, "$x^2$ and"), ("code", None, "$$\na\n$$")]),
     ],
 )
@@ -298,6 +304,20 @@ def test_tables_of_latex(tmp_path: Path, text: str, rows: list[str], headers: in
     lines = ["|".join(cell[0] for cell in found if cell[1] == row) for row in range(found[-1][1] + 1)]
     assert lines == rows
     assert {cell[1] for cell in found if cell[5]} == set(range(headers))
+
+
+def test_a_table_of_latex_on_one_line_with_text_behind_it(tmp_path: Path) -> None:
+    text = (
+        "\\begin{table} \\begin{tabular}{l c} \\hline A & B \\\\ \\hline x & 1 \\\\ \\end{tabular} \\caption{All fees} "
+    )
+    assert found(tmp_path, f"{text}\\end{{table}}\nAfter.\n\n{text} Source: all.\n\\end{{table}}\n") == [
+        ("caption", None, "All fees"),
+        ("table", None, "A\tB\nx\t1"),
+        ("paragraph", None, "After."),
+        ("caption", None, "All fees"),
+        ("table", None, "A\tB\nx\t1"),
+        ("paragraph", None, "Source: all."),
+    ]
 
 
 def test_cells_of_latex_over_rows_and_columns(tmp_path: Path) -> None:
