@@ -152,18 +152,21 @@ class _MarkdownReader:
         return start, end
 
     def _runs(self, inline: Any) -> list[TextRun]:
-        """Return the pieces of text of an inline token, joined as in the source."""
+        """Return the pieces of text of an inline token, joined as in the source. A piece that is not joined begins a
+        line."""
         start, end = self._bounds(inline)
         self.finder.at = max(self.finder.at, start)
         children = inline.children or []
         if any(child.type in ("html_inline", "s_open") for child in children):
             return self._runs_of_html(children, end)
         runs: list[TextRun] = []
+        joined = True
         for child in children:
-            text = self._piece(child)
+            text = self._piece(child) if child.type != "softbreak" else ""
             if text:
-                run = self.finder.run(text, end, joined=True)
+                run = self.finder.run(text, end, joined=joined)
                 runs.append(replace(run, text=formula_text(text)) if child.type == "formula" else run)
+            joined = child.type != "softbreak" and (joined or bool(text))
         return runs
 
     def _blocks_of_line(self, token: Any) -> Iterator[Block]:
@@ -504,11 +507,10 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
     """Yield the runs of a paragraph line by line."""
     line: list[TextRun] = []
     for run in runs:
-        if run.text == "\n":
-            if line:
-                yield line
+        if line and (run.text == "\n" or not run.joined):
+            yield line
             line = []
-        else:
+        if run.text != "\n":
             line.append(run)
     if line:
         yield line
