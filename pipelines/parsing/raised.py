@@ -1,7 +1,7 @@
 """Letters that stand above or below their line, written so that the meaning stays: 10⁶, m², H₂O, x_i.
 
 Unicode has raised and lowered digits and signs; anything else is written with `^` or `_`. Raised words stay as they
-are, since they carry no power: 1st, Mme, ™.
+are, since they carry no power: 1st, Mme, ™. So do references in brackets: [1].
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ def _written(text: str, forms: dict[int, int], sign: str) -> str:
         return text
     if all(ord(char) in forms for char in bare):
         made = bare.translate(forms)
-    elif sign == "^" and ((len(bare) > 1 and bare.isalpha()) or not any(map(str.isalnum, bare))):
+    elif (sign == "^" and _carries_no_power(bare)) or (bare[0], bare[-1]) == ("[", "]"):
         made = bare
     elif bare.isalnum() or (bare[0], bare[-1]) == ("(", ")"):
         made = sign + bare
     else:
         made = f"{sign}({bare})"
     return text.replace(bare, made, 1)
+
+
+def _carries_no_power(text: str) -> bool:
+    return (len(text) > 1 and text.isalpha()) or not any(map(str.isalnum, text))

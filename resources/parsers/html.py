@@ -1,8 +1,9 @@
 """The reading of HTML with lxml: blocks in document order, with navigation and page furniture set apart.
 
-Nothing is fetched or run; scripts, styles and hidden elements are left out. The tree is walked by events, so nesting
-costs no recursion. Tables that only lay out a page are told from tables of data. Neighbours are a pair if their classes
-differ only in `label` (or `key`) and `value`. Only pictures written as `data:` URLs are in the file.
+Nothing is fetched or run; scripts and styles are left out, and what html_shown.py finds hidden or struck out. The tree
+is walked by events, so nesting costs no recursion. Tables that only lay out a page are told from tables of data.
+Neighbours are a pair if their classes differ only in `label` (or `key`) and `value`. Only pictures written as `data:`
+URLs are in the file. A page that Word saved keeps its headings, lists and notes in the names of its styles.
 """
 
 from __future__ import annotations
@@ -12,17 +13,24 @@ import binascii
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.bold_headings import with_bold_headings
+from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.pictures import figure
+from pipelines.parsing.raised import lowered, raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.charsets import codec_of
+from resources.parsers.formulas import formula_text, mathml_text, tex_of
+from resources.parsers.html_shown import USUAL_SIZE, Shown, font_size
+from resources.parsers.html_word import item_of, kind_of, list_level, outline_level
 from resources.parsers.labels import header_rows, is_figure, key_value
 from resources.parsers.source_text import Finder, decode
 from resources.parsers.untrusted import signed, whole
@@ -195,6 +203,44 @@ def _words(element: Any) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
+# ---------------------------------------------------------------- text within a line
+
+
+_FORMULA_ALT = ("{\\displaystyle", "{\\textstyle", "\\(", "$\\")
+"""Beginnings of the description of a picture that is LaTeX."""
+
+
+def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
+    """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
+    formula; None for any other, and for one with blocks in it."""
+    if tag not in ("sup", "sub", "math") or (tag != "math" and any(part.tag in _WHOLE for part in element.iter("*"))):
+        return None
+    if tag == "math":
+        tex = tex_of(element)
+        text = formula_text(tex) if tex else mathml_text(element)
+    else:
+        written = "".join(element.itertext())
+        text = raised(written) if tag == "sup" else lowered(written)
+    places = [run for run in pass_over(element, finder) if run.source_start is not None]
+    start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
+    return TextRun(text, None, start, end, joined=True)
+
+
+def pass_over(element: Any, finder: Finder) -> list[TextRun]:
+    """Return the runs of all texts in an element. The finder is behind them then, so that text that is left out is
+    never taken for the same words after it."""
+    return [finder.run(text, joined=True) for text in element.itertext() if text.strip()]
+
+
+def picture_runs(image: Any, finder: Finder) -> list[TextRun]:
+    """Return the description of a picture as a text of its own."""
+    text = (image.get("alt") or "").strip()
+    run = finder.run(text, joined=True, node=False)
+    if text.startswith(_FORMULA_ALT):
+        run = replace(run, text=formula_text(text.strip("$")))
+    return [TextRun(" ", joined=True), run, TextRun(" ", joined=True)]
+
+
 # ---------------------------------------------------------------- tables
 
 
@@ -202,7 +248,7 @@ MOST_SPAN = 1000
 """Rows or columns that one cell may cover."""
 MOST_OF_A_GRID = 4000
 """Characters of a table with tables or headings inside; a larger one is a layout."""
-_SKIPPED_IN_CELLS = frozenset(("script", "style", "template", "svg", "noscript"))
+_SKIPPED_IN_CELLS = frozenset(("script", "style", "svg"))
 _BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
 _BREAKING = frozenset(_BREAKING_NAMES.split())
 
@@ -239,7 +285,7 @@ def _span(cell: Any, name: str) -> int:
     return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
 
 
-def runs_in(element: Any, finder: Finder) -> list[TextRun]:
+def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[TextRun]:
     """Return the pieces of text inside an element, in order, with block boundaries as spaces."""
     from lxml import etree
 
@@ -256,8 +302,18 @@ def runs_in(element: Any, finder: Finder) -> list[TextRun]:
             if tag in _SKIPPED_IN_CELLS or not tag:
                 events.skip_subtree()
                 continue
+            if shown is not None and shown.leaves_out(part):
+                pass_over(part, finder)
+                events.skip_subtree()
+                continue
+            if (whole_run := inline_run(part, tag, finder)) is not None:
+                runs.append(whole_run)
+                events.skip_subtree()
+                continue
             if tag in _BREAKING:
                 add(" ")
+            if tag == "img" and not _is_icon(part) and (part.get("alt") or "").strip():
+                runs += picture_runs(part, finder)
             add(part.text)
         elif part is not element:
             if tag in _BREAKING:
@@ -279,17 +335,18 @@ def _heads_anew(row: Any) -> bool:
     return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
 
 
-def table_blocks(table: Any, finder: Finder) -> list[Block]:
+def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list[Block]:
     """Return the caption, if any, then the table. Header rows are those before the first other row, and those further
     down that name the columns of rows below them."""
+    shown = shown or Shown(table)
     blocks: list[Block] = []
     taken: set[tuple[int, int]] = set()
     cells: list[BlockCell] = []
     in_header = True
-    captions = [part for part in table if part.tag == "caption"]
+    captions = [part for part in table if part.tag == "caption" and not shown.leaves_out(part)]
     for caption in captions:
-        blocks.append(Block("caption", tuple(runs_in(caption, finder))))
-    rows = list(_rows(table))
+        blocks.append(Block("caption", tuple(runs_in(caption, finder, shown))))
+    rows = [row for row in _rows(table) if not shown.leaves_out(row) and not shown.leaves_out(row.getparent())]
     plain = [at for at, row in enumerate(rows) if not _is_header(row)]
     for at, row in enumerate(rows):
         in_header = in_header and _is_header(row)
@@ -298,17 +355,19 @@ def table_blocks(table: Any, finder: Finder) -> list[Block]:
         for cell in _cells(row):
             while (at, column) in taken:
                 column += 1
+            if shown.leaves_out(cell):
+                continue
             wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
             if wide * tall <= MOST_SPAN:
                 taken.update((at + r, column + c) for r in range(tall) for c in range(wide))
-            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder)), tall, wide, header))
+            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder, shown)), tall, wide, header))
             column += wide
     if cells and all(cell.header for cell in cells):
         cells = [replace(cell, header=False) for cell in cells]
     elif not any(cell.tag == "th" for row in rows for cell in _cells(row)):
         headers = _unmarked_headers(cells)
         cells = [replace(cell, header=cell.row < headers) for cell in cells]
-    return [*blocks, Block("table", cells=tuple(cells))]
+    return [*blocks, Block("table", cells=tuple(cells), metadata=METADATA if shown.holds_hidden(table) else {})]
 
 
 def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
@@ -328,62 +387,93 @@ def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
 
 
 ORIGIN = "lxml"
+MOST_LEVELS = 6
+LARGER = 1.15
+"""Factor over the size of most letters from which on a line stands out."""
 LARGEST_ICON = 32
 """Pixels of the longer side; the description of a picture no larger than this is not read."""
-_SKIPPED = frozenset(
-    ("script", "style", "noscript", "template", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video")
-)
+_SKIPPED = frozenset(("script", "style", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video"))
 _BLOCK_NAMES = (
     "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
     "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot th thead "
     "tr ul caption option optgroup select textarea"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
-_HEADING = re.compile(r"h([1-6])\Z")
+_HEADING = re.compile(r"h([0-6])\Z")
+"""Pattern of the name of a heading in the stack; level 0 is a title, which no element of HTML has."""
+_OF_WORD = frozenset(("footnote", "quote"))
+_NO_HEADINGS = frozenset(("td", "th", "li", "dd", "label", "button", "option", "summary", "figure", "address", "form"))
+"""Elements in which a bold paragraph is no heading."""
+_WHOLE = _BLOCKS | {"img", "math", "br"}
+"""Elements that raised or lowered letters do not have in them."""
 _SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
 _ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 
 
-def parse(path: Path) -> ParsedFile:
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read an HTML file. Raise DocumentError: `corrupt`, `limit_exceeded` (nested too deeply)."""
     source, warnings = source_of(path.read_bytes(), path.name)
-    return parse_source(source, path.name, warnings)
+    return parse_source(source, path.name, warnings, hidden)
 
 
-def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> ParsedFile:
+def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden: bool = False) -> ParsedFile:
     root = tree_of(source, name)
     if root is None:
         return ParsedFile((), {}, None, warnings, ORIGIN)
-    walker = _Walker(Finder(source, limit=200_000, markup=True), root)
-    walker.walk()
-    if walker.hidden:
-        warnings += (f"{walker.hidden} hidden elements were left out",)
-    return ParsedFile(tuple(walker.blocks), properties_of(root), None, warnings, ORIGIN)
+    shown = Shown(root, HiddenContent(hidden))
+    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), shown))
+    return ParsedFile(tuple(blocks), properties_of(root), None, warnings + shown.warnings(), ORIGIN)
 
 
-def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:
+def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[str, ...]]:
     """Return a page without its hidden elements, as HTML, and warnings. Raise DocumentError as `parse`."""
     from lxml import etree
 
     root = tree_of(source, name)
     if root is None:
         return "", ()
-    hidden = [element for element in root.iter("*") if _is_hidden(element)]
-    for element in hidden:
+    shown = Shown(root, HiddenContent(hidden))
+    for element in shown.left_out():
         # The text that follows it is in its tail, and is not hidden.
         tail = element.tail
         element.clear()
         element.tag, element.tail = "span", tail
-    warnings = (f"{len(hidden)} hidden elements were left out",) if hidden else ()
-    return etree.tostring(root, method="html", encoding="unicode"), warnings
+    return etree.tostring(root, method="html", encoding="unicode"), shown.warnings()
+
+
+def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], dict[int, float]]:
+    """Return the blocks of a page, or of a piece of one, whose texts the finder looks for, and the sizes of paragraphs
+    that are bold, underlined or larger as a whole, by their indexes."""
+    walker = _Walker(finder, root, shown)
+    walker.walk()
+    usual = max(walker.letters.items(), key=lambda item: item[1])[0] if walker.letters else USUAL_SIZE
+    looks = {at: look.size for at, look in walker.looks.items() if look.bold or look.size >= LARGER * usual}
+    return _under_title(walker.blocks), looks
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The look of letters: their size in pixels, and whether they are bold or underlined."""
+
+    size: float = USUAL_SIZE
+    bold: bool = False
+
+
+def _under_title(blocks: list[Block]) -> list[Block]:
+    """Return the blocks with all headings one level deeper if there is a title, whose level is 0."""
+    if not any(block.kind == "heading" and block.level == 0 for block in blocks):
+        return blocks
+    return [
+        replace(block, level=min((block.level or 0) + 1, MOST_LEVELS)) if block.kind == "heading" else block
+        for block in blocks
+    ]
 
 
 class _Walker:
     """The walk over a page. It collects inline text until a block begins or ends, then makes a block of it."""
 
-    def __init__(self, finder: Finder, root: Any) -> None:
-        self.finder, self.root = finder, root
+    def __init__(self, finder: Finder, root: Any, shown: Shown) -> None:
+        self.finder, self.root, self.shown = finder, root, shown
         self.blocks: list[Block] = []
         self.runs: list[TextRun] = []
         self.figures: list[Block] = []
@@ -391,12 +481,23 @@ class _Walker:
         self.stack: list[str] = []
         self.lists: list[dict[str, Any]] = []
         self.term: list[TextRun] = []
-        self.hidden = 0
+        self.hidden_from = 0
+        self.looks: dict[int, _Look] = {}
+        """Looks of paragraphs that may be headings, by their indexes: the least that all of their letters have."""
+        self.letters: Counter[float] = Counter()
+        """Number of letters by their size."""
+        self.open_looks = [_Look()]
+        """The look outside of all elements, then the look of each element in the stack."""
+        self.look: _Look | None = None
+        """Look of the text that is collected, if there is any."""
+        self.item_level: int | None = None
+        """Nesting of the paragraph that is an item of a list in a page of Word."""
         self.captioned: dict[Any, bool] = {}
         headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
         pairs = pairs_of(root, _BLOCKS)
-        self.pairs = {v: label for v, label in pairs.items() if not (_is_hidden(v) or _is_hidden(label))}
+        out = shown.leaves_out
+        self.pairs = {v: label for v, label in pairs.items() if not (out(v) or out(label))}
         self.labels = set(self.pairs.values())
 
     def walk(self) -> None:
@@ -417,15 +518,26 @@ class _Walker:
     def _skips(self, element: Any, tag: str) -> bool:
         if tag in _SKIPPED or not tag:
             return True
-        hidden = _is_hidden(element)
-        self.hidden += hidden
-        return hidden
+        left_out = self.shown.leaves_out(element)
+        if left_out:
+            pass_over(element, self.finder)
+        return left_out
 
     def _begin(self, element: Any, tag: str, events: Any) -> None:
         name = _ROLES.get(element.get("role") or "", tag)
-        if tag in _BLOCKS:
+        style = self.shown.styles.of(element)
+        level = self._level(element, tag, style)
+        name = f"h{level}" if level is not None else "h1" if name == "h0" else name
+        hidden = self.shown.is_hidden(element)
+        if tag in _BLOCKS or level is not None or hidden:
             self._flush()
+        if hidden:
+            self.hidden_from = len(self.blocks)
         self.stack.append(name)
+        self.open_looks.append(_look(element, tag, style, self.open_looks[-1]))
+        if tag == "p":
+            self.item_level = list_level(element, style)
+            self.stack[-1] = kind_of(element) or name
         if (element in self.labels or element in self.pairs) and self._region() is None:
             self._pair(element)
             events.skip_subtree()
@@ -444,8 +556,18 @@ class _Walker:
             self._code(element)
             events.skip_subtree()
             return
+        elif tag == "math" and (element.get("display") or "").lower() == "block":
+            self._formula(element)
+            events.skip_subtree()
+            return
+        elif (run := inline_run(element, tag, self.finder)) is not None:
+            self.has_words = True
+            self._see(run.text)
+            self.runs.append(run)
+            events.skip_subtree()
+            return
         elif tag == "table" and is_data_table(element):
-            self.blocks += table_blocks(element, self.finder)
+            self.blocks += table_blocks(element, self.finder, self.shown)
             for image in element.iter("img"):
                 self._figure(image)
             events.skip_subtree()
@@ -453,21 +575,38 @@ class _Walker:
         self._text(element.text)
 
     def _end(self, element: Any, tag: str) -> None:
-        if tag and tag not in _SKIPPED and self.stack and not _is_hidden(element):
-            if tag in _BLOCKS:
+        if tag and tag not in _SKIPPED and self.stack and not self.shown.leaves_out(element):
+            hidden = self.shown.is_hidden(element)
+            if tag in _BLOCKS or hidden or _HEADING.match(self.stack[-1]):
                 self._flush()
+            if hidden:
+                since = self.hidden_from
+                self.blocks[since:] = [replace(each, metadata=each.metadata | METADATA) for each in self.blocks[since:]]
             if tag in ("ul", "ol") and self.lists:
                 self.lists.pop()
             if tag == "dl":
                 self._flush_term()
             self.stack.pop()
+            self.open_looks.pop()
+            if tag == "p":
+                self.item_level = None
         self._text(element.tail)
 
     def _text(self, text: str | None) -> None:
         if not text:
             return
-        self.has_words = self.has_words or bool(text.strip())
+        if text.strip():
+            self.has_words = True
+            self._see(text)
         self.runs.append(self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+
+    def _see(self, text: str) -> None:
+        """Note the look of some of the text that is collected."""
+        own, before = self.open_looks[-1], self.look
+        self.letters[own.size] += len(text)
+        if before is not None and before != own:
+            own = _Look(min(before.size, own.size), before.bold and own.bold)
+        self.look = own
 
     def _line_break(self) -> None:
         """Add a line break. A second one in a row ends the paragraph, except in a heading or a term."""
@@ -487,8 +626,7 @@ class _Walker:
             self.captioned[figure] = figure.find(".//figcaption") is not None
         captioned = figure is not None and self.captioned[figure]
         if text and not captioned and not _is_icon(image):
-            space = TextRun(" ", joined=True)
-            self.runs += (space, self.finder.run(text, joined=True, node=False), space)
+            self.runs += picture_runs(image, self.finder)
 
     def _figure(self, image: Any) -> None:
         """Add the picture itself, if it is in the file, after the block around it."""
@@ -498,6 +636,14 @@ class _Walker:
             self.figures += [found] if found is not None else []
 
     # ------------------------------------------------------------ blocks
+
+    def _level(self, element: Any, tag: str, style: dict[str, str]) -> int | None:
+        """Return the level of an element that is a heading by its role or by the name of its style, 0 for a title;
+        else None."""
+        if (element.get("role") or "").strip().lower() == "heading":
+            return min(max(whole(element.get("aria-level"), 2), 1), MOST_LEVELS)
+        level = outline_level(element, style) if tag in ("p", "div") else None
+        return None if level is None else min(level, MOST_LEVELS)
 
     def _region(self) -> str | None:
         """Return `page_header` or `page_footer` in the furniture of the page; None in an article or elsewhere."""
@@ -516,13 +662,22 @@ class _Walker:
         self.blocks += self.figures
         self.figures = []
 
+    def _formula(self, math: Any) -> None:
+        self._flush()
+        tex = tex_of(math)
+        run = inline_run(math, "math", self.finder)
+        assert run is not None
+        self.blocks.append(Block(self._region() or "formula", (replace(run, text=tex or run.text, joined=False),)))
+
     def _flush_text(self) -> None:
         runs, self.runs = self.runs, []
         has_words, self.has_words = self.has_words, False
+        look, self.look = self.look, None
         if not any(run.text.strip() for run in runs):
             return
-        inner = next((name for name in reversed(self.stack) if name in _BLOCKS or _HEADING.match(name)), "")
-        heading = _HEADING.match(inner)
+        inner = next((name for name in reversed(self.stack) if name in _BLOCKS or name in _OF_WORD), "")
+        heading = next((found for name in reversed(self.stack) if (found := _HEADING.match(name))), None)
+        inner = heading[0] if heading else inner
         region = self._region()
         if heading and not (region and not (self.header_has_title and inner == "h1")):
             self.blocks.append(Block("heading", tuple(runs), int(heading[1])))
@@ -537,10 +692,17 @@ class _Walker:
             self.blocks.append(Block("list_item", joined, max(1, len(self.lists))))
         elif self.lists and "li" in self.stack:
             self._item(runs)
+        elif self.item_level is not None and (item := item_of(runs)):
+            self.blocks.append(Block("list_item", tuple(item[1]), self.item_level, item[0]))
         elif inner in ("figcaption", "caption") or not has_words:
             self.blocks.append(Block("caption", tuple(runs)))
+        elif inner == "footnote":
+            self.blocks.append(Block("footnote", tuple(runs)))
         else:
-            self.blocks.append(Block("quote" if "blockquote" in self.stack else "paragraph", tuple(runs)))
+            quoted = "blockquote" in self.stack or inner == "quote"
+            if look is not None and not quoted and _NO_HEADINGS.isdisjoint(self.stack):
+                self.looks[len(self.blocks)] = look
+            self.blocks.append(Block("quote" if quoted else "paragraph", tuple(runs)))
 
     def _flush_term(self) -> None:
         if self.term:
@@ -579,8 +741,15 @@ class _Walker:
         self.blocks.append(Block(region or "code", runs, metadata={"language": found[1]} if found else {}))
 
 
-def _is_hidden(element: Any) -> bool:
-    return element.get("hidden") is not None or bool(_HIDDEN.search(element.get("style") or ""))
+def _look(element: Any, tag: str, style: dict[str, str], outer: _Look) -> _Look:
+    """Return the look of an element's text."""
+    size, weight = font_size(element, style, outer.size), style.get("font-weight", "")
+    if weight:
+        bold = weight in ("bold", "bolder") or whole(weight, 0) >= 600
+    else:
+        underlined = tag != "a" and "underline" in style.get("text-decoration", "")
+        bold = outer.bold or underlined or tag in ("b", "strong", "u")
+    return _Look(size, bold) if (size, bold) != (outer.size, outer.bold) else outer
 
 
 def _inside(element: Any, tags: tuple[str, ...]) -> bool:

@@ -6,20 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from resources.parsers.formulas import SYMBOLS
+
 M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
-_SYMBOL_NAMES = """
-α alpha β beta γ gamma δ delta ε varepsilon ϵ epsilon ζ zeta η eta θ theta ι iota κ kappa λ lambda μ mu ν nu ξ xi
-π pi ρ rho σ sigma τ tau υ upsilon φ varphi ϕ phi χ chi ψ psi ω omega Γ Gamma Δ Delta Θ Theta Λ Lambda Ξ Xi Π Pi
-Σ Sigma Φ Phi Ψ Psi Ω Omega ∞ infty ∂ partial ∇ nabla ± pm ∓ mp × times ÷ div ⋅ cdot · cdot ∗ ast ≤ leq ≥ geq
-≠ neq ≈ approx ≡ equiv ∼ sim ∝ propto ∈ in ∉ notin ⊂ subset ⊃ supset ⊆ subseteq ⊇ supseteq ∪ cup ∩ cap ∧ wedge
-∨ vee ¬ neg ∀ forall ∃ exists ∅ emptyset → to ← leftarrow ↔ leftrightarrow ⇒ Rightarrow ⇔ Leftrightarrow ∑ sum
-∏ prod ∐ coprod ∫ int ∬ iint ∭ iiint ∮ oint ∯ oiint ∰ oiiint ⋃ bigcup ⋂ bigcap ⋀ bigwedge ⋁ bigvee √ surd
-… ldots ⋯ cdots ∘ circ
-"""
 _FUNCTION_NAMES = """
 sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp lim max min sup inf det gcd dim ker
 """
-_SYMBOLS = dict(zip(_SYMBOL_NAMES.split()[::2], _SYMBOL_NAMES.split()[1::2], strict=True))
 _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 _PLAIN = str.maketrans({"−": "-", "–": "-", "\u2061": "", "\u2062": "", "\u00a0": " "})
 _ACCENTS = {
@@ -53,7 +45,7 @@ def _part(element: Any) -> str:
     if name.endswith("Pr"):
         return ""
     if name == "t":
-        return _joined(f"\\{_SYMBOLS[c]}" if c in _SYMBOLS else c for c in (element.text or "").translate(_PLAIN))
+        return _joined(f"\\{SYMBOLS[c]}" if c in SYMBOLS else c for c in (element.text or "").translate(_PLAIN))
     written = _WRITTEN.get(name)
     return written(element) if written is not None and element.tag.startswith(M) else latex(element)
 
@@ -98,7 +90,7 @@ def _delimited(element: Any) -> str:
 
 def _operator(element: Any) -> str:
     sign = _property(element, "chr", "∫")
-    return _joined((f"\\{_SYMBOLS[sign]}" if sign in _SYMBOLS else sign, _scripts(element), _of(element, "e")))
+    return _joined((f"\\{SYMBOLS[sign]}" if sign in SYMBOLS else sign, _scripts(element), _of(element, "e")))
 
 
 def _function(element: Any) -> str:

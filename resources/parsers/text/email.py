@@ -33,7 +33,7 @@ _LONGEST_HEADER = 1 << 16
 _QUOTED = re.compile(r"(?m)^>+ ?")
 
 
-def parse(path: Path) -> ParsedFile:
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read a message. Raise DocumentError `corrupt` if the file has no headers of a message."""
     message = _message(path)
     if not message.keys() or not any(name in message for name in ("From", "To", "Subject", "Date", "Received")):
@@ -45,7 +45,7 @@ def parse(path: Path) -> ParsedFile:
     for header in _HEADERS:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
-    body, warnings = _body(message, path.name)
+    body, warnings = _body(message, path.name, hidden)
     blocks += body
     apart = _documents(message)
     names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if id(part) not in apart]
@@ -90,10 +90,10 @@ def _properties(message: EmailMessage) -> dict[str, str]:
     return {key: value for key, value in properties.items() if value}
 
 
-def _body(message: EmailMessage, name: str) -> tuple[list[Block], tuple[str, ...]]:
+def _body(message: EmailMessage, name: str, hidden: bool) -> tuple[list[Block], tuple[str, ...]]:
     is_html, content, warnings = written(message, name)
     if is_html:
-        page = parse_source(content, name, warnings)
+        page = parse_source(content, name, warnings, hidden)
         return [without_offsets(block) for block in page.blocks], page.warnings
     return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))], warnings
 

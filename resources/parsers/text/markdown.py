@@ -1,50 +1,111 @@
 """Markdown by markdown-it as blocks in order, each piece of text with its offsets in the source.
 
 CommonMark knows no paragraph without a blank line: a file that has none is one paragraph of the whole text. A
-paragraph that long is taken line by line.
+paragraph that long is taken line by line. HTML in Markdown is read by the reader of HTML. Formulas, tables and marks
+of pages as parsers and vision models write them are read too (markdown_rules.py, latex.py, pages.py).
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import replace
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+from pipelines.errors import DocumentError
+from pipelines.parsing.bold_headings import with_bold_headings
+from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
-from resources.parsers.html import data_figure
-from resources.parsers.source_text import Finder, read_text
+from resources.parsers.formulas import formula_text, latex_text, plain_formulas
+from resources.parsers.html import blocks_of, data_figure, runs_in, tree_of
+from resources.parsers.html_shown import DELETED, USUAL_SIZE, Shown, Styles
+from resources.parsers.source_text import Finder, read_text, without_offsets
+from resources.parsers.text import latex
 from resources.parsers.text.front_matter import front_matter
+from resources.parsers.text.markdown_rules import LEVELS, add_rules
+from resources.parsers.text.pages import Pages
 
 ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
 DEEPEST = 200
-_TAG = re.compile(r"<[^>]*+(?:>|\Z)")
+DEEPEST_HTML = 1000
+"""Elements of HTML, open over blocks of Markdown, of which it is known whether they hide what is in them."""
 _IMAGE = re.compile(r"<img\b[^>]*+", re.IGNORECASE)
 _DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+_ALT = re.compile(r"""\balt\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++))""", re.IGNORECASE)
+_OPENS_BLOCK = re.compile(r"<(?:table|[uod]l|div|p|h[1-6]|blockquote|pre|section|article)\b", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)([^<>]*+)>")
+_VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
+_LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
+_BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
+_CAN_HIDE = re.compile(r"\b(?:hidden|style|class|id)\b", re.IGNORECASE)
+_LATEX_KINDS = {"author": "paragraph", "date": "paragraph", "caption": "caption", "footnotetext": "footnote"}
 
 
-def parse(path: Path, restricts: bool = True) -> ParsedFile:
+def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFile:
     """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
-    return ParsedFile(tuple(_MarkdownReader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
+    reader = _MarkdownReader(source, begin, HiddenContent(hidden))
+    blocks = tuple(reader.read())
+    return ParsedFile(blocks, properties, reader.pages.count, warnings + problems + reader.warnings(), ORIGIN)
 
 
 def _tokens(text: str) -> list[Any]:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"]).parse(text)
+    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
+    add_rules(parser)
+    return parser.parse(text)
+
+
+class _PlainFormulas(Finder):
+    """A search for the texts of HTML in Markdown, which gives formulas as plain text, and cells without `**`."""
+
+    until: int | None = None
+
+    def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
+        run = super().run(text, until or self.until, joined, node)
+        bold = _BOLD.fullmatch(run.text)
+        return replace(run, text=plain_formulas(bold[1] if bold else run.text))
+
+
+class _Located(Finder):
+    """The texts of a line with HTML in it, found in order before the HTML is read. A `run` gives their places."""
+
+    def __init__(self, runs: list[TextRun]) -> None:
+        super().__init__("")
+        self.left = deque(run for run in runs if run.text.strip())
+
+    def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
+        wanted, places = text.strip(), list[TextRun]()
+        rest = wanted
+        while rest and self.left:
+            next_text = self.left[0].text.strip()
+            if rest.startswith(next_text):
+                rest = rest[len(next_text) :].lstrip()
+                places.append(self.left.popleft())
+            elif places:
+                break
+            else:
+                self.left.popleft()
+        found = [run for run in places if run.source_start is not None]
+        start, end = (found[0].source_start, found[-1].source_end) if found and not rest else (None, None)
+        return TextRun(text, None, start, end, joined=joined)
 
 
 class _MarkdownReader:
     """A walk through the flat token list, with stacks for lists and quotes."""
 
-    def __init__(self, source: str, begin: int) -> None:
+    def __init__(self, source: str, begin: int, hidden: HiddenContent) -> None:
+        self.pages = Pages(source, begin)
         self.finder = Finder(source)
         self.finder.at = begin
-        text = source[begin:]
+        self.html_finder = _PlainFormulas(source, limit=200_000, markup=True)
+        text = self.pages.text[begin:].replace("\f", "\n")
         self.offsets = [begin]
         self.offsets += [begin + m.end() for m in re.finditer(r"\r\n|\r|\n", text)]
         self.end = len(source)
@@ -53,7 +114,36 @@ class _MarkdownReader:
         self.lists: list[dict[str, Any]] = []
         self.quotes = 0
         self.pending: TextRun | None = None
-        self.item_open = False
+        self.hidden, self.styles = hidden, Styles()
+        self.deleted = 0
+        self.open_html: list[tuple[str, str]] = []
+        """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
+        self.open_names, self.hiding = Counter[str](), Counter[str]()
+        self.told = True
+        """False if the elements that hide are not counted yet."""
+        self.holds_hidden = False
+        """True if the text of the next block has hidden words in it, which are read."""
+        self.size: float | None = None
+        """Size of the letters of a paragraph that stands out as a whole, while it is yielded."""
+
+    def read(self) -> list[Block]:
+        found: list[Block] = []
+        bold: dict[int, float] = {}
+        for block in self.blocks():
+            if self.hiding.total():
+                if self._left_out():
+                    continue
+                block = replace(block, metadata=block.metadata | METADATA)
+            if self.holds_hidden:
+                block, self.holds_hidden = replace(block, metadata=block.metadata | METADATA), False
+            if self.size is not None:
+                bold[len(found)] = self.size
+            found.append(block)
+        return self.pages.placed(with_bold_headings(found, bold))
+
+    def warnings(self) -> tuple[str, ...]:
+        struck = (f"{self.deleted} deleted passages were left out",) if self.deleted else ()
+        return (*self.hidden.warnings(), *struck)
 
     def _bounds(self, token: Any) -> tuple[int, int]:
         first, last = token.map if token.map else (0, len(self.offsets))
@@ -62,19 +152,75 @@ class _MarkdownReader:
         return start, end
 
     def _runs(self, inline: Any) -> list[TextRun]:
-        """Return the pieces of text of an inline token, joined as in the source."""
+        """Return the pieces of text of an inline token, joined as in the source. A piece that is not joined begins a
+        line."""
         start, end = self._bounds(inline)
         self.finder.at = max(self.finder.at, start)
+        children = inline.children or []
+        if any(child.type in ("html_inline", "s_open") for child in children):
+            return self._runs_of_html(children, end)
         runs: list[TextRun] = []
-        for child in inline.children or []:
-            text = self._piece(child)
+        joined = True
+        for child in children:
+            text = self._piece(child) if child.type != "softbreak" else ""
             if text:
-                runs.append(self.finder.run(text, end, joined=True))
+                run = self.finder.run(text, end, joined=joined)
+                runs.append(replace(run, text=formula_text(text)) if child.type == "formula" else run)
+            joined = child.type != "softbreak" and (joined or bool(text))
         return runs
+
+    def _blocks_of_line(self, token: Any) -> Iterator[Block]:
+        """Yield the blocks of a paragraph with a table or another block of HTML in it."""
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        root, places = self._html_of(token.children, end)
+        if root is None:
+            yield Block("paragraph", tuple(places))
+            return
+        shown = Shown(root, self.hidden, self.styles)
+        self.deleted += shown.deleted
+        yield from blocks_of(root, _Located(places), shown)[0]
+
+    def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
+        """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
+        them."""
+        root, places = self._html_of(children, end)
+        if root is None:
+            return places
+        shown = Shown(root, self.hidden, self.styles)
+        self.deleted += shown.deleted
+        self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
+        return runs_in(root, _Located(places), shown)
+
+    def _html_of(self, children: list[Any], end: int) -> tuple[Any, list[TextRun]]:
+        """Return the tokens of a line as a tree of HTML, None if it cannot be read, and the places of their texts."""
+        markup, places = list[str](), list[TextRun]()
+        for child in children:
+            text = self._piece(child)
+            if child.type == "html_inline":
+                markup.append(child.content)
+                places += self._places_of_tag(child.content, end)
+            elif text and child.type not in ("softbreak", "hardbreak"):
+                places.append(self.finder.run(text, end))
+                markup.append(_MARKUP.get(child.type, "{}").format(escape(text)))
+            else:
+                markup.append(_TAGS.get(child.type, ""))
+        return _tree(f"<div>{''.join(markup)}</div>"), [replace(run, joined=True) for run in places]
+
+    def _places_of_tag(self, tag: str, end: int) -> list[TextRun]:
+        """Return the place of the description of a picture. The finder is behind the tag then."""
+        alt = _ALT.search(tag) if tag[:4].lower() == "<img" else None
+        text = next(filter(None, alt.groups()), "") if alt else ""
+        places = [self.finder.run(text, end)] if text else []
+        if text:
+            places = [replace(places[0], text=unescape(text))]
+        else:
+            self.finder.run(tag, end)
+        return places
 
     def _figures(self, holder: Any) -> Iterator[Block]:
         """Yield the pictures that are embedded in a token as data URLs."""
-        for token in (holder, *(holder.children or [])):
+        for token in holder.children or []:
             tags = _IMAGE.findall(token.content) if token.type.startswith("html") else []
             urls = [written[1] for tag in tags if (written := _DATA.search(tag))]
             urls += [token.attrs["src"]] if token.type == "image" else []
@@ -84,14 +230,12 @@ class _MarkdownReader:
                     yield found
 
     def _piece(self, child: Any) -> str:
-        if child.type in ("text", "code_inline", "text_special"):
+        if child.type in ("text", "code_inline", "text_special", "formula"):
             return str(child.content)
         if child.type in ("softbreak", "hardbreak"):
             return "\n"
         if child.type == "image":
             return "".join(self._piece(part) for part in child.children or [])
-        if child.type == "html_inline" and re.match(r"<br\b", child.content, re.IGNORECASE):
-            return "\n"
         return ""
 
     def blocks(self) -> Iterator[Block]:
@@ -146,17 +290,38 @@ class _MarkdownReader:
 
     def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
         opened = self.tokens[at - 1]
-        runs = self._runs(token)
         if opened.type == "heading_open":
-            yield Block("heading", tuple(runs), int(opened.tag[1]))
+            yield Block("heading", tuple(self._runs(token)), int(opened.tag[1]))
         elif self.lists:
-            yield from self._in_list(runs)
-        elif sum(len(run.text) for run in runs) > LONGEST_PARAGRAPH:
-            for line in _by_line(runs):
-                yield Block("quote" if self.quotes else "paragraph", tuple(line))
+            yield from self._in_list(self._runs(token))
         else:
-            yield Block("quote" if self.quotes else "paragraph", tuple(runs))
+            yield from self._paragraph(token)
         yield from self._figures(token)
+
+    def _paragraph(self, token: Any) -> Iterator[Block]:
+        if any(child.type == "html_inline" and _OPENS_BLOCK.match(child.content) for child in token.children or []):
+            yield from self._blocks_of_line(token)
+            return
+        kind = "quote" if self.quotes else "paragraph"
+        children = token.children or []
+        displayed = [at for at, child in enumerate(children) if child.type == "formula" and child.meta["display"]]
+        begin = 0
+        for at in (*displayed, len(children)):
+            token.children = children[begin:at]
+            runs = self._runs(token)
+            if sum(len(run.text) for run in runs) > LONGEST_PARAGRAPH:
+                for line in _by_line(runs):
+                    yield Block(kind, tuple(line))
+            elif any(run.text.strip() for run in runs):
+                stands_out = not displayed and kind == "paragraph" and _is_bold(children)
+                self.size = USUAL_SIZE if stands_out else None
+                yield Block(kind, tuple(runs))
+                self.size = None
+            if at < len(children):
+                _, end = self._bounds(token)
+                yield Block("formula", (self.finder.run(children[at].content, end),))
+            begin = at + 1
+        token.children = children
 
     def _in_list(self, runs: list[TextRun]) -> Iterator[Block]:
         """Yield an item's first paragraph as the item, and later ones as items without a marker."""
@@ -186,14 +351,109 @@ class _MarkdownReader:
 
     def _on_html_block(self, token: Any, at: int) -> Iterator[Block]:
         start, end = self._bounds(token)
+        try:
+            root = tree_of(token.content, "HTML in Markdown")
+        except DocumentError:  # nested too deeply: its words are read all the same
+            root = None
+            yield Block("paragraph", tuple(map(TextRun, _TAG.sub(" ", token.content).splitlines())))
+        counted = self.hidden.counts.total()
+        if root is not None:
+            self.html_finder.at, self.html_finder.until = start, end
+            shown = Shown(root, self.hidden, self.styles)
+            found, sizes = blocks_of(root, self.html_finder, shown)
+            self.deleted += shown.deleted
+            for number, block in enumerate(found):
+                self.size = sizes.get(number)
+                yield block
+                self.size = None
+        self._follow(token.content, self.hidden.counts.total() > counted)
+
+    def _follow(self, content: str, counted: bool) -> None:
+        """Note the elements that a piece of HTML leaves open or closes, since one may hide the Markdown in it."""
+        before = self.hiding.total()
+        for tag in _TAG.finditer(content):
+            closes, name, attributes = tag[1], tag[2].lower(), tag[3]
+            if name in _VOID or attributes.endswith("/"):
+                continue
+            if not closes and len(self.open_html) < DEEPEST_HTML:
+                how = self._how_hidden(name, attributes)
+                self.open_html.append((name, how))
+                self.open_names[name] += 1
+                self.hiding[how] += bool(how)
+            while closes and self.open_names[name]:
+                last, how = self.open_html.pop()
+                self.open_names[last] -= 1
+                self.hiding[how] -= bool(how)
+                if last == name:
+                    break
+        self.told = counted or self.hiding.total() <= before
+
+    def _how_hidden(self, name: str, attributes: str) -> str:
+        """Return `deleted` or `elements` for an element that is not shown, else ""."""
+        if name in DELETED:
+            return "deleted"
+        if name in ("template", "noscript"):
+            return "elements"
+        root = _tree(f"<{name} {attributes}>x</{name}>") if _CAN_HIDE.search(attributes) else None
+        if root is None:
+            return ""
+        return "elements" if next(Shown(root, HiddenContent(), self.styles).left_out(), None) is not None else ""
+
+    def _left_out(self) -> bool:
+        """Say whether the block is left out that the open elements hide, and count it once for all in them."""
+        if not self.told:
+            self.told = True
+            if self.hiding["deleted"]:
+                self.deleted += 1
+            else:
+                self.hidden.taken("elements")
+        return not self.hidden.read or self.hiding["deleted"] > 0
+
+    # ------------------------------------------------------------ LaTeX
+
+    def _on_latex_formula(self, token: Any, at: int) -> Iterator[Block]:
+        start, end = self._bounds(token)
         self.finder.at = max(self.finder.at, start)
-        content = _COMMENT.sub(" ", token.content)
-        tagged = content.rfind(">") + 1  # the rest may open a tag that nothing closes
-        pieces = [*_TAG.split(content[:tagged]), content[tagged:]]
-        runs = [self.finder.run(piece, end) for piece in pieces if piece.strip()]
+        lines = [line.strip() for line in _LABEL.sub("", token.content).splitlines() if line.strip()]
+        if re.fullmatch(r"\\begin\s?\{(?:equation|displaymath|math)\*?\}", lines[0]):
+            lines = lines[1:-1]
+        runs = [self.finder.run(line, end) for line in (*lines, token.meta.get("label", "")) if line]
         if runs:
-            yield Block("paragraph", tuple(runs))
-        yield from self._figures(token)
+            yield Block("formula", tuple(runs))
+
+    def _on_latex_table(self, token: Any, at: int) -> Iterator[Block]:
+        start, end = self._bounds(token)
+        source, raw = (self.source, True) if token.meta["raw"] else (token.content, False)
+        start, end = (start, end) if raw else (0, len(source))
+        for block in latex.blocks_in(source, start, end, token.meta["name"]):
+            yield block if raw else without_offsets(block)
+
+    def _on_latex_code(self, token: Any, at: int) -> Iterator[Block]:
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        yield Block("code", tuple(self._code_line(line, end) for line in token.content.strip("\n").split("\n")[1:-1]))
+
+    def _on_latex_text(self, token: Any, at: int) -> Iterator[Block]:
+        name, content = token.meta["name"], token.content
+        inner = content[content.index("{") + 1 : content.rindex("}") if "}" in content else None]
+        run = self._of_latex(inner, token)
+        if run.text and name in LEVELS:
+            yield Block("heading", (run,), LEVELS[name])
+        elif run.text:
+            yield Block(_LATEX_KINDS[name], (run,))
+
+    def _on_latex_item(self, token: Any, at: int) -> Iterator[Block]:
+        run = self._of_latex(token.content, token)
+        marker = token.meta["marker"]
+        lead = () if marker == "•" else (TextRun(marker), TextRun(" ", joined=True))
+        if run.text:
+            yield Block("list_item", (*lead, replace(run, joined=bool(lead))), token.meta["level"], marker)
+
+    def _of_latex(self, content: str, token: Any) -> TextRun:
+        start, end = self._bounds(token)
+        self.finder.at = max(self.finder.at, start)
+        run = self.finder.run(content, end)
+        return replace(run, text=latex_text(content))
 
     def _table(self, tokens: list[Any]) -> Block:
         cells: list[BlockCell] = []
@@ -211,15 +471,46 @@ class _MarkdownReader:
         return Block("table", cells=tuple(cells))
 
 
+_TAGS = {"softbreak": "<br>", "hardbreak": "<br>", "s_open": "<del>", "s_close": "</del>"}
+"""Tokens of a line as HTML."""
+_MARKUP = {
+    "formula": '<math><semantics><annotation encoding="tex">{}</annotation></semantics></math>',
+    "code_inline": "<code>{}</code>",
+    "image": '<img alt="{}">',
+}
+"""Tokens with a text as HTML; any other is its text."""
+
+
+def _tree(content: str) -> Any:
+    """Return the tree of a piece of HTML; None if it is empty, or nested too deeply to be read as HTML."""
+    try:
+        return tree_of(content, "HTML in Markdown")
+    except DocumentError:
+        return None
+
+
+def _is_bold(children: list[Any]) -> bool:
+    """Say whether all words of a paragraph are bold."""
+    depth, words = 0, False
+    for child in children:
+        depth += child.nesting if child.type in ("strong_open", "strong_close") else 0
+        if child.type in ("text", "code_inline", "formula", "image") and child.content.strip():
+            if not depth:
+                return False
+            words = True
+        elif child.type in ("html_inline", "softbreak"):
+            return False
+    return words
+
+
 def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
     """Yield the runs of a paragraph line by line."""
     line: list[TextRun] = []
     for run in runs:
-        if run.text == "\n":
-            if line:
-                yield line
+        if line and (run.text == "\n" or not run.joined):
+            yield line
             line = []
-        else:
+        if run.text != "\n":
             line.append(run)
     if line:
         yield line

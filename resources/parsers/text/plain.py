@@ -1,6 +1,6 @@
 """Plain text as paragraphs, headings, lists and aligned tables, told apart by how the lines are set.
 
-Every run is one line, with its exact offsets. A form feed begins a page.
+Every run is one line, with its exact offsets. Pages are begun by form feeds and by the marks of pages.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
+from resources.parsers.text.pages import Pages
 from resources.parsers.text.text_tables import tables_in
 
 ORIGIN = "text"
@@ -33,7 +34,6 @@ _RULE = re.compile(r"([-*_=~] ?){4,}")
 class _Line:
     start: int
     text: str
-    page: int
 
     @property
     def words(self) -> str:
@@ -44,17 +44,16 @@ class _Line:
         return len(self.text) - len(self.text.lstrip())
 
 
-def _lines(source: str) -> tuple[list[_Line], int]:
-    lines, at, page = [], 0, 1
+def _lines(source: str) -> list[_Line]:
+    lines, at = [], 0
     while at < len(source):
         match = _LINE.match(source, at)
         assert match is not None
-        lines.append(_Line(at, source[at : match.start(1)], page))
+        lines.append(_Line(at, source[at : match.start(1)]))
         if match[1] == "\f":
-            page += 1
-            lines.append(_Line(match.end(), "", page))
+            lines.append(_Line(match.end(), ""))
         at = match.end()
-    return lines, page
+    return lines
 
 
 def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
@@ -71,17 +70,15 @@ def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
 class _PlainReader:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.lines, self.pages = _lines(source)
+        self.pages = Pages(source)
+        self.lines = _lines(self.pages.text)
         self.wrapped = 0
 
     def run(self, line: _Line, skip: int = 0) -> TextRun:
         start = line.start + line.indent + skip
         while start < len(self.source) and self.source[start].isspace():
             start += 1
-        return run_at(self.source, start, line.start + len(line.text.rstrip()), self.locator(line))
-
-    def locator(self, line: _Line) -> str | None:
-        return f"page {line.page}" if self.pages > 1 else None
+        return run_at(self.source, start, line.start + len(line.text.rstrip()))
 
     def blocks(self) -> list[Block]:
         groups = _groups(self.lines)
@@ -89,13 +86,13 @@ class _PlainReader:
         blocks: list[Block] = []
         for group in groups:
             blocks += self._group(group, one_a_line and not _is_wrapped(group))
-        return blocks
+        return self.pages.placed(blocks)
 
     def _group(self, group: list[_Line], one_a_line: bool) -> list[Block]:
         """Return the blocks of lines without an empty line between them: tables, and the text around them."""
         blocks: list[Block] = []
         begin = 0
-        for table in tables_in(self.source, group, self.locator(group[0])):
+        for table in tables_in(self.source, group):
             blocks += self._text(group[begin : table.begin], one_a_line) if table.begin > begin else []
             blocks.append(table.block)
             begin = table.end
@@ -175,5 +172,4 @@ def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _PlainReader(source)
-    pages = reader.pages if reader.pages > 1 else None
-    return ParsedFile(tuple(reader.blocks()), {}, pages, warnings, ORIGIN)
+    return ParsedFile(tuple(reader.blocks()), {}, reader.pages.count, warnings, ORIGIN)

@@ -55,26 +55,26 @@ _Cells = list[list[_Piece]]
 """The pieces of the cells of a row, one for each line."""
 
 
-def tables_in(source: str, lines: Sequence[Line], locator: str | None) -> Iterator[FoundTable]:
+def tables_in(source: str, lines: Sequence[Line]) -> Iterator[FoundTable]:
     """Yield the tables among lines without an empty one between them, in order."""
     at = taken = 0
     misfit = -1
     while at < len(lines):
         found, end = None, _end_of_bars(lines, at)
         if end > at:
-            found = _barred(source, lines, at, end, locator)
+            found = _barred(source, lines, at, end)
             at = end
         elif is_rule(lines[at].text):
-            found = _ruled(source, lines, (taken, at), locator)
+            found = _ruled(source, lines, (taken, at))
             if found is None and at > max(taken, misfit):
-                found, misfit = _under_one_rule(source, lines, at, locator)
+                found, misfit = _under_one_rule(source, lines, at)
             at += 1
         else:
             at += 1
         if found is not None:
             at = taken = found.end
             yield found
-    if found := _aligned(source, lines, taken, locator):
+    if found := _aligned(source, lines, taken):
         yield found
 
 
@@ -100,7 +100,7 @@ def _has_corner(text: str) -> bool:
     return "+" in text or any("\u2500" <= char <= "\u257f" for char in text)
 
 
-def _barred(source: str, lines: Sequence[Line], begin: int, end: int, locator: str | None) -> FoundTable | None:
+def _barred(source: str, lines: Sequence[Line], begin: int, end: int) -> FoundTable | None:
     """Return lines with bars as a table if rules part them, or if all of them begin and end with a bar."""
     parts: list[list[_Cells]] = [[]]
     closed = True
@@ -120,7 +120,7 @@ def _barred(source: str, lines: Sequence[Line], begin: int, end: int, locator: s
     body = parts[1:] if header else parts
     divided = len(body) > 1 and 2 * len(body) >= sum(map(len, body))
     rows = [row for part in body for row in _rows(source, part, divided)]
-    return FoundTable(begin, end, _block(source, [*header, *rows], len(header) or None, locator))
+    return FoundTable(begin, end, _block(source, [*header, *rows], len(header) or None))
 
 
 def _between_bars(line: Line) -> _Cells:
@@ -179,7 +179,7 @@ def _extend(row: _Cells, cells: _Cells) -> None:
 # ---------------------------------------------------------------- rules with columns
 
 
-def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int], locator: str | None) -> FoundTable | None:
+def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> FoundTable | None:
     """Return the table whose columns a rule gives: `-----  ----`. `after` is the first line that the header may begin
     at, and the rule. Rules above the header and below the last row belong to the table."""
     first, at = after
@@ -207,7 +207,7 @@ def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int], locator: 
     if not rows or len(header) + len(rows) < 2:
         return None
     head = [_merged(header)] if header else []
-    return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None, locator))
+    return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None))
 
 
 def _is_figure(source: str, cell: list[_Piece]) -> bool:
@@ -234,7 +234,7 @@ def _in_columns(line: Line, columns: Sequence[tuple[int, int]]) -> _Cells | None
 # ---------------------------------------------------------------- one rule, and none
 
 
-def _under_one_rule(source: str, lines: Sequence[Line], at: int, locator: str | None) -> tuple[FoundTable | None, int]:
+def _under_one_rule(source: str, lines: Sequence[Line], at: int) -> tuple[FoundTable | None, int]:
     """Return the table whose header stands above a rule without columns, if all lines below have as many cells; else
     None and the first line that has not."""
     if not at or not (gaps := len(_gaps(lines[at - 1]))) or is_rule(lines[at - 1].text):
@@ -248,17 +248,17 @@ def _under_one_rule(source: str, lines: Sequence[Line], at: int, locator: str | 
         rows.append(_by_gaps(lines[end]))
     if not rows:
         return None, -1
-    block = _block(source, [_by_gaps(lines[at - 1]), *rows], 1, locator)
+    block = _block(source, [_by_gaps(lines[at - 1]), *rows], 1)
     return FoundTable(at - 1, len(lines), block), -1
 
 
-def _aligned(source: str, lines: Sequence[Line], begin: int, locator: str | None) -> FoundTable | None:
+def _aligned(source: str, lines: Sequence[Line], begin: int) -> FoundTable | None:
     """Return all lines from `begin` as a table if they have equally many cells, separated by tabs or several spaces."""
     rows = lines[begin:]
     counts = {len(_gaps(line)) for line in rows}
     if len(rows) < _LEAST_ALIGNED or len(counts) != 1 or 0 in counts:
         return None
-    return FoundTable(begin, len(lines), _block(source, list(map(_by_gaps, rows)), None, locator))
+    return FoundTable(begin, len(lines), _block(source, list(map(_by_gaps, rows)), None))
 
 
 def _gaps(line: Line) -> list[re.Match[str]]:
@@ -274,7 +274,7 @@ def _by_gaps(line: Line) -> _Cells:
     return [*cells, _piece(line, begin, len(line.text))]
 
 
-def _block(source: str, rows: Sequence[_Cells], headers: int | None, locator: str | None) -> Block:
+def _block(source: str, rows: Sequence[_Cells], headers: int | None) -> Block:
     """Return a table. Its rows decide about a header that no rule marks."""
     if headers is None:
         values = [[" ".join(source[start:end] for start, end in cell) for cell in row] for row in rows[:50]]
@@ -282,6 +282,6 @@ def _block(source: str, rows: Sequence[_Cells], headers: int | None, locator: st
     cells = []
     for at, row in enumerate(rows):
         for column, pieces in enumerate(row):
-            runs = tuple(run_at(source, start, end, locator) for start, end in pieces)
+            runs = tuple(run_at(source, start, end) for start, end in pieces)
             cells.append(BlockCell(at, column, runs, header=at < headers))
     return Block("table", cells=tuple(cells))

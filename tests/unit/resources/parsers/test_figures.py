@@ -166,9 +166,9 @@ def test_pictures_written_into_markdown_follow_their_block(tmp_path: Path) -> No
         f"<p><img alt='x' src=\"{data_url(picture(GREEN))}\"></p>\n\n![](x.png)\n"
     )
     document, elements, _ = elements_of(path)
-    assert kinds(elements) == ["paragraph", "figure", "list_item", "figure", "figure"]
+    assert kinds(elements) == ["paragraph", "figure", "list_item", "figure", "caption", "figure"]
     assert hashes(elements) == [bytes_hash(picture(colour)) for colour in (RED, BLUE, GREEN)]
-    assert document.body == f"{WORDS} bars So it was.\n\nitem"
+    assert document.body == f"{WORDS} bars So it was.\n\nitem\n\nx"
 
 
 def test_pictures_written_into_a_message_are_figures(tmp_path: Path) -> None:

@@ -83,7 +83,9 @@ def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: FileReader) -> N
     )
     found = reader.read(file).document
     assert found.body == TEXT and found.title == "Porters"
-    assert [warning for warning in found.warnings if "hidden" in warning] == ["1 hidden elements were left out"]
+    assert [warning for warning in found.warnings if "hidden" in warning] == [
+        "hidden in the file, and left out: 1 elements; `parsing.hidden: read` takes them"
+    ]
 
 
 def given(file: Path, again: list[Exception]) -> TaskInput:

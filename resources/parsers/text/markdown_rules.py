@@ -1,0 +1,289 @@
+"""Rules for markdown-it: formulas, blocks of LaTeX, notes, and tables of HTML with blank lines in them.
+
+Parsers and vision models write these into Markdown. Each is a token of its own for the reader in markdown.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from resources.parsers.formulas import DOLLARS, ROUND, is_formula, is_maths
+from resources.parsers.text.latex import TABLES
+
+_SIGN = re.compile(r"\\(begin|end)\s?\{([A-Za-z]++\*?+)\}")
+_BEGIN = re.compile(r"\\begin\s?\{([A-Za-z]++\*?+)\}")
+_FORMULA_NAMES = "equation align alignat flalign gather multline eqnarray math displaymath dmath aligned gathered split"
+FORMULAS = frozenset(name + star for name in _FORMULA_NAMES.split() for star in ("", "*"))
+_VERBATIM = frozenset(("verbatim", "lstlisting", "minted", "Verbatim"))
+LEVELS = {
+    "title": 1, "part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5,
+    "subparagraph": 6,
+}  # fmt: skip
+_WITH_TEXT = re.compile(
+    r"\\(title|part|chapter|(?:sub){0,2}section|(?:sub)?paragraph|author|date|caption|footnotetext)\*?"
+    r"(?:\[[^\[\]]{0,80}+\]){0,2}\{"
+)
+_WITHOUT_TEXT = re.compile(
+    r"\\(?:begin|end|label|captionsetup|vspace|hspace|includegraphics|bibliographystyle|setlength|usepackage|documentclass"
+    r"|pagestyle|thispagestyle|tableofcontents|maketitle|centering|small|footnotesize|scriptsize|normalsize|noindent|hfill"
+    r"|raggedright|appendix|hline)\*?(?![A-Za-z])"
+)
+_ARGUMENT = re.compile(r"\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}|\s")
+_COMMANDS = re.compile(r"(?:\\[A-Za-z]++\*?+(?:\s*+(?:\[[^\[\]]*+\]|\{(?:[^{}]|\{[^{}]*+\})*+\}))*+|\s)*+")
+"""Pattern of text that is only commands with their arguments."""
+_ITEM = re.compile(r"\\item(?![A-Za-z])\s?(?:\[([^\[\]]{0,40}+)\])?")
+_LISTS = {"itemize": "•", "enumerate": "1", "description": ""}
+_NOTE = re.compile(r"\[\^[^\[\]\s]{1,60}+\]:\s*+\S")
+_OPENS_TABLE, _CLOSES_TABLE = re.compile(r"<table\b", re.IGNORECASE), re.compile(r"</table\s?>", re.IGNORECASE)
+_MARKDOWN = re.compile(r"\s*(?:[|#>`~]|[-*+]\s|\d{1,9}[.)]\s)")
+"""The beginning of a block of Markdown, which a table of HTML for layout has in its cells."""
+_VAIN = 8
+"""Lines that may be searched in vain for each line of the text, so that the cost is linear."""
+
+
+def add_rules(parser: Any) -> None:
+    """Add the rules to a markdown-it parser."""
+    interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("fence", "latex", _latex, interrupts)
+    parser.block.ruler.before("reference", "note", _note, interrupts)
+    parser.block.ruler.before("html_block", "html_table", _html_table, interrupts)
+    parser.inline.ruler.before("escape", "formula", _inline_formula)
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def _line(state: Any, number: int) -> str:
+    return str(state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]])
+
+
+def _push(state: Any, kind: str, start: int, end: int, content: str, **meta: Any) -> bool:
+    token = state.push(kind, "", 0)
+    token.map, token.content, token.meta = [start, end], content, meta
+    state.line = end
+    return True
+
+
+def _may_search(state: Any, start: int, end: int) -> bool:
+    """Say whether lines may still be searched for an end, since few were searched in vain."""
+    return int(state.env.get("vain", 0)) <= _VAIN * (state.lineMax + 1) + 100 and start < end
+
+
+def _in_vain(state: Any, lines: int) -> None:
+    state.env["vain"] = state.env.get("vain", 0) + lines
+
+
+def _latex(state: Any, start: int, end: int, silent: bool) -> bool:
+    if state.is_code_block(start):
+        return False
+    line = _line(state, start)
+    if line.startswith("$$"):
+        return _displayed(state, start, end, silent, line, "$$", "$$")
+    if not line.startswith("\\"):
+        return False
+    if line.startswith("\\["):
+        return _displayed(state, start, end, silent, line, "\\[", "\\]")
+    if begin := _BEGIN.match(line):
+        name = _name_of_table(line) or begin[1]
+        if name in TABLES or name in FORMULAS or name in _VERBATIM:
+            return _environment(state, start, end, silent, name)
+        if name in _LISTS and not silent:
+            state.env.setdefault("lists", []).append([_LISTS[name], 0])
+    elif line.startswith("\\end") and state.env.get("lists") and not silent:
+        state.env["lists"].pop()
+    if item := _ITEM.match(line):
+        return silent or _item(state, start, end, line, item)
+    if found := _WITH_TEXT.match(line):
+        return _command(state, start, end, silent, found[1])
+    if (bare := _WITHOUT_TEXT.match(line)) and _is_alone(line, bare.end()):
+        return silent or _push(state, "latex_nothing", start, start + 1, line)
+    return False
+
+
+def _name_of_table(line: str) -> str | None:
+    """Return the name of a table that begins on a line behind commands only, such as `\\begin{table}`."""
+    for found in _BEGIN.finditer(line):
+        if found[1] in TABLES:
+            return found[1] if _COMMANDS.fullmatch(line, 0, found.start()) else None
+    return None
+
+
+def _is_alone(line: str, at: int) -> bool:
+    while at < len(line) and (argument := _ARGUMENT.match(line, at)):
+        at = argument.end()
+    return at >= len(line)
+
+
+def _displayed(state: Any, start: int, end: int, silent: bool, line: str, opens: str, closes: str) -> bool:
+    """Take a displayed formula: its end is on the same line or a later one, and little text follows it."""
+    content: list[str] = []
+    rest, at = line[len(opens) :], start
+    while True:
+        close = rest.find(closes)
+        if close >= 0:
+            content.append(rest[:close])
+            break
+        content.append(rest)
+        at += 1
+        if at >= end or not _may_search(state, at, end) or state.sCount[at] < state.blkIndent:
+            _in_vain(state, at - start)
+            return False
+        rest = _line(state, at)
+    label = rest[close + len(closes) :].strip()
+    inner = "\n".join(content)
+    if len(label) > LONGEST_LABEL or not inner.strip() or (opens == "\\[" and not is_maths(inner)):
+        return False
+    return silent or _push(state, "latex_formula", start, at + 1, inner, label=label.strip(".,;"))
+
+
+LONGEST_LABEL = 12
+"""Characters after a displayed formula that are its number, such as `(3)`."""
+
+
+def _environment(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
+    """Take the lines from `\\begin{name}` to its `\\end{name}`. Text behind the end is a paragraph."""
+    depth, at = 0, start
+    while at < end and (at == start or _may_search(state, at, end)):
+        for found in _SIGN.finditer(state.src, state.bMarks[at], state.eMarks[at]):
+            if found[2] != name:
+                continue
+            depth += 1 if found[1] == "begin" else -1
+            if depth == 0:
+                return silent or _push_environment(state, start, at + 1, name, found.end())
+        at += 1
+    _in_vain(state, at - start)
+    return False
+
+
+def _push_environment(state: Any, start: int, end: int, name: str, close: int) -> bool:
+    kind = "table" if name in TABLES else "formula" if name in FORMULAS else "code"
+    rest = state.src[close : state.eMarks[end - 1]].strip()
+    content = state.getLines(start, end, state.blkIndent, False)
+    content = content[: len(content.rstrip()) - len(rest)] if rest and kind != "table" else content
+    raw = state.bMarks[start] == 0 or state.src[state.bMarks[start] - 1] == "\n"
+    _push(state, f"latex_{kind}", start, end, content, name=name, raw=raw)
+    commands = _COMMANDS.match(rest)
+    rest = rest[commands.end() :] if commands else rest
+    if rest:
+        _push_paragraph(state, start, end, rest)
+    return True
+
+
+def _push_paragraph(state: Any, start: int, end: int, content: str) -> None:
+    for kind, nesting in (("paragraph_open", 1), ("inline", 0), ("paragraph_close", -1)):
+        token = state.push(kind, "p" if nesting else "", nesting)
+        token.map, token.content = [start, end], content if not nesting else ""
+        token.children = [] if not nesting else None
+    state.line = end
+
+
+def _item(state: Any, start: int, end: int, line: str, item: Any) -> bool:
+    at = start + 1
+    while at < end and not state.isEmpty(at) and not _line(state, at).startswith(("\\item", "\\begin", "\\end")):
+        at += 1
+    lists = state.env.get("lists") or [["•", 0]]
+    lists[-1][1] += 1
+    marker = item[1] or (f"{lists[-1][1]}." if lists[-1][0] == "1" else "•")
+    content = "\n".join([line[item.end() :], *(_line(state, number) for number in range(start + 1, at))])
+    return _push(state, "latex_item", start, at, content, marker=marker, level=len(lists), given=bool(item[1]))
+
+
+def _command(state: Any, start: int, end: int, silent: bool, name: str) -> bool:
+    """Take a command with a text in braces, which may go on for some lines."""
+    depth, at = 0, start
+    while at < min(end, start + MOST_LINES) and not state.isEmpty(at):
+        line = _line(state, at)
+        depth += line.count("{") - line.count("\\{") - line.count("}") + line.count("\\}")
+        at += 1
+        if depth <= 0:
+            content = state.getLines(start, at, state.blkIndent, False).strip()
+            return silent or _push(state, "latex_text", start, at, content, name=name)
+    return False
+
+
+MOST_LINES = 20
+"""Lines that the text of one command, such as a caption, may take."""
+
+
+def _note(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Take a note, `[^1]: text`, as a paragraph: a note of one word would be the address of a link to CommonMark."""
+    if state.is_code_block(start) or not _NOTE.match(_line(state, start)):
+        return False
+    at = start + 1
+    while at < end and not state.isEmpty(at) and not _line(state, at).startswith("[^"):
+        at += 1
+    if silent:
+        return True
+    content = state.getLines(start, at, state.blkIndent, False).strip()
+    _push_paragraph(state, start, at, content)
+    return True
+
+
+def _html_table(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Take a table of HTML whole though blank lines are in it, unless blocks of Markdown are between them."""
+    if silent or state.is_code_block(start) or not _line(state, start).startswith("<"):
+        return False
+    open_tables, blank, across, at = 0, False, False, start
+    while at < end:
+        if state.isEmpty(at):
+            if not open_tables:
+                break
+            blank = True
+        else:
+            if state.sCount[at] < state.blkIndent:
+                break
+            line = _line(state, at)
+            if blank and _MARKDOWN.match(line):
+                _in_vain(state, at - start)
+                return False
+            across, blank = across or blank, False
+            open_tables += len(_OPENS_TABLE.findall(line)) - len(_CLOSES_TABLE.findall(line))
+        at += 1
+        if not _may_search(state, start, end):
+            return False
+    if open_tables > 0 or not across:
+        _in_vain(state, at - start)
+        return False
+    return _push(state, "html_block", start, at, state.getLines(start, at, state.blkIndent, True))
+
+
+# ---------------------------------------------------------------- formulas within a line
+
+
+def _inline_formula(state: Any, silent: bool) -> bool:
+    source, at = state.src, state.pos
+    if source[at] == "$":
+        if source.startswith("$$", at):
+            return _double_dollars(state, silent, source, at)
+        found = DOLLARS.match(source, at)
+        if found is None or not is_formula(source, at, found.end()):
+            return False
+        return _push_inline(state, silent, found["math"], found.end(), False)
+    if dressed := _DRESSED.match(source, at):
+        return _push_inline(state, silent, dressed[0], dressed.end(), False)
+    round = ROUND.match(source, at) if source.startswith("\\(", at) else None
+    return round is not None and is_maths(round[1]) and _push_inline(state, silent, round[1], round.end(), False)
+
+
+def _double_dollars(state: Any, silent: bool, source: str, at: int) -> bool:
+    close = source.find("$$", at + 2) if not state.cache.get(_NO_CLOSE) else -1
+    if close < 0:
+        state.cache[_NO_CLOSE] = 1
+        return False
+    inner = source[at + 2 : close]
+    return is_maths(inner) and _push_inline(state, silent, inner, close + 2, True)
+
+
+_DRESSED = re.compile(r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|emph|underline|math(?:bf|rm|it))\{[^{}\n]{1,200}+\}")
+"""Pattern of a command outside of formulas that only dresses its words."""
+_NO_CLOSE = -1
+"""Key of a paragraph's cache, beside its positions: no `$$` follows."""
+
+
+def _push_inline(state: Any, silent: bool, content: str, end: int, display: bool) -> bool:
+    if not silent:
+        token = state.push("formula", "", 0)
+        token.content, token.meta = content, {"display": display}
+    state.pos = end
+    return True
