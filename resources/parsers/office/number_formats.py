@@ -110,7 +110,9 @@ class NumberFormat:
         from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH
 
         self._epoch = MAC_EPOCH if from_1904 else WINDOWS_EPOCH
-        sections = _sections(code)[:4] if 0 < len(code) <= _LONGEST else _sections("General")
+        code = code if 0 < len(code) <= _LONGEST else "General"
+        self._is_general = code.lower() == "general"
+        sections = _sections(code)[:4]
         self._for_text = next((section for section in sections if section.is_text), None)
         if self._for_text is None and len(sections) == 4:
             self._for_text = sections[3]
@@ -132,6 +134,8 @@ class NumberFormat:
         Raise ValueError or OverflowError if there is no such date."""
         if value != value or value in (float("inf"), float("-inf")):
             return str(value)
+        if self._is_general:
+            return _general(value)
         is_whole = isinstance(value, int) or value == int(value)
         exact = Decimal(repr(value)) if is_whole else Decimal(f"{value:.{_MOST_DIGITS}g}")
         section, positive = self._section(exact)
