@@ -55,7 +55,7 @@ class _Book:
     items: dict[str, _Item] = field(default_factory=dict)
     order: list[str] = field(default_factory=list)
     missing: int = 0
-    contents: list[_Entry] = field(default_factory=list)
+    contents: dict[str, list[_Entry]] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
 
 
@@ -72,8 +72,7 @@ def parse(path: Path) -> ParsedFile:
             if page is None:
                 book.missing += 1
                 continue
-            entries = [entry for entry in book.contents if entry.part == part]
-            found, said = _page_blocks(page, entries, part, path)
+            found, said = _page_blocks(page, book.contents.get(part, []), part, path)
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
@@ -127,8 +126,8 @@ def _contents(package: zipfile.ZipFile, book: _Book, ncx: _Item | None, path: Pa
             page = _page(package, item.part, path)
             navs = page.iter("nav") if page is not None else ()
             for nav in navs:
-                if _is(nav, "toc"):
-                    book.contents += _listed(nav, item.part)
+                for entry in _listed(nav, item.part) if _is(nav, "toc") else ():
+                    book.contents.setdefault(entry.part, []).append(entry)
     if ncx is None or book.contents:
         return
     root = xml_part(package, ncx.part, path)
@@ -137,7 +136,7 @@ def _contents(package: zipfile.ZipFile, book: _Book, ncx: _Item | None, path: Pa
         if label is not None and content is not None:
             depth = sum(1 for above in point.iterancestors() if above.tag == point.tag) + 1
             part, fragment = _target(ncx.part, content.get("src") or "")
-            book.contents.append(_Entry(_text(label), part, fragment, depth))
+            book.contents.setdefault(part, []).append(_Entry(_text(label), part, fragment, depth))
 
 
 def _listed(nav: Any, base: str) -> Iterator[_Entry]:
@@ -203,6 +202,8 @@ _LINES = frozenset(("p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "li", "td", 
 _LOOKED_AT = 6
 """Lines at the beginning of a chapter among which its name is looked for."""
 _LONGEST_REFERENCE = 4
+_LONGEST_NAME = 300
+"""Characters of the longest line that may be the name of a chapter."""
 _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "small"))
 
 
@@ -229,9 +230,13 @@ def _raise(link: Any) -> None:
 def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
     """Remove the notes of a page. Return each with its number, if it begins with one."""
     found = [element for element in page.iter("*") if _is(element, *_NOTES)]
-    for notes in [element for element in page.iter("*") if _is(element, *_LISTS_OF_NOTES)]:
-        if not any(_is(inner, *_NOTES) for inner in notes.iter("*")):
-            found += notes.iter("li")
+    lists = [element for element in page.iter("*") if _is(element, *_LISTS_OF_NOTES)]
+    known, within = set(found), set()
+    for notes in lists:
+        inner = [] if notes in within else list(notes.iter("*"))
+        within.update(inner)
+        if known.isdisjoint(inner):
+            found += [element for element in inner if element.tag == "li"]
     taken = set(found)
     kept: list[tuple[str | None, Any]] = []
     for element in found:
@@ -255,23 +260,34 @@ def _name_chapters(page: Any, entries: list[_Entry]) -> None:
     order = {element: at for at, element in enumerate(page.iter("*"))}
     places = [order[element] for element in lines]
     body = next(page.iter("body"), page)
+    known: dict[Any, str] = {}
+    named_at: set[Any] = set()
     for entry in entries:
         target = named.get(entry.fragment) if entry.fragment else body
         if target is None:
             continue
         first = bisect_left(places, order[target])
-        begin = [element for element in lines[first : first + _LOOKED_AT] if _text(element)]
-        same = next((element for element in begin if _alike(_text(element), entry.name)), None)
+        begin = lines[first : first + _LOOKED_AT]
+        name = _letters(entry.name)
+        same = next((element for element in begin if _letters_of(element, known) == name), None)
         level = min(entry.depth, 6)
         if same is not None:
             if same.tag not in _HEADINGS and same.tag not in ("li", "td"):
                 same.tag = f"h{level}"
-        elif not any(element.tag in _HEADINGS for element in begin):
+        elif not any(element.tag in _HEADINGS for element in begin) and target not in named_at:
+            named_at.add(target)
             _insert(target, f"h{level}", entry.name, body)
 
 
-def _alike(text: str, name: str) -> bool:
-    return "".join(filter(str.isalnum, text)).casefold() == "".join(filter(str.isalnum, name)).casefold()
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).casefold()
+
+
+def _letters_of(line: Any, known: dict[Any, str]) -> str:
+    if line not in known:
+        text = _text(line)
+        known[line] = _letters(text) if len(text) <= _LONGEST_NAME else ""
+    return known[line]
 
 
 def _insert(target: Any, tag: str, text: str, body: Any) -> None:

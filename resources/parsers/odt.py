@@ -136,6 +136,7 @@ def _place(position: str) -> str:
 
 
 _MOST_REPEATED = 100
+_MOST_COLUMNS = 1000
 _INLINE_SKIPPED = frozenset(f"{_TEXT}{name}" for name in ("ruby-text", "tracked-changes", "label"))
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 
@@ -199,7 +200,7 @@ class _Writer:
 
     # ------------------------------------------------------------ paragraphs
 
-    def _block(self, element: Any, out: Any, hidden: bool) -> None:
+    def _block(self, element: Any, out: Any, hidden: bool, label: str = "") -> None:
         style = element.get(f"{_TEXT}style-name")
         look = self.styles.look("paragraph", style, _USUAL)
         gone = any(mark.get(f"{_TEXT}is-hidden") == "true" for mark in element.iter(f"{_TEXT}hidden-paragraph"))
@@ -215,7 +216,7 @@ class _Writer:
         self._inline(element, block, look._replace(hidden=False), hidden)
         written, self.paragraph = self.paragraph, before
         if written.letters:
-            _write(block, look_mark(Look(written.size, written.strong == written.letters)))
+            _write(block, look_mark(Look(written.size, written.strong == written.letters, label)))
         for box in written.boxes:
             self.blocks(box, out, hidden)
 
@@ -358,9 +359,17 @@ class _Writer:
                 if part.tag == f"{_TEXT}list":
                     self._list(part, own, style, level + 1, hidden)
                 elif part.tag in (f"{_TEXT}p", f"{_TEXT}h"):
-                    self._block(part, own, hidden)
+                    self._block(part, own, hidden, self._label(style, level, kind) if form else "")
                 elif isinstance(part.tag, str):
                     self.blocks([part], own, hidden)
+
+    def _label(self, style: str | None, level: int, kind: Any) -> str:
+        """Return the number of a list's item as the document shows it, such as `2.1.`."""
+        shown = min(max(whole(kind.get(f"{_TEXT}display-levels"), 1), 1), level)
+        numbers = [str(self.counts.get(f"{style} {at}", 1)) for at in range(level - shown + 1, level + 1)]
+        prefix, suffix = kind.get(f"{_STYLE}num-prefix") or "", kind.get(f"{_STYLE}num-suffix") or ""
+        plain = (kind.get(f"{_STYLE}num-format") or "") == "1"
+        return f"{prefix}{'.'.join(numbers)}{suffix}" if plain else ""
 
     def _table(self, table: Any, out: Any, hidden: bool) -> None:
         if any(table.get(f"{_TABLE}display") == value for value in ("false", "none")):
@@ -404,7 +413,7 @@ class _Writer:
         for column in table.iter(f"{_TABLE}table-column"):
             if next(column.iterancestors(f"{_TABLE}table"), None) is not table:
                 continue
-            times = min(max(whole(column.get(f"{_TABLE}number-columns-repeated"), 1), 1), 1000)
+            times = min(max(whole(column.get(f"{_TABLE}number-columns-repeated"), 1), 1), max(_MOST_COLUMNS - at, 0))
             if column.get(f"{_TABLE}visibility") in ("collapse", "filter"):
                 found.update(range(at, at + times))
             at += times

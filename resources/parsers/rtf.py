@@ -88,7 +88,7 @@ _UNDERLINES = frozenset(b"ul uld uldb ulw ulth uldash".split())
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The state inside a group: its kind (text, fonts, copied, skipped), and the look of its letters."""
+    """The state inside a group: its kind (text, label, fonts, copied, skipped), and the look of its letters."""
 
     kind: str = "text"
     font: int = -1
@@ -124,6 +124,7 @@ class _Writer:
     state: _State = field(default_factory=_State)
     within: list[_State] = field(default_factory=list)
     paragraph: _Paragraph = field(default_factory=_Paragraph)
+    label: str = ""
     in_table: bool = False
     in_hidden: str = ""
     starred: bool = False
@@ -173,7 +174,7 @@ class _Writer:
             self._text(_SYMBOLS[symbol])
 
     def _word(self, word: bytes, number: int | None) -> None:
-        if word == b"u" and self.state.kind == "text":
+        if word == b"u" and self.state.kind in ("text", "label"):
             self._unit((number or 0) & 0xFFFF)
             return
         if self.skipped and word in _SIGNS:
@@ -189,12 +190,16 @@ class _Writer:
             self.state = replace(state, kind="skipped")
         elif word == b"fonttbl":
             self.state = replace(state, kind="fonts")
+        elif word == b"listtext":
+            self.state, self.label = replace(state, kind="label"), ""
         elif word in _COPIED:
             self.state = replace(state, kind="copied" if state.kind == "text" else state.kind)
         if self.state.kind == "fonts":
             self._font_word(word, number)
             return
-        if self.state.kind == "skipped":
+        if self.state.kind in ("skipped", "label"):
+            if self.state.kind == "label" and word == b"f":
+                self.state = replace(self.state, font=number or 0)
             return
         if word == b"ansicpg":
             self.page = _page(number or 0)
@@ -268,7 +273,7 @@ class _Writer:
                 font.name += text
         elif self.state.kind == "copied":
             self.written.append(_NOT_PLAIN.sub(b"?", text))
-        elif self.state.kind == "text":
+        elif self.state.kind in ("text", "label"):
             shown = text[self.skipped :]
             self.skipped = max(0, self.skipped - len(text))
             if shown:
@@ -322,6 +327,9 @@ class _Writer:
         return _OF_CHARSET.get(font.charset or 0, "cp1252" if self.page not in ("utf-8", "mac_roman") else self.page)
 
     def _text(self, text: str) -> None:
+        if self.state.kind == "label":
+            self.label += text
+            return
         if not text or not self._is_shown(text):
             return
         letters = sum(map(str.isalnum, text))
@@ -362,8 +370,9 @@ class _Writer:
 
     def _end_paragraph(self) -> None:
         paragraph, self.paragraph = self.paragraph, _Paragraph()
+        label, self.label = self.label.strip(), ""
         if paragraph.letters and not self.in_table and self.state.kind == "text":
-            self._put(look_mark(Look(paragraph.size / 2, paragraph.strong == paragraph.letters)))
+            self._put(look_mark(Look(paragraph.size / 2, paragraph.strong == paragraph.letters, label)))
 
 
 def _name(font: _Font) -> str:

@@ -19,18 +19,20 @@ from resources.parsers.source_text import without_offsets
 
 HIDDEN_MARK = "\ufdd0"
 """Mark before a hidden passage that is read all the same."""
-_MARK = re.compile("\ufdd1([0-9]{1,4})([01])\ufdd1")
+_MARK = re.compile("\ufdd1([0-9]{1,4}),([01]),([^\ufdd1]{0,20})\ufdd1")
 
 
 class Look(NamedTuple):
-    """The least size of a paragraph's letters in points, and whether all of them are bold or underlined."""
+    """The least size of a paragraph's letters in points, whether all of them are bold or underlined, and the number or
+    sign that a list puts before it."""
 
     size: float
     strong: bool
+    label: str = ""
 
 
 def look_mark(look: Look) -> str:
-    return f"\ufdd1{min(round(10 * look.size), 9999)}{int(look.strong)}\ufdd1"
+    return f"\ufdd1{min(round(10 * look.size), 9999)},{int(look.strong)},{look.label[:20]}\ufdd1"
 
 
 class Line(NamedTuple):
@@ -49,6 +51,7 @@ _LARGER = 1.15
 _MOST_LETTERS = 0.6
 """Share of a document's letters above which lines that stand out are its text."""
 _DEEPEST = 6
+_PLAIN_NUMBER = re.compile(r"([0-9]{1,6})[.)]?")
 _NUMBER = re.compile(r"(?:[0-9]{1,3}\.){0,5}[0-9]{1,3}(?=[.)\s])")
 
 
@@ -100,17 +103,41 @@ _INSIDE = frozenset(("li", "td", "th", "dd", "dt", "blockquote", "caption", "fig
 
 
 def name_headings(root: Any) -> None:
-    """Turn the paragraphs of a page that look like headings into headings, and take the marks of looks away."""
+    """Turn the paragraphs of a page that look like headings into headings, and take the marks of looks away.
+
+    The first line of a list's item may be one too, with its number. Other items get the numbers that the file shows."""
     elements = list(root.iter("p", *_HEADINGS))
     lines = []
     for element in elements:
         look = _take_marks(element)
         text = " ".join("".join(element.itertext()).split())
-        is_apart = not any(parent.tag in _INSIDE for parent in element.iterancestors())
-        lines.append(Line(text, look, _HEADINGS.get(element.tag), is_apart))
-    for element, level in zip(elements, heading_levels(lines), strict=True):
+        label = look.label if look and _begins_item(element) else ""
+        inside = _INSIDE - {"li"} if label else _INSIDE
+        is_apart = not any(parent.tag in inside for parent in element.iterancestors())
+        lines.append(Line(f"{label} {text}" if label else text, look, _HEADINGS.get(element.tag), is_apart))
+        if number := _PLAIN_NUMBER.fullmatch(label):
+            element.getparent().set("value", number[1])
+    for element, line, level in zip(elements, lines, heading_levels(lines), strict=True):
         if level is not None:
+            if line.look and line.look.label and line.level is None and _begins_item(element):
+                _leave_list(element, line.look.label)
             element.tag = f"h{level}"
+
+
+def _begins_item(element: Any) -> bool:
+    parent = element.getparent()
+    return parent is not None and parent.tag == "li" and parent[0] is element and not (parent.text or "").strip()
+
+
+def _leave_list(element: Any, label: str) -> None:
+    """Take the item of a heading out of its list, and write its number if it has one."""
+    if any(map(str.isalnum, label)):
+        element.text = f"{label} {element.text or ''}"
+    item = element.getparent()
+    above = item.getparent()
+    item.tag = "div"
+    if above is not None and above.tag in ("ol", "ul") and all(child.tag != "li" for child in above):
+        above.tag = "div"
 
 
 def _take_marks(element: Any) -> Look | None:
@@ -120,7 +147,7 @@ def _take_marks(element: Any) -> Look | None:
         for name in ("text", "tail") if inner is not element else ("text",):
             text = getattr(inner, name) or ""
             for mark in _MARK.finditer(text):
-                found = Look(int(mark[1]) / 10, mark[2] == "1")
+                found = Look(int(mark[1]) / 10, mark[2] == "1", mark[3].strip())
             if "\ufdd1" in text:
                 setattr(inner, name, _MARK.sub("", text))
     return found

@@ -47,10 +47,24 @@ class Grid:
     """The places of a sheet: merged ranges, declared header rows, and the rows and columns that are left out."""
 
     sheet: str
-    merges: Merges
-    declared: list[HeaderRow]
-    without_columns: list[int]
+    merges: Merges = field(default_factory=dict)
+    declared: dict[int, list[HeaderRow]] = field(default_factory=dict)
+    without_columns: list[int] = field(default_factory=list)
     without_rows: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._merged: dict[int, list[int]] = {}
+        for row, column in self.merges:
+            self._merged.setdefault(row, []).append(column)
+
+    def merge(self, row: int, column: int, tall: int, wide: int) -> None:
+        self.merges[row, column] = (tall, wide)
+        self._merged.setdefault(row, []).append(column)
+
+    def covered_columns(self, row: int) -> Iterator[int]:
+        """Yield the columns that merged cells of a row cover."""
+        for column in self._merged.get(row, ()):
+            yield from range(column, column + min(self.merges[row, column][1], _MOST_SPAN))
 
     def position(self, column: int) -> int:
         """Return the place of a column among those that are shown."""
@@ -65,18 +79,17 @@ class Grid:
 
     def declares(self, row: SheetRow) -> bool:
         """Say whether the workbook itself says that this row names columns."""
-        columns = {cell.column for cell in row.cells}
-        return any(
-            found.row == row.number and any(found.left <= column <= found.right for column in columns)
-            for found in self.declared
-        )
+        found = self.declared.get(row.number, ())
+        return any(header.left <= cell.column <= header.right for header in found for cell in row.cells)
 
     def leaves_out(self, reference: str) -> bool:
         """Say whether a cell such as B3 is in a row or column that is left out."""
         place = re.fullmatch(r"([A-Z]{1,3})([0-9]{1,7})", reference)
         if place is None:
             return False
-        return int(place[2]) in self.without_rows or index(place[1]) in set(self.without_columns)
+        column = index(place[1])
+        at = bisect_left(self.without_columns, column)
+        return int(place[2]) in self.without_rows or self.without_columns[at : at + 1] == [column]
 
 
 def quoted(sheet: str) -> str:
@@ -101,7 +114,7 @@ def shown_rows(
         if waiting and not row_hidden:
             for last, wide, cell in waiting:
                 if number <= last:
-                    grid.merges[number, cell.column] = (last - number + 1, wide)
+                    grid.merge(number, cell.column, last - number + 1, wide)
                     kept.append(cell)
             waiting = []
         for cell in cells:
@@ -121,7 +134,7 @@ def shown_rows(
                 elif content.read:
                     kept.append(cell)
                 else:
-                    grid.merges[number, shown] = (tall, wide - (shown - cell.column))
+                    grid.merge(number, shown, tall, wide - (shown - cell.column))
                     kept.append(cell._replace(column=shown))
             else:
                 kept.append(cell)
@@ -295,10 +308,8 @@ def _is_note(row: SheetRow, most: int, grid: Grid) -> bool:
 def _side_by_side(rows: list[SheetRow], grid: Grid) -> list[list[SheetRow]]:
     """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill theirs."""
     used = {cell.column for row in rows for cell in row.cells}
-    numbers = {row.number for row in rows}
-    for (row_number, column), (_, wide) in grid.merges.items():
-        if row_number in numbers:
-            used.update(range(column, column + min(wide, _MOST_SPAN)))
+    for row in rows:
+        used.update(grid.covered_columns(row.number))
     parts = [rows] if rows else []
     gaps = ((column, grid.position(column) - grid.position(before) - 1) for before, column in pairwise(sorted(used)))
     for column, gap in islice(((column, gap) for column, gap in gaps if gap > 0), MOST_GAPS):
@@ -624,7 +635,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             if not takes_sheet(sheet, content):
                 continue
             found: list[Block] = []
-            grid = Grid(sheet.name, {}, [], [])
+            grid = Grid(sheet.name)
             if not sheet.is_chart:
                 found, left, grid = cell_blocks(book, sheet, left, content)
             related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
@@ -663,7 +674,10 @@ def cell_blocks(book: WorkbookCells, sheet: Sheet, left: int, content: HiddenCon
     region: list[SheetRow] = []
     columns = book.hidden_columns(sheet)
     without = [] if content.read else sorted(columns)
-    grid = Grid(sheet.name, book.merges(sheet), book.header_rows(sheet), without)
+    declared: dict[int, list[HeaderRow]] = {}
+    for header in book.header_rows(sheet):
+        declared.setdefault(header.row, []).append(header)
+    grid = Grid(sheet.name, book.merges(sheet), declared, without)
     covered = {row + below for (row, _), (tall, _) in grid.merges.items() for below in range(min(tall, _MOST_SPAN))}
     last = 0
     for row in shown_rows(book.rows(sheet), grid, columns, content) if left > 0 else ():

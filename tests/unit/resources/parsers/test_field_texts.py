@@ -167,6 +167,33 @@ def test_headings_by_look(lines: tuple[bytes, bytes], headings: list[tuple[int, 
     assert [(level, text) for kind, level, text in outline(found) if kind == "heading"] == headings
 
 
+LISTS = (
+    b"{\\*\\listtable{\\list{\\listlevel\\levelnfc0\\levelstartat1{\\leveltext\\'02\\'00.;}}"
+    b"{\\listlevel\\levelnfc0\\levelstartat1{\\leveltext\\'04\\'00.\\'01.;}}\\listid1}}"
+    b"{\\*\\listoverridetable{\\listoverride\\listid1\\listoverridecount0\\ls1}}"
+)
+
+
+def listed(label: bytes, level: int, text: bytes) -> bytes:
+    return b"{\\listtext\\pard\\plain %s\\tab}\\pard\\ls1\\ilvl%d %s\\par " % (label, level, text)
+
+
+def test_numbered_bold_lines_are_headings_and_items_keep_their_numbers(tmp_path: Path) -> None:
+    body = (
+        listed(b"1.", 0, b"{\\b Purpose}") + BODY + listed(b"2.", 0, b"{\\b Scope}") + listed(b"2.1.", 1, b"{\\b Who}")
+    )
+    body += BODY + listed(b"3.", 0, b"plain item") + listed(b"4.", 0, b"other item") + b"\\pard End.\\par"
+    found = [line for line in outline(rtf(tmp_path, b"\\ansi " + LISTS + body)) if not line[2].startswith("The text")]
+    assert found == [
+        ("heading", 1, "1. Purpose"),
+        ("heading", 1, "2. Scope"),
+        ("heading", 2, "2.1. Who"),
+        ("list_item", 1, "3. plain item"),
+        ("list_item", 1, "4. other item"),
+        ("paragraph", None, "End."),
+    ]
+
+
 def test_bold_text_is_no_row_of_headings(tmp_path: Path) -> None:
     body = b"{\\b First bold line\\par Second bold line\\par Third bold line}\\par short\\par {\\b Signed: Ann}\\par"
     assert [kind for kind, _, _ in outline(rtf(tmp_path, b"\\ansi " + body))] == ["paragraph"] * 5
@@ -351,8 +378,10 @@ STYLES = (
 )
 AUTOMATIC = (
     f"<office:automatic-styles>{''.join(STYLES)}"
-    '<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1"/>'
-    '<text:list-level-style-number text:level="2" style:num-format="a"/></text:list-style></office:automatic-styles>'
+    '<text:list-style style:name="L">'
+    '<text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/>'
+    '<text:list-level-style-number text:level="2" style:num-format="1" style:num-suffix="." text:display-levels="2"/>'
+    "</text:list-style></office:automatic-styles>"
 )
 
 
@@ -447,6 +476,23 @@ def test_headings_of_an_odt(first: str, second: str, headings: list[tuple[int, s
     assert [(level, text) for kind, level, text in outline(found) if kind == "heading"] == headings
 
 
+def test_numbered_bold_lines_of_an_odt_are_headings(tmp_path: Path) -> None:
+    item = (
+        '<text:list text:style-name="L" text:continue-numbering="true"><text:list-item>{}</text:list-item></text:list>'
+    )
+    inner = f"<text:list><text:list-item>{p('Who', 'PB')}</text:list-item></text:list>"
+    body = (
+        item.format(p("Purpose", "PB")) + LONG + item.format(p("Scope", "PB") + inner) + LONG + item.format(p("Plain"))
+    )
+    found = [line for line in outline(odt(tmp_path, body)) if not line[2].startswith("The text")]
+    assert found == [
+        ("heading", 1, "1. Purpose"),
+        ("heading", 1, "2. Scope"),
+        ("heading", 2, "2.1. Who"),
+        ("list_item", 1, "3. Plain"),
+    ]
+
+
 def test_lists_boxes_fields_and_raised_letters(tmp_path: Path) -> None:
     item = "<text:list-item>{}</text:list-item>".format
     inner = f"<text:list>{item(p('Inner'))}</text:list>"
@@ -460,7 +506,7 @@ def test_lists_boxes_fields_and_raised_letters(tmp_path: Path) -> None:
     found = odt(tmp_path, body)
     assert outline(found) == [
         ("list_item", 1, "1. One"),
-        ("list_item", 2, "a. Inner"),
+        ("list_item", 2, "1. Inner"),
         ("list_item", 1, "2. Two"),
         ("paragraph", None, "Beside it."),
         ("paragraph", None, "In a box."),
