@@ -41,9 +41,11 @@ class _Look(NamedTuple):
     hidden: bool | None = None
     place: str | None = None
     font: str | None = None
+    white: bool | None = None
+    shaded: bool | None = None
 
 
-_USUAL = _Look(12.0, None, False, False, "", "")
+_USUAL = _Look(12.0, None, False, False, "", "", False, False)
 _MOST_PARENTS = 20
 _SIZE = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)(pt|%|cm|mm|in)")
 _POINTS = {"pt": 1.0, "cm": 28.35, "mm": 2.835, "in": 72.0}
@@ -78,6 +80,8 @@ class _Styles:
                 base.hidden if own.hidden is None else own.hidden,
                 base.place if own.place is None else own.place,
                 base.font if own.font is None else own.font,
+                base.white if own.white is None else own.white,
+                base.shaded or own.shaded,
             )
         return base
 
@@ -104,11 +108,11 @@ class _Styles:
     def _own(self, style: Any) -> _Look:
         properties = style.find(f"{_STYLE}text-properties")
         if properties is None:
-            return _Look()
+            return _Look(shaded=any(map(_is_shaded, style)))
         found = _SIZE.fullmatch(properties.get(f"{_FO}font-size") or "")
         number, unit = (float(found[1]), found[2]) if found else (0.0, "")
         weight, shown = properties.get(f"{_FO}font-weight"), properties.get(f"{_TEXT}display")
-        place = properties.get(f"{_STYLE}text-position")
+        place, color = properties.get(f"{_STYLE}text-position"), properties.get(f"{_FO}color")
         font = properties.get(f"{_STYLE}font-name")
         return _Look(
             number * _POINTS[unit] if unit in _POINTS else None,
@@ -117,10 +121,23 @@ class _Styles:
             None if shown is None else shown == "none",
             None if place is None else _place(place),
             None if font is None else self._fonts.get(font) or font,
+            None if color is None else color.lower() == "#ffffff",
+            any(map(_is_shaded, style)),
         )
+
+    def shades(self, family: str, name: str | None) -> bool:
+        """Say whether a style gives a background."""
+        return any(_is_shaded(part) for style in self.names(family, name) for part in style)
 
 
 _SVG_FAMILY = f"{{{_NAMESPACE}:svg-compatible:1.0}}font-family"
+
+
+def _is_shaded(properties: Any) -> bool:
+    """Say whether a part of a style gives a background that is not white, or one that may be any."""
+    fill = properties.get(f"{_DRAW}fill")
+    color = (properties.get(f"{_FO}background-color") or "transparent").lower()
+    return color not in ("transparent", "#ffffff") or fill not in (None, "none")
 
 
 def _place(position: str) -> str:
@@ -161,6 +178,7 @@ class _Writer:
         self.deleted: dict[str, Any] = {}
         self.paragraph = _Paragraph()
         self.counts: dict[str, int] = {}
+        self.shaded = False
 
     def blocks(self, parent: Any, out: Any, hidden: bool = False) -> None:
         for element in parent:
@@ -204,7 +222,7 @@ class _Writer:
         style = element.get(f"{_TEXT}style-name")
         look = self.styles.look("paragraph", style, _USUAL)
         gone = any(mark.get(f"{_TEXT}is-hidden") == "true" for mark in element.iter(f"{_TEXT}hidden-paragraph"))
-        if (gone or look.hidden) and not hidden:
+        if (gone or look.hidden or self._is_unseen(look)) and not hidden:
             if not self.content.taken("paragraphs"):
                 return
             hidden = True
@@ -213,12 +231,15 @@ class _Writer:
         before, self.paragraph = self.paragraph, _Paragraph()
         if hidden:
             _write(block, HIDDEN_MARK)
-        self._inline(element, block, look._replace(hidden=False), hidden)
+        self._inline(element, block, look._replace(hidden=False, white=False), hidden)
         written, self.paragraph = self.paragraph, before
         if written.letters:
             _write(block, look_mark(Look(written.size, written.strong == written.letters, label)))
-        for box in written.boxes:
-            self.blocks(box, out, hidden)
+        self._boxes(written.boxes, out, hidden)
+
+    def _is_unseen(self, look: _Look) -> bool:
+        """Say whether letters are white on white."""
+        return bool(look.white) and not look.shaded and not self.shaded
 
     def _level(self, element: Any, style: str | None) -> int:
         """Return the level of a heading, by its own element or by the name of its style; 0 for a paragraph."""
@@ -267,12 +288,13 @@ class _Writer:
 
     def _span(self, span: Any, out: Any, look: _Look, hidden: bool) -> None:
         own = self.styles.look("text", span.get(f"{_TEXT}style-name"), look)
-        if own.hidden and not hidden:
+        gone = own.hidden or self._is_unseen(own)
+        if gone and not hidden and "".join(span.itertext()).strip():
             if not self.content.taken("passages"):
                 return
             _write(out, HIDDEN_MARK)
         inner = _add(out, own.place) if own.place and own.place != look.place else out
-        self._inline(span, inner, own._replace(hidden=False), hidden or bool(own.hidden))
+        self._inline(span, inner, own._replace(hidden=False), hidden or bool(gone))
 
     def _words(self, text: str | None, out: Any, look: _Look) -> None:
         if not text:
@@ -327,8 +349,14 @@ class _Writer:
             return
         if out.tag == "body" or out.tag in ("td", "th", "li", "div"):  # it is not in a paragraph
             boxes, self.paragraph.boxes = self.paragraph.boxes, []
-            for box in boxes:
-                self.blocks(box, out, hidden)
+            self._boxes(boxes, out, hidden)
+
+    def _boxes(self, boxes: list[Any], out: Any, hidden: bool) -> None:
+        """Write text boxes. They may have backgrounds of any kind, so white letters count as seen."""
+        before, self.shaded = self.shaded, True
+        for box in boxes:
+            self.blocks(box, out, hidden)
+        self.shaded = before
 
     # ------------------------------------------------------------ lists and tables
 
@@ -377,6 +405,8 @@ class _Writer:
                 return
             hidden = True
         inner = _add(out, "table")
+        before = self.shaded
+        self.shaded = before or self.styles.shades("table", table.get(f"{_TABLE}style-name"))
         gone = self._hidden_columns(table)
         count = 0
         for row, is_header in _rows(table):
@@ -385,12 +415,15 @@ class _Writer:
                 continue
             into = _add(inner, "tr")
             count = max(count, self._cells(row, into, "th" if is_header else "td", gone, hidden or is_gone))
+        self.shaded = before
         if gone & set(range(count)):
             self.content.taken("columns", len(gone & set(range(count))))
 
     def _cells(self, row: Any, out: Any, tag: str, gone: set[int], hidden: bool) -> int:
         """Write the cells of a row. Return how many columns it has."""
         column = 0
+        before = self.shaded
+        in_row = before or self.styles.shades("table-row", row.get(f"{_TABLE}style-name"))
         for cell in row:
             if cell.tag not in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
                 continue
@@ -404,7 +437,9 @@ class _Writer:
                 for name, side in (("colspan", "columns"), ("rowspan", "rows")):
                     if (size := whole(cell.get(f"{_TABLE}number-{side}-spanned"), 1)) > 1:
                         own.set(name, str(size))
+                self.shaded = in_row or self.styles.shades("table-cell", cell.get(f"{_TABLE}style-name"))
                 self.blocks(cell, own, hidden or is_gone)
+        self.shaded = before
         return column
 
     def _hidden_columns(self, table: Any) -> set[int]:

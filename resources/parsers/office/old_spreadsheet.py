@@ -99,7 +99,8 @@ class OldWorkbook:
                     style = self._style(cell)
                     shown = self._shown(cell, value, style).strip()
                     number = cell.ctype in _NUMBERS
-                    cells.append(SheetCell(column + 1, shown or value.strip(), number, style.strong, not shown))
+                    text = shown or value.strip()
+                    cells.append(SheetCell(column + 1, text, number, style.strong, not shown or style.white))
             row = found.rowinfo_map.get(at)
             hidden = row is not None and bool(row.hidden or row.height == 0)
             if cells or hidden:
@@ -137,8 +138,17 @@ class OldWorkbook:
             strong = font is not None and (font.weight >= _BOLD or font.height >= _LARGER * fonts[0].height)
             name = (font.name or "") if font is not None else ""
             number_format = NumberFormat(found.format_str if found else "General", self.book.datemode == 1)
-            self._styles[at] = CellStyle(number_format, strong, name if is_symbol_font(name) else "")
+            white = font is not None and self._is_white(font.colour_index) and self._is_bare(look)
+            self._styles[at] = CellStyle(number_format, strong, name if is_symbol_font(name) else "", white)
         return self._styles[at]
+
+    def _is_white(self, color: int) -> bool:
+        return bool(self.book.colour_map.get(color) == (255, 255, 255))
+
+    def _is_bare(self, look: Any) -> bool:
+        """Say whether the background of a style leaves a cell white."""
+        fill = look.background
+        return bool(fill.fill_pattern == 0) or (fill.fill_pattern == 1 and self._is_white(fill.pattern_colour_index))
 
     def _shown(self, cell: Any, value: str, style: CellStyle) -> str:
         import xlrd

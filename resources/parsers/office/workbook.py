@@ -73,11 +73,13 @@ class HeaderRow(NamedTuple):
 
 
 class CellStyle(NamedTuple):
-    """The look of cells: their number format, whether they stand out, and the font if its letters are signs."""
+    """The look of cells: their number format, whether they stand out, the font if its letters are signs, and whether
+    they are white on white."""
 
     number_format: NumberFormat
     strong: bool = False
     symbol_font: str = ""
+    white: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,7 @@ class Workbook:
             return []
         own = {f.get("numFmtId"): f.get("formatCode") or "General" for f in root.iter(f"{MAIN}numFmt")}
         fonts = [_font(font) for found in root.iterchildren(f"{MAIN}fonts") for font in found]
+        bare = [_is_bare(fill) for found in root.iterchildren(f"{MAIN}fills") for fill in found]
         formats: dict[str, NumberFormat] = {}
         found = []
         styles = root.find(f"{MAIN}cellXfs")
@@ -157,7 +160,9 @@ class Workbook:
             font = fonts[at] if at < len(fonts) else _Font()
             large = bool(fonts) and font.size >= _LARGER * (fonts[0].size or font.size + 1)
             symbols = font.name if is_symbol_font(font.name) else ""
-            found.append(CellStyle(number_format, font.bold or large, symbols))
+            fill = whole(style.get("fillId"), 0)
+            white = font.white and (fill >= len(bare) or bare[fill])
+            found.append(CellStyle(number_format, font.bold or large, symbols, white))
         return found
 
     # ------------------------------------------------------------ one sheet
@@ -168,6 +173,7 @@ class Workbook:
         usual = CellStyle(NumberFormat("General", self.from_1904))
         known: dict[str, str] = {}
         number = 0
+        coloured = self._is_coloured(sheet)
         for element in streamed(self.package, sheet.part, "row", self.path):
             number = whole(element.get("r"), number + 1)
             column = 0
@@ -183,14 +189,19 @@ class Workbook:
                 style = self.styles[at] if at < len(self.styles) else usual
                 shown = _shown(value, kind, style).strip()
                 text = shown or value.strip()
-                cells.append(
-                    SheetCell(column, known.setdefault(text, text), kind in ("n", "b", "d"), style.strong, not shown)
-                )
+                hidden = not shown or (style.white and not coloured)
+                is_number = kind in ("n", "b", "d")
+                cells.append(SheetCell(column, known.setdefault(text, text), is_number, style.strong, hidden))
             if len(known) > _MOST_KNOWN:
                 known.clear()
             hidden = element.get("hidden") in ("1", "true") or _is_zero(element.get("ht"))
             if cells or hidden:
                 yield SheetRow(number, cells, hidden)
+
+    def _is_coloured(self, sheet: Sheet) -> bool:
+        """Say whether cells may have backgrounds that their own styles do not give: by tables, conditions, pictures."""
+        kinds = {kind for kind, _ in relations(self.package, sheet.part, self.path).values()}
+        return bool(kinds & {"table", "pivotTable", "image"}) or b"conditionalFormatting" in self._tail(sheet)
 
     def _value(self, cell: Any, kind: str) -> str:
         if kind == "inlineStr":
@@ -330,13 +341,35 @@ class _Font(NamedTuple):
     bold: bool = False
     size: float = 0.0
     name: str = ""
+    white: bool = False
 
 
 def _font(element: Any) -> _Font:
     bold, size, name = (element.find(f"{MAIN}{tag}") for tag in ("b", "sz", "name"))
     points = _SIZE.match((size.get("val") or "") if size is not None else "")
     is_bold = bold is not None and bold.get("val") not in ("0", "false")
-    return _Font(is_bold, float(points[0]) if points else 0.0, (name.get("val") or "") if name is not None else "")
+    called = (name.get("val") or "") if name is not None else ""
+    return _Font(is_bold, float(points[0]) if points else 0.0, called, _is_white(element.find(f"{MAIN}color")))
+
+
+def _is_white(color: Any) -> bool:
+    """Say whether a color is white: by its value, as the theme's background, or by its number in Excel's palette."""
+    if color is None or color.get("tint", "0").strip("-0."):
+        return False
+    return (
+        (color.get("rgb") or "").upper().endswith("FFFFFF")
+        or color.get("theme") == "0"
+        or color.get("indexed") in ("1", "9")
+    )
+
+
+def _is_bare(fill: Any) -> bool:
+    """Say whether a fill leaves a cell white."""
+    pattern = fill.find(f"{MAIN}patternFill")
+    if pattern is None:
+        return False
+    kind = pattern.get("patternType") or "none"
+    return kind == "none" or (kind == "solid" and _is_white(pattern.find(f"{MAIN}fgColor")))
 
 
 def _is_zero(size: str | None) -> bool:

@@ -154,6 +154,35 @@ def test_comments_on_hidden_cells_are_left_out_too(tmp_path: Path) -> None:
     assert found.warnings == (left_out("1 columns, 1 comments"),)
 
 
+def test_white_letters_on_white_are_hidden(tmp_path: Path) -> None:
+    from openpyxl.styles import Color, Font, PatternFill
+
+    book = filled(PAY)
+    sheet = book.active
+    for cell, color in (
+        ("B2", Color("FFFFFFFF")),
+        ("B3", Color(theme=0)),
+        ("B4", Color(indexed=9)),
+        ("A1", Color("FFFFFF")),
+    ):
+        sheet[cell].font = Font(color=color)
+    sheet["A1"].fill = PatternFill("solid", fgColor="FF1F4E79")
+    sheet["B4"].fill = PatternFill("solid", fgColor="FFFFFFFF")
+    found = parsed(book, tmp_path)
+    assert tables(found) == [[["Name", "Pay", "Town"], ["Ann", "Lviv"], ["Bob", "Kyiv"], ["Cyd", "Rivne"]]]
+    assert found.warnings == (left_out("3 cells"),)
+
+
+def test_white_letters_under_a_style_of_tables_are_seen(tmp_path: Path) -> None:
+    from openpyxl.styles import Font
+    from openpyxl.worksheet.table import Table
+
+    book = filled(PAY)
+    book.active["A1"].font = Font(color="FFFFFFFF")
+    book.active.add_table(Table(displayName="Pay", ref="A1:C4"))
+    assert parsed(book, tmp_path).warnings == ()
+
+
 def test_a_sheet_that_is_only_hidden_rows_says_so(tmp_path: Path) -> None:
     book = filled(PAY)
     for at in range(1, 5):

@@ -374,6 +374,9 @@ STYLES = (
         ("UP", "text", 'style:text-position="super 58%"'),
         ("DOWN", "text", 'style:text-position="-33% 58%"'),
         ("W", "text", 'style:font-name="Wingdings"'),
+        ("WHITE", "text", 'fo:color="#ffffff"'),
+        ("PWHITE", "paragraph", 'fo:color="#FFFFFF"'),
+        ("MARKED", "text", 'fo:color="#ffffff" fo:background-color="#000080"'),
     ]
 )
 AUTOMATIC = (
@@ -422,6 +425,19 @@ def test_hidden_parts_of_an_odt(tmp_path: Path) -> None:
     assert texts(read)[:4] == ["Secret section.", "Conditional.", "Secret paragraph.", "Secret by field."]
     assert texts(read)[4] == "Seen secret span heresecret."
     assert {block.metadata.get("hidden") for block in read.blocks[2:]} == {"true"}
+
+
+def test_white_letters_of_an_odt_are_hidden_where_nothing_is_behind_them(tmp_path: Path) -> None:
+    span = '<text:span text:style-name="{}">{}</text:span>'.format
+    cell = f'<table:table-cell table:style-name="DARK">{p("Name", "PWHITE")}</table:table-cell>'
+    dark = '<style:style style:name="DARK" style:family="table-cell">'
+    dark += '<style:table-cell-properties fo:background-color="#003366"/></style:style>'
+    body = p("Seen" + span("WHITE", "secret") + span("MARKED", " marked.")) + p("Secret.", "PWHITE")
+    body += f"<table:table><table:table-row>{2 * cell}</table:table-row></table:table>"
+    found = odt(tmp_path, body, styles=dark)
+    assert texts(found) == ["Seen marked."] and len(found.blocks[1].cells) == 2
+    assert "".join(run.text for run in found.blocks[1].cells[0].runs).strip() == "Name"
+    assert found.warnings == (left_out("1 paragraphs, 1 passages"),)
 
 
 def test_tracked_deletions_of_an_odt(tmp_path: Path) -> None:

@@ -85,6 +85,18 @@ def test_hidden_rows_columns_and_cells_are_left_out_and_counted(tmp_path: Path) 
     assert read.blocks[1].metadata == METADATA
 
 
+def test_white_letters_on_white_are_hidden(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("A")
+    sheet.write(0, 0, "Seen")
+    sheet.write(2, 0, "Dark", xlwt.easyxf("font: color white; pattern: pattern solid, fore_colour dark_blue"))
+    sheet.write(4, 0, "Secret", xlwt.easyxf("font: color white"))
+    book.save(str(tmp_path / "a.xls"))
+    found = parsed(tmp_path / "a.xls")
+    assert [block.runs[0].text for block in found.blocks] == ["A", "Seen", "Dark"]
+    assert found.warnings == (left_out("1 cells"),)
+
+
 def test_raised_and_symbol_letters_of_a_text(tmp_path: Path) -> None:
     book = xlwt.Workbook()
     sheet = book.add_sheet("A")
