@@ -27,6 +27,7 @@ _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns"
 _OFFICE, _STYLE, _TEXT = (f"{{{_NAMESPACE}:{name}:1.0}}" for name in ("office", "style", "text"))
 _TABLE, _DRAW = (f"{{{_NAMESPACE}:{name}:1.0}}" for name in ("table", "drawing"))
 _FO = f"{{{_NAMESPACE}:xsl-fo-compatible:1.0}}"
+_FIELD = "{urn:openoffice:names:experimental:ooo-ms-interop:xmlns:field:1.0}"
 _HREF = "{http://www.w3.org/1999/xlink}href"
 
 # ---------------------------------------------------------------- styles
@@ -283,6 +284,8 @@ class _Writer:
                 _write(out, f"{HIDDEN_MARK}{''.join(words.itertext())} ")
         elif tag.startswith(_DRAW):
             self._drawn(part, out, hidden)
+        elif tag in (f"{_FIELD}fieldmark", f"{_FIELD}fieldmark-start"):
+            _write(out, _filled(part))
         else:
             self._inline(part, out, look, hidden)
 
@@ -370,7 +373,8 @@ class _Writer:
         key = f"{style} {level}"
         if form:
             start = whole(first, 1)
-            goes_on = element.get(f"{_TEXT}continue-numbering") == "true" or element.get(f"{_TEXT}continue-list")
+            again = element.get(f"{_TEXT}continue-numbering") == "true" or element.get(f"{_TEXT}continue-list")
+            goes_on = again or level > 1
             start = self.counts.get(key, start - 1) + 1 if goes_on else start
             self.counts[key] = start - 1
             inner.set("type", form)
@@ -379,7 +383,9 @@ class _Writer:
             if item.tag not in (f"{_TEXT}list-item", f"{_TEXT}list-header"):
                 continue
             own = _add(inner, "li")
-            self.counts[key] = self.counts.get(key, 0) + 1
+            if len(item) and item[0].tag != f"{_TEXT}list":  # an item of only an inner list has no number
+                self.counts[key] = self.counts.get(key, 0) + 1
+                self.counts.pop(f"{style} {level + 1}", None)
             if form and (value := item.get(f"{_TEXT}start-value")):
                 own.set("value", value)
                 self.counts[key] = whole(value, 1)
@@ -465,6 +471,18 @@ def _rows(table: Any, is_header: bool = False) -> Iterator[tuple[Any, bool]]:
             yield part, is_header
         elif part.tag in (f"{_TABLE}table-header-rows", f"{_TABLE}table-rows", f"{_TABLE}table-row-group"):
             yield from _rows(part, is_header or part.tag == f"{_TABLE}table-header-rows")
+
+
+def _filled(mark: Any) -> str:
+    """Return what a form field of Word is set to: a choice, or a check mark."""
+    values: dict[str, list[str]] = {}
+    for parameter in mark.iter(f"{_FIELD}param"):
+        values.setdefault(parameter.get(f"{_FIELD}name") or "", []).append(parameter.get(f"{_FIELD}value") or "")
+    kind = (mark.get(f"{_FIELD}type") or "").rpartition(".")[2]
+    if kind == "FORMCHECKBOX":
+        return "☒" if values.get("Checkbox_Checked", [""])[0] == "true" else "☐"
+    choices, at = values.get("Dropdown_ListEntry", []), whole(values.get("Dropdown_Selected", [""])[0], 0)
+    return choices[at] if kind == "FORMDROPDOWN" and at < len(choices) else ""
 
 
 def _up_to(element: Any, top: Any) -> Iterator[Any]:

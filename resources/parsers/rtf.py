@@ -81,6 +81,10 @@ _SIGNS = {
 }  # fmt: skip
 _SYMBOLS = {b"~": "\xa0", b"_": "\u2011", b"-": ""}
 _ESCAPED = frozenset((b"\\", b"{", b"}"))
+_TEXT_IN_STARRED = frozenset(b"annotation shpinst ud nesttableprops".split())
+"""Groups that programs which do not know them shall skip, and that have text all the same."""
+_FORM_NUMBERS = frozenset(b"fftype ffres ffdefres".split())
+_DROP_DOWN, _CHECK_BOX, _UNSET = 2, 1, 25
 _PARAGRAPH = frozenset(b"par sect page".split())
 _TABLE = frozenset(b"cell row nestcell nestrow".split())
 _UNDERLINES = frozenset(b"ul uld uldb ulw ulth uldash".split())
@@ -88,7 +92,7 @@ _UNDERLINES = frozenset(b"ul uld uldb ulw ulth uldash".split())
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The state inside a group: its kind (text, label, fonts, copied, skipped), and the look of its letters."""
+    """The state inside a group: its kind (text, label, choice, fonts, copied, skipped), and the look of its letters."""
 
     kind: str = "text"
     font: int = -1
@@ -125,6 +129,8 @@ class _Writer:
     within: list[_State] = field(default_factory=list)
     paragraph: _Paragraph = field(default_factory=_Paragraph)
     label: str = ""
+    form: dict[bytes, int] = field(default_factory=dict)
+    choices: list[str] = field(default_factory=list)
     in_table: bool = False
     in_hidden: str = ""
     starred: bool = False
@@ -174,7 +180,7 @@ class _Writer:
             self._text(_SYMBOLS[symbol])
 
     def _word(self, word: bytes, number: int | None) -> None:
-        if word == b"u" and self.state.kind in ("text", "label"):
+        if word == b"u" and self.state.kind in ("text", "label", "choice"):
             self._unit((number or 0) & 0xFFFF)
             return
         if self.skipped and word in _SIGNS:
@@ -186,18 +192,26 @@ class _Writer:
             word, starred = b"footnote", False
         on = number is None or number != 0
         state = self.state
+        if word == b"formfield":
+            self.form, self.choices = {}, []
+        elif word in _FORM_NUMBERS:
+            self.form[word] = number or 0
+        elif word == b"ffl":
+            self.state = replace(state, kind="choice")
+            self.choices.append("")
+            return
         if word in _SKIPPED:
             self.state = replace(state, kind="skipped")
         elif word == b"fonttbl":
             self.state = replace(state, kind="fonts")
         elif word == b"listtext":
             self.state, self.label = replace(state, kind="label"), ""
-        elif word in _COPIED:
+        elif word in _COPIED or (starred and word not in _TEXT_IN_STARRED):
             self.state = replace(state, kind="copied" if state.kind == "text" else state.kind)
         if self.state.kind == "fonts":
             self._font_word(word, number)
             return
-        if self.state.kind in ("skipped", "label"):
+        if self.state.kind in ("skipped", "label", "choice"):
             if self.state.kind == "label" and word == b"f":
                 self.state = replace(self.state, font=number or 0)
             return
@@ -223,6 +237,17 @@ class _Writer:
         elif word == b"intbl":
             self.in_table = True
         self._control(b"*\\" + word if starred else word, number)
+        if word == b"fldrslt" and self.form:
+            self._put(self._filled())
+            self.form = {}
+
+    def _filled(self) -> str:
+        """Return what a form field is set to, which only programs that know forms show: a choice, or a check mark."""
+        kind, result = self.form.get(b"fftype"), self.form.get(b"ffres", _UNSET)
+        result = self.form.get(b"ffdefres", 0) if result == _UNSET else result
+        if kind == _DROP_DOWN and 0 <= result < len(self.choices):
+            return self.choices[result]
+        return ("☒" if result else "☐") if kind == _CHECK_BOX else ""
 
     def _changes(self, word: bytes, number: int | None, on: bool) -> bool:
         """Change the look of the letters that follow. Return whether the word must not be written."""
@@ -273,7 +298,7 @@ class _Writer:
                 font.name += text
         elif self.state.kind == "copied":
             self.written.append(_NOT_PLAIN.sub(b"?", text))
-        elif self.state.kind in ("text", "label"):
+        elif self.state.kind in ("text", "label", "choice"):
             shown = text[self.skipped :]
             self.skipped = max(0, self.skipped - len(text))
             if shown:
@@ -329,6 +354,9 @@ class _Writer:
     def _text(self, text: str) -> None:
         if self.state.kind == "label":
             self.label += text
+            return
+        if self.state.kind == "choice":
+            self.choices[-1] += text
             return
         if not text or not self._is_shown(text):
             return

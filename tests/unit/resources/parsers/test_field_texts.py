@@ -210,6 +210,22 @@ def test_notes_comments_and_pictures(tmp_path: Path) -> None:
     assert texts(found)[1:3] == ["Shown.", "After."]
 
 
+def test_values_of_form_fields(tmp_path: Path) -> None:
+    field = b"{\\field{\\*\\fldinst{ FORM }{\\*\\formfield{%s}}}{\\fldrslt %s}}"
+    town = field % (b"\\fftype2\\ffhaslistbox1\\ffres1{\\*\\ffl Lviv}{\\*\\ffl Odesa}", b"{}")
+    first = field % (b"\\fftype2\\ffres25\\ffdefres0{\\*\\ffl Red}{\\*\\ffl Blue}", b"")
+    boxes = field % (b"\\fftype1\\ffres1", b"") + b" yes " + field % (b"\\fftype1\\ffres25\\ffdefres0", b"") + b" no"
+    name = field % (b"\\fftype0{\\*\\ffname Text1}", b"Ann")
+    body = b"Town: " + town + b"; colour: " + first + b"; " + boxes + b"; name: " + name + b"\\par"
+    assert texts(rtf(tmp_path, b"\\ansi " + body)) == ["Town: Odesa; colour: Red; ☒ yes ☐ no; name: Ann"]
+
+
+def test_groups_that_others_skip_are_no_text(tmp_path: Path) -> None:
+    body = b"{\\*\\pgdsctbl{\\pgdsc0 Default Page Style;}}{\\*\\generator Any 1.0;}{\\info{\\title T}}"
+    found = rtf(tmp_path, b"\\ansi " + body + b"{\\b Purpose}\\par " + BODY)
+    assert outline(found)[0] == ("heading", 1, "Purpose") and len(found.blocks) == 2
+
+
 def test_tables_and_signs_by_name(tmp_path: Path) -> None:
     fonts = b"{\\fonttbl{\\f0\\fcharset204 Arial;}}"
     row = b"\\trowd\\cellx2000\\cellx4000\\pard\\intbl %s\\cell %s\\cell\\row "
@@ -529,6 +545,18 @@ def test_lists_boxes_fields_and_raised_letters(tmp_path: Path) -> None:
         ("paragraph", None, "On 1 May by Ann x y"),
         ("paragraph", None, "☑ done"),
     ]
+
+
+def test_values_of_form_fields_of_an_odt(tmp_path: Path) -> None:
+    kind = "vnd.oasis.opendocument.field"
+    value = '<field:param field:name="{}" field:value="{}"/>'.format
+    choices = (
+        value("Dropdown_ListEntry", "Lviv") + value("Dropdown_ListEntry", "Odesa") + value("Dropdown_Selected", "1")
+    )
+    names = 'xmlns:field="urn:openoffice:names:experimental:ooo-ms-interop:xmlns:field:1.0"'
+    mark = f'<field:fieldmark {names} field:type="{kind}.{{}}">{{}}</field:fieldmark>'.format
+    boxes = f"{mark('FORMCHECKBOX', value('Checkbox_Checked', 'true'))} yes {mark('FORMCHECKBOX', '')} no"
+    assert texts(odt(tmp_path, p(f"Town: {mark('FORMDROPDOWN', choices)}; {boxes}"))) == ["Town: Odesa; ☒ yes ☐ no"]
 
 
 def test_running_heads_and_embedded_files_of_an_odt(tmp_path: Path) -> None:
