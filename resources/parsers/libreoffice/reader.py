@@ -20,7 +20,7 @@ from pipelines.records import ParsedFile
 from resources.parsers.installed import LibreOffice, libreoffice
 from resources.parsers.libreoffice import convert
 from resources.parsers.package import parts_of
-from resources.parsers.registry import parse_file
+from resources.parsers.registry import parser_of
 from resources.programs import run
 
 _ENCRYPTED_WORDS = 1 << 8
@@ -44,11 +44,10 @@ _OLD = {
 }
 
 
-def parse(path: Path, hidden: bool = False) -> ParsedFile:
-    """Read a DOC or PPT file; also its hidden parts with `hidden`. Raise DocumentError as `rewritten`, and as the
-    reader of the new format."""
+def parse(path: Path) -> ParsedFile:
+    """Read a DOC or PPT file. Raise DocumentError as `rewritten`, and as the reader of the new format."""
     with rewritten(path) as target:
-        parsed = parse_file(target, OF_ENDING[target.suffix].media_type, hidden=hidden)
+        parsed = parser_of(OF_ENDING[target.suffix].media_type)(target)
     # LibreOffice writes its own language if the file has none.
     properties = {name: value for name, value in parsed.properties.items() if name != "language"}
     return replace(parsed, properties=properties, origin=path.suffix[1:].lower())
