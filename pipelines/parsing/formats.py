@@ -16,6 +16,8 @@ PNG, JPEG, TIFF = "image/png", "image/jpeg", "image/tiff"
 PICTURES = frozenset({PNG, JPEG, TIFF})
 PAGED = frozenset({PDF, *PICTURES})
 """Media types of files whose pages can be drawn."""
+EPUB, ODT = "application/epub+zip", "application/vnd.oasis.opendocument.text"
+RTF_TEXT, RST, ORG = "application/rtf", "text/x-rst", "text/x-org"
 AUTO, OWN, UNSTRUCTURED = "auto", "own", "unstructured"
 _NAMED = "; reader="
 
@@ -76,11 +78,11 @@ FORMATS = (
     Format((".csv",), "text/csv", "the table, offsets"),
     Format((".tsv",), "text/tab-separated-values", "the table, offsets"),
     Format((".eml",), EML, _MAIL, either=(".eml",)),
-    Format((".epub",), "application/epub+zip", _TITLED, _PANDOC, False, (), ZIP),
-    Format((".odt",), "application/vnd.oasis.opendocument.text", _TITLED, _PANDOC, False, (), ZIP),
-    Format((".rtf",), "application/rtf", _TITLED, _PANDOC, False, (), RTF),
-    Format((".rst",), "text/x-rst", _TITLED, _PANDOC, own=False),
-    Format((".org",), "text/x-org", _TITLED, _PANDOC, own=False),
+    Format((".epub",), EPUB, f"{_TITLED}, notes", begins=ZIP),
+    Format((".odt",), ODT, f"{_TITLED}, notes, comments", begins=ZIP),
+    Format((".rtf",), RTF_TEXT, f"{_TITLED}, notes, comments", _PANDOC, begins=RTF),
+    Format((".rst",), RST, _TITLED, _PANDOC),
+    Format((".org",), ORG, _TITLED, _PANDOC),
     Format((".xls",), XLS, "sheets, tables, comments", begins=OLE),
     Format((".msg",), "application/vnd.ms-outlook", _MAIL, own=False, begins=OLE),
     Format((".xml",), "application/xml", "text of its elements", own=False),

@@ -1,7 +1,6 @@
 """The programs and packages that let more files be read than pincite's own readers can, and where they are installed.
 
-LibreOffice is found by its library, which the process of a document loads. Pandoc is started on behalf of the library
-unstructured, which would start it itself.
+LibreOffice is found by its library, which the process of a document loads.
 """
 
 from __future__ import annotations
@@ -9,20 +8,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from pipelines.errors import DocumentError
 from resources.child_process import program_path
-from resources.programs import Ended, run
+from resources.programs import run
 
 # ---------------------------------------------------------------- LibreOffice
 
@@ -68,9 +63,6 @@ def libreoffice() -> LibreOffice | None:
 
 PANDOC_FROM = "pip install 'pincite[formats]', or install pandoc"
 """The remedy where Pandoc is missing."""
-_NO_DATA_FILE = 97
-"""Pandoc's exit status when it does not find one of its own files. Builds that do not hold them, such as Debian's, end
-with it when they write DOCX under `--sandbox`."""
 
 
 @cache
@@ -81,44 +73,23 @@ def pandoc_path() -> str | None:
     return str(beside) if beside and os.access(beside, os.X_OK) else program_path("pandoc")
 
 
-def converted(source_file: str, to: str, format: str, outputfile: str | None = None, **ignored: Any) -> str:
-    """Return a file in another format, or write it to `outputfile`. It replaces pypandoc's function and has its
-    arguments; pypandoc's would start a process itself.
+def written_by_pandoc(source: Path, format: str, name: str) -> tuple[str, str]:
+    """Return a file as HTML, and what pandoc says of it. `name` is the file's own.
 
-    Raise DocumentError `unsupported` if Pandoc is missing, ValueError with Pandoc's message if it fails."""
+    Raise DocumentError: `unsupported` if pandoc is missing, `corrupt` if it fails, `timeout`."""
     program = pandoc_path()
     if program is None:
-        told = f"{Path(source_file).name}: reading it needs the program pandoc: {PANDOC_FROM}"
-        raise DocumentError(told, "unsupported")
-    values = {"format": format, "to": to, "source": os.path.abspath(source_file)}
+        raise DocumentError(f"{name}: reading it needs the program pandoc: {PANDOC_FROM}", "unsupported")
+    values = {"format": format, "to": "html", "source": str(source.absolute())}
     done = run("pandoc", program, values)
-    unknown, without_data = "--sandbox" in done.errors, to == "docx" and done.status == _NO_DATA_FILE
-    if done.status != 0 and (unknown or without_data):
+    if done.status != 0 and "--sandbox" in done.errors:
         done = run("pandoc", program, {**values, "sandbox": False})
-    if done.status != 0:
-        raise ValueError(_reason(done))
-    if outputfile is None:
-        return done.output.decode("utf-8", "replace")
-    Path(outputfile).write_bytes(done.output)
-    return ""
-
-
-def give_pandoc() -> None:
-    """Replace pypandoc's function with ours. If pypandoc is missing, put a module of its name in its place, since
-    unstructured asks for the module even where Pandoc itself is installed."""
-    try:
-        import pypandoc
-    except ImportError:
-        pypandoc = ModuleType("pypandoc")
-        pypandoc.__spec__ = ModuleSpec("pypandoc", None)
-        sys.modules["pypandoc"] = pypandoc
-    pypandoc.convert_file = converted
-
-
-def _reason(done: Ended) -> str:
     if done.status == -signal.SIGXCPU:
-        return "pandoc takes too long to read it"
-    return f'Pandoc died with exitcode "{done.status}" during conversion: {done.errors}'
+        raise DocumentError(f"{name}: pandoc takes too long to read it: divide the file", "timeout")
+    if done.status != 0:
+        reason = " ".join(done.errors.split())[-200:] or f"status {done.status}"
+        raise DocumentError(f"{name}: pandoc cannot read it ({reason}): open it and save it again", "corrupt")
+    return done.output.decode("utf-8", "replace"), done.errors
 
 
 # ---------------------------------------------------------------- zxing-cpp

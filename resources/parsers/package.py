@@ -260,3 +260,22 @@ def core_properties(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
             text = unescaped(element.text).strip()
             properties[name] = (iso_date(text) or text) if name in ("created", "modified") else text
     return properties
+
+
+# ---------------------------------------------------------------- encrypted texts
+
+
+_OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+"""Ciphers in an EPUB that encrypt only fonts, so that the text can be read."""
+
+
+def require_open(package: zipfile.ZipFile, path: Path) -> None:
+    """Raise DocumentError `encrypted` for a text with a password, or a book sold with DRM."""
+    names = package.NameToInfo
+    if "META-INF/manifest.xml" in names and b":encryption-data" in package.read("META-INF/manifest.xml"):
+        raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
+    listed = xml_part(package, "META-INF/encryption.xml", path)
+    if listed is not None:
+        ciphers = (method.get("Algorithm") for method in listed.iter("{*}EncryptionMethod"))
+        if any(cipher and cipher not in _OF_FONTS for cipher in ciphers):
+            raise DocumentError(f"{path.name}: the book is encrypted (DRM): get a copy that is not", "encrypted")

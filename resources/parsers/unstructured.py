@@ -2,296 +2,27 @@
 settings ask for it.
 
 It runs in the process of a document, like every parser, and offline: its model of English is the installed one.
-unstructured drops the properties that a file states (title, author, dates, language), so they are read here, within
-the limits that hold for packages of Office files.
 """
 
 from __future__ import annotations
 
-import codecs
 import importlib
 import os
-import re
 import sys
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.parsing.mail import document_name
 from pipelines.records import Block, ParsedFile, TextRun
-from resources.parsers.html import properties_of as page_properties
 from resources.parsers.html import shown_of, source_of, table_blocks, tree_of
-from resources.parsers.installed import give_pandoc
-from resources.parsers.package import core_properties, opened_package, xml_part
+from resources.parsers.package import opened_package, require_open
+from resources.parsers.properties import properties_of
 from resources.parsers.source_text import Finder, decode, without_offsets
-from resources.parsers.text.email import said_of, unread
-
-# ---------------------------------------------------------------- RTF properties
-#
-# The properties of an RTF file are in the group `{\info` at its head.
-
-
-_RTF_HEAD = 4 << 20
-"""Bytes from the start in which the group must begin; fonts, colours and styles come before it."""
-_LONGEST = 1 << 16
-"""Most bytes of the group that are read."""
-_TOKEN = re.compile(
-    rb"\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\(.)|([{}])|([^\\{}\r\n]++)|[\r\n]", re.DOTALL
-)
-_CODE_PAGE = re.compile(rb"\\ansicpg(\d{1,5})")
-_NAMES = {"title": "title", "author": "author", "subject": "subject", "keywords": "keywords", "doccomm": "description"}
-_TIMES = {"creatim": "created", "revtim": "modified"}
-
-
-@dataclass
-class _Group:
-    """One inner group of the `info` group: its name, its text as pieces in UTF-16, and numbers such as a year."""
-
-    name: str = ""
-    text: bytearray = field(default_factory=bytearray)
-    numbers: dict[str, int] = field(default_factory=dict)
-    skipped: int = 0
-
-    def pair(self) -> tuple[str, str] | None:
-        if self.name in _NAMES:
-            return _NAMES[self.name], self.text.decode("utf-16-le", "replace")
-        year, month, day = (self.numbers.get(part, 0) for part in ("yr", "mo", "dy"))
-        if self.name in _TIMES and year:
-            return _TIMES[self.name], f"{year:04d}-{max(month, 1):02d}-{max(day, 1):02d}"
-        return None
-
-
-def info_of(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield names and values, in the file's order."""
-    with open(path, "rb") as stream:
-        head = stream.read(_RTF_HEAD)
-    start = head.find(rb"{\info")
-    if start < 0:
-        return
-    page = _CODE_PAGE.search(head, 0, start)
-    encoding = _known(f"cp{page[1].decode()}" if page else "cp1252")
-    depth, group, fallback, ignored = 0, _Group(), 1, 0
-    for token in _TOKEN.finditer(head, start, start + _LONGEST):
-        word, number, byte, symbol, brace, text = token.groups()
-        if brace == b"{":
-            depth += 1
-            group = _Group() if depth == 2 else group
-        elif brace == b"}":
-            depth -= 1
-            ignored = ignored if depth >= ignored else 0
-            if depth == 1 and (pair := group.pair()):
-                yield pair
-            if depth == 0:
-                return
-        elif symbol == b"*" and depth > 2:
-            ignored = ignored or depth
-        elif depth < 2 or ignored:
-            continue
-        elif word == b"uc":
-            fallback = int(number or 1)
-        elif word == b"u":
-            group.text += (int(number or 0) & 0xFFFF).to_bytes(2, "little")
-            group.skipped = fallback
-        elif word is not None and not group.name:
-            group.name = word.decode()
-        elif word is not None:
-            group.numbers[word.decode()] = int(number or 0)
-        else:
-            _add(group, bytes.fromhex(byte.decode()) if byte else text or _plain(symbol), encoding)
-
-
-def _plain(symbol: bytes | None) -> bytes:
-    return {b"~": b" ", b"_": b"-"}.get(symbol, symbol if symbol in (b"{", b"}", b"\\") else b"") if symbol else b""
-
-
-def _add(group: _Group, text: bytes, encoding: str) -> None:
-    """Add text to a group without the fallback characters of numeric escapes."""
-    shown = text[group.skipped :]
-    group.skipped = max(0, group.skipped - len(text))
-    group.text += shown.decode(encoding, "replace").encode("utf-16-le")
-
-
-def _known(encoding: str) -> str:
-    try:
-        return codecs.lookup(encoding).name
-    except LookupError:
-        return "cp1252"
-
-
-# ---------------------------------------------------------------- properties
-#
-# A part of a package is read as Office files' parts are, within the limits that its package was checked against.
-
-
-Properties = dict[str, str]
-
-_HEAD = 1 << 16
-"""Bytes from a text's start that are searched for its keywords."""
-_ORG = re.compile(r"[ \t]*+#\+(\w++):[ \t]*+(.*+)", re.IGNORECASE)
-_ORG_NAMES = {
-    "title": "title",
-    "author": "author",
-    "date": "date",
-    "language": "language",
-    "keywords": "keywords",
-    "description": "description",
-}
-_RST = re.compile(r":(\w++):[ \t]++(.*+)")
-_RST_NAMES = {"author": "author", "authors": "author", "date": "date", "version": "version"}
-_DUBLIN_CORE = "{http://purl.org/dc/elements/1.1/}"
-_EPUB_NAMES = {
-    "title": "title",
-    "creator": "author",
-    "language": "language",
-    "date": "date",
-    "subject": "keywords",
-    "description": "description",
-    "publisher": "publisher",
-}
-_META = "{urn:oasis:names:tc:opendocument:xmlns:meta:1.0}"
-_ODT_NAMES = {
-    f"{_DUBLIN_CORE}title": "title",
-    f"{_DUBLIN_CORE}subject": "subject",
-    f"{_DUBLIN_CORE}description": "description",
-    f"{_DUBLIN_CORE}language": "language",
-    f"{_DUBLIN_CORE}date": "modified",
-    f"{_META}initial-creator": "author",
-    f"{_META}creation-date": "created",
-    f"{_META}keyword": "keywords",
-}
-_OF_FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
-"""Ciphers in an EPUB that encrypt only fonts, so that the text can be read."""
-_MANY = frozenset({"author", "keywords"})
-"""Properties of which a file may name several; they are joined by commas."""
-
-
-def properties_of(path: Path) -> tuple[Properties, tuple[str, ...]]:
-    """Return properties by the keys of ParsedFile.properties, and a warning if they cannot be read."""
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
-        return {}, ()
-    try:
-        return _settled(read(path)), ()
-    except DocumentError as error:
-        return {}, (f"what the file says of itself (title, dates) cannot be read: {error}",)
-
-
-def require_open(package: zipfile.ZipFile, path: Path) -> None:
-    """Raise DocumentError `encrypted` for a text with a password, or a book sold with DRM."""
-    names = package.NameToInfo
-    if "META-INF/manifest.xml" in names and b":encryption-data" in package.read("META-INF/manifest.xml"):
-        raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")
-    listed = xml_part(package, "META-INF/encryption.xml", path)
-    if listed is not None:
-        ciphers = (method.get("Algorithm") for method in listed.iter("{*}EncryptionMethod"))
-        if any(cipher and cipher not in _OF_FONTS for cipher in ciphers):
-            raise DocumentError(f"{path.name}: the book is encrypted (DRM): get a copy that is not", "encrypted")
-
-
-def _settled(found: Iterator[tuple[str, str]]) -> Properties:
-    """Return the first value of each name, all authors and keywords, and `date` as the effective date if it is a
-    date."""
-    properties: Properties = {}
-    for name, value in found:
-        text = " ".join(value.split())
-        if text and name in _MANY and name in properties:
-            properties[name] += f", {text}"
-        elif text:
-            properties.setdefault(name, text)
-    for name in ("created", "modified"):
-        if name in properties:
-            properties[name] = iso_date(properties[name]) or properties[name]
-    if date := iso_date(properties.get("date", "")):
-        properties["effective_date"] = date
-        del properties["date"]
-    return properties
-
-
-def _epub(path: Path) -> Iterator[tuple[str, str]]:
-    with opened_package(path) as package:
-        container = xml_part(package, "META-INF/container.xml", path)
-        root = next(container.iter("{*}rootfile"), None) if container is not None else None
-        name = str(PurePosixPath(unquote(root.get("full-path") or ""))) if root is not None else ""
-        book = xml_part(package, name, path)
-        for element in book.iter(f"{_DUBLIN_CORE}*") if book is not None else ():
-            if known := _EPUB_NAMES.get(_local(element)):
-                yield known, "".join(element.itertext())
-
-
-def _odt(path: Path) -> Iterator[tuple[str, str]]:
-    with opened_package(path) as package:
-        meta = xml_part(package, "meta.xml", path)
-        for element in meta.iter("*") if meta is not None else ():
-            if known := _ODT_NAMES.get(element.tag):
-                yield known, "".join(element.itertext())
-
-
-def _local(element: Any) -> str:
-    return str(element.tag).rpartition("}")[2]
-
-
-def _org(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the keywords of an Org file. Titles on several lines are one title."""
-    titles = []
-    for found in map(_ORG.fullmatch, _lines(path)):
-        name = _ORG_NAMES.get(found[1].lower()) if found else None
-        if found and name == "title":
-            titles.append(found[2].strip())
-        elif found and name:
-            yield name, found[2].strip().strip("<>[]") if name == "date" else found[2]
-    yield "title", " ".join(titles)
-
-
-def _rst(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the fields with a known name in the head of an RST file."""
-    for line in _lines(path):
-        found = _RST.fullmatch(line)
-        if found and (name := _RST_NAMES.get(found[1].lower())):
-            yield name, found[2]
-
-
-def _lines(path: Path) -> list[str]:
-    with open(path, "rb") as stream:
-        head = stream.read(_HEAD)
-    return decode(head, path.name)[0].splitlines()
-
-
-def _rtf(path: Path) -> Iterator[tuple[str, str]]:
-    yield from info_of(path)
-
-
-def _page(path: Path) -> Iterator[tuple[str, str]]:
-    root = tree_of(source_of(path.read_bytes(), path.name)[0], path.name)
-    yield from ({} if root is None else page_properties(root)).items()
-
-
-def _office(path: Path) -> Iterator[tuple[str, str]]:
-    with opened_package(path) as package:
-        yield from core_properties(package, path).items()
-
-
-def _mail(path: Path) -> Iterator[tuple[str, str]]:
-    yield from said_of(path).items()
-
-
-_READERS: Mapping[str, Callable[[Path], Iterator[tuple[str, str]]]] = {
-    ".epub": _epub,
-    ".odt": _odt,
-    ".org": _org,
-    ".rst": _rst,
-    ".rtf": _rtf,
-    ".eml": _mail,
-    **dict.fromkeys((".html", ".htm", ".xhtml"), _page),
-    **dict.fromkeys((".docx", ".pptx", ".pptm"), _office),
-}
-
+from resources.parsers.text.email import unread
 
 # ---------------------------------------------------------------- blocks
 #
@@ -358,8 +89,7 @@ def _locator(element: Any) -> str | None:
 
 # ---------------------------------------------------------------- reader
 #
-# unstructured runs offline and with its telemetry switched off. Pandoc, which some formats need, is started for it
-# (resources/programs.py).
+# unstructured runs offline and with its telemetry switched off.
 
 
 ORIGIN = "unstructured"
@@ -434,7 +164,6 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     try:
         with _without("torch"):
             give_model()
-            give_pandoc()
             module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
         told = f"{path.name}: reading it needs the library {error.name!r}: {_INSTALL}"

@@ -23,12 +23,10 @@ NOT_IMPORTED = {
 }
 """Requirements that no module imports, each with the reason."""
 EXTRA_OF = {
-    "azure": "az", "google": "gs", "mcp": "mcp", "mcp_types": "mcp", "pypandoc": "formats", "zxingcpp": "codes",
+    "azure": "az", "google": "gs", "mcp": "mcp", "mcp_types": "mcp", "zxingcpp": "codes",
     "rapidocr": "ocr",
 }  # fmt: skip
 """Packages that only an extra brings."""
-OF_PANDOC = ("epub", "odt", "org", "rst", "rtf")
-"""Extras of unstructured for the formats that it reads through pandoc."""
 SHARED = (
     *("azure.core", "azure.identity", "azure.storage.blob"),
     *("google.api_core", "google.auth", "google.cloud.storage"),
@@ -94,13 +92,11 @@ def test_the_product_requires_all_that_it_imports() -> None:
         assert found and found <= declared(extra).keys(), f"{name} is imported, and {found or 'nothing'} not required"
 
 
-def test_the_extra_for_pandoc_brings_all_that_its_formats_need() -> None:
-    """The extras of unstructured ask for no more than pincite and its extra `formats` have."""
-    ours = {**declared(), **declared("formats")}
-    brought = {canonicalize_name(each.name): each for each in asked_by(*ours["unstructured"].extras)}
-    for each in asked_by(*OF_PANDOC):
-        assert canonicalize_name(each.name) in ours.keys() | brought.keys(), each
-    assert not any("pandoc" in name for name in declared().keys() | brought.keys()), "pandoc is under the GPL"
+def test_pandoc_comes_with_its_extra_alone() -> None:
+    """It is a program, whose folder is looked up (resources/parsers/installed.py)."""
+    brought = {canonicalize_name(each.name) for each in asked_by(*declared()["unstructured"].extras)}
+    assert declared("formats").keys() == {"pypandoc-binary"}
+    assert not any("pandoc" in name for name in declared().keys() | brought), "pandoc is under the GPL"
 
 
 def asked_by(*extras: str) -> list[Requirement]:

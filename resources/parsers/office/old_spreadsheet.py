@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, ParsedFile
-from resources.parsers.office.spreadsheet import MOST_CELLS, cell_blocks, comment, sheet_heading
-from resources.parsers.office.workbook import Merges, Sheet, SheetCell, SheetRow, letters, shown
+from resources.parsers.office.number_formats import NumberFormat
+from resources.parsers.office.spreadsheet import (
+    MOST_CELLS,
+    cell_blocks,
+    comment,
+    of_sheet,
+    shown_comments,
+    takes_sheet,
+)
+from resources.parsers.office.workbook import CellStyle, HeaderRow, Merges, Sheet, SheetCell, SheetRow, letters
 
 ORIGIN = "xls"
 _STATES = ("visible", "hidden", "veryHidden")
 
 
-def parse(path: Path) -> ParsedFile:
-    """Read an XLS file. Raise DocumentError: `corrupt`, `encrypted`."""
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
+    """Read an XLS file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`."""
     book = OldWorkbook(_opened(path), path)
+    content = HiddenContent(hidden)
     blocks: list[Block] = []
     left = MOST_CELLS
     for sheet in book.sheets:
-        found, left = cell_blocks(book, sheet, left)
-        found += book.comments(sheet)
+        if not takes_sheet(sheet, content):
+            continue
+        found, left, grid = cell_blocks(book, sheet, left, content)
+        found += shown_comments(book.comments(sheet), grid, content)
         if found:
-            blocks += [sheet_heading(sheet), *found]
+            blocks += of_sheet(sheet, found)
     notes = (f"only the first {MOST_CELLS} cells were read",) if left <= 0 else ()
     author = (book.book.user_name or "").strip()
-    return ParsedFile(tuple(blocks), {"author": author} if author else {}, None, notes, ORIGIN)
+    properties = {"author": author} if author else {}
+    return ParsedFile(tuple(blocks), properties, None, (*notes, *content.warnings()), ORIGIN)
 
 
 def _opened(path: Path) -> Any:
@@ -53,6 +69,7 @@ class OldWorkbook:
     def __init__(self, book: Any, path: Path) -> None:
         self.book, self.path = book, path
         self._sheets = {sheet.name: sheet for sheet in book.sheets()}
+        self._styles: dict[int, CellStyle] = {}
         self.sheets = [Sheet(name, _STATES[found.visibility], "", False) for name, found in self._sheets.items()]
 
     def merges(self, sheet: Sheet) -> Merges:
@@ -64,41 +81,90 @@ class OldWorkbook:
             if text := (note.text or "").strip():
                 yield comment(sheet, f"{letters(column + 1)}{row + 1}", text)
 
+    def hidden_columns(self, sheet: Sheet) -> frozenset[int]:
+        columns = self._sheets[sheet.name].colinfo_map.items()
+        return frozenset(column + 1 for column, found in columns if found.hidden or not found.width)
+
+    def header_rows(self, sheet: Sheet) -> list[HeaderRow]:
+        return []
+
     def rows(self, sheet: Sheet) -> Iterator[SheetRow]:
-        """Yield the rows that have filled cells, each with those cells."""
+        """Yield the rows that are hidden or have filled cells, each with those cells."""
         found = self._sheets[sheet.name]
         for at in range(found.nrows):
             cells = []
-            for column, cell in enumerate(found.row(at), start=1):
-                if text := self._text(cell).strip():
-                    cells.append(SheetCell(column, text, cell.ctype in _NUMBERS))
-            if cells:
-                yield SheetRow(at + 1, cells)
+            for column, cell in enumerate(found.row(at)):
+                value = self._value(cell, found.rich_text_runlist_map.get((at, column), ()))
+                if value.strip():
+                    style = self._style(cell)
+                    shown = self._shown(cell, value, style).strip()
+                    number = cell.ctype in _NUMBERS
+                    text = shown or value.strip()
+                    cells.append(SheetCell(column + 1, text, number, style.strong, not shown or style.white))
+            row = found.rowinfo_map.get(at)
+            hidden = row is not None and bool(row.hidden or row.height == 0)
+            if cells or hidden:
+                yield SheetRow(at + 1, cells, hidden)
 
-    def _text(self, cell: Any) -> str:
+    def _value(self, cell: Any, parts: Sequence[tuple[int, int]]) -> str:
         import xlrd
 
-        if cell.ctype in (xlrd.XL_CELL_NUMBER, xlrd.XL_CELL_DATE):
-            style = self.book.xf_list[cell.xf_index].format_key if cell.xf_index is not None else 0
-            number_format = self.book.format_map[style].format_str if style in self.book.format_map else "General"
-            return self._number(cell, number_format)
         if cell.ctype == xlrd.XL_CELL_BOOLEAN:
             return "TRUE" if cell.value else "FALSE"
         if cell.ctype == xlrd.XL_CELL_ERROR:
             return str(xlrd.error_text_from_code.get(cell.value, ""))
-        return str(cell.value)
+        return self._formatted(cell.value, parts) if cell.ctype == xlrd.XL_CELL_TEXT and parts else str(cell.value)
 
-    def _number(self, cell: Any, number_format: str) -> str:
+    def _formatted(self, text: str, parts: Sequence[tuple[int, int]]) -> str:
+        """Return a text whose parts, from the given offsets on, have fonts of their own."""
+        starts = [(0, -1), *parts, (len(text), -1)]
+        written = []
+        for (begin, font_number), (end, _) in pairwise(starts):
+            piece = text[begin:end]
+            font = self.book.font_list[font_number] if 0 <= font_number < len(self.book.font_list) else None
+            if font is not None:
+                piece = symbol_text(piece, font.name or "")
+                piece = {1: raised, 2: lowered}.get(font.escapement, str)(piece)
+            written.append(piece)
+        return "".join(written)
+
+    def _style(self, cell: Any) -> CellStyle:
+        at = cell.xf_index if cell.xf_index is not None else -1
+        if at not in self._styles:
+            look = self.book.xf_list[at] if 0 <= at < len(self.book.xf_list) else None
+            found = self.book.format_map.get(look.format_key) if look is not None else None
+            fonts = self.book.font_list
+            font = fonts[look.font_index] if look is not None and look.font_index < len(fonts) else None
+            strong = font is not None and (font.weight >= _BOLD or font.height >= _LARGER * fonts[0].height)
+            name = (font.name or "") if font is not None else ""
+            number_format = NumberFormat(found.format_str if found else "General", self.book.datemode == 1)
+            white = font is not None and self._is_white(font.colour_index) and self._is_bare(look)
+            self._styles[at] = CellStyle(number_format, strong, name if is_symbol_font(name) else "", white)
+        return self._styles[at]
+
+    def _is_white(self, color: int) -> bool:
+        return bool(self.book.colour_map.get(color) == (255, 255, 255))
+
+    def _is_bare(self, look: Any) -> bool:
+        """Say whether the background of a style leaves a cell white."""
+        fill = look.background
+        return bool(fill.fill_pattern == 0) or (fill.fill_pattern == 1 and self._is_white(fill.pattern_colour_index))
+
+    def _shown(self, cell: Any, value: str, style: CellStyle) -> str:
         import xlrd
 
-        try:
-            if cell.ctype == xlrd.XL_CELL_DATE:
-                at = xlrd.xldate_as_datetime(cell.value, self.book.datemode)
-                return shown(at.time() if cell.value < 1 else at, number_format)
-            return shown(cell.value, number_format)
-        except (ValueError, OverflowError, xlrd.XLDateError):  # a date out of range
-            return str(cell.value)
+        if cell.ctype in (xlrd.XL_CELL_NUMBER, xlrd.XL_CELL_DATE):
+            try:
+                return style.number_format.number(cell.value)
+            except (ValueError, OverflowError):  # a date out of range
+                return value
+        text = symbol_text(value, style.symbol_font) if style.symbol_font else value
+        return style.number_format.text(text) if cell.ctype == xlrd.XL_CELL_TEXT else text
 
 
+_BOLD = 600
+"""Least weight of bold letters."""
+_LARGER = 1.2
+"""Factor by which letters that stand out exceed the usual ones."""
 _NUMBERS = frozenset((2, 3, 4))
 """Types of cells in xlrd that are numbers, dates and truth values."""

@@ -1,112 +1,26 @@
 """The cells of an XLSX workbook as a person reads them, streamed row by row from its XML.
 
-This is five times as fast as openpyxl, which is used only to interpret number formats. Formulas give their cached
-values. Strict OOXML reads the same.
+This is five times as fast as openpyxl, which is used only to interpret dates. Formulas give their cached values. Strict
+OOXML reads the same.
 """
 
 from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
+from resources.parsers.office.number_formats import NumberFormat
 from resources.parsers.package import relations, streamed, xml_part
 from resources.parsers.untrusted import whole
-
-# ---------------------------------------------------------------- number formats
-
-
-_LITERAL = re.compile(r'"([^"]*)"|\\(.)|_.|\*.|\[(?:\$([^\]-]*+))?[^\]]*+(?:\]|\Z)')
-_DIGITS = re.compile(r"[#0?][#0?,]*(?:\.[#0?]*)?(?:[eE][+-]0+)?")
-_CURRENCY = re.compile(r"[$€£¥₴₽₹]")
-_LONGEST = 255
-"""Characters of a format that Excel accepts. A longer one could ask for thousands of decimals in every cell."""
-
-
-def shown(value: Any, number_format: str) -> str:
-    """Return a value as text: dates as ISO, numbers with decimals, grouping, percent and currency of their format."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, datetime):
-        midnight = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
-        return (
-            value.date().isoformat() if midnight else value.strftime("%Y-%m-%d %H:%M" + (":%S" if value.second else ""))
-        )
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, time):
-        return value.strftime("%H:%M:%S" if value.second else "%H:%M")
-    if isinstance(value, timedelta):
-        minutes, seconds = divmod(round(value.total_seconds()), 60)
-        return f"{minutes // 60}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
-    if isinstance(value, (int, float)):
-        return _number(value, number_format or "General")
-    return str(value)
-
-
-def _plain(value: int | float) -> str:
-    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
-        return str(int(value))
-    return f"{value:.10g}"
-
-
-def _number(value: int | float, number_format: str) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
-        return str(value)
-    sections = number_format.split(";")
-    negative_section = value < 0 and len(sections) > 1 and sections[1].strip()
-    section = sections[1] if negative_section else sections[0]
-    if section.strip().lower() in ("general", "@", "") or len(number_format) > _LONGEST:
-        return _plain(value)
-    literals: list[str] = []
-
-    def keep(match: re.Match[str]) -> str:
-        literals.append(match[1] or match[2] or match[3] or "")
-        return f"\x00{len(literals) - 1}\x01"
-
-    pattern = _LITERAL.sub(keep, section)
-    digits = _DIGITS.search(re.sub("\x00\\d+\x01", lambda m: " " * len(m.group()), pattern))
-    if digits is None:
-        return _plain(value)
-    before, after = pattern[: digits.start()], pattern[digits.end() :]
-    size = abs(value) if negative_section else value
-    written = _digits(size * 100 if "%" in pattern else size, digits.group(), after)
-
-    def literal(part: str) -> str:
-        return re.sub("\x00(\\d+)\x01", lambda m: literals[int(m[1])], part.replace("?", "").lstrip(","))
-
-    if written.startswith("-") and before.strip("\x00\x010123456789 ") == "" and _CURRENCY.search(literal(before)):
-        return ("-" + literal(before) + written[1:] + literal(after)).strip()
-    return (literal(before) + written + literal(after)).strip()
-
-
-def _digits(value: int | float, pattern: str, after: str) -> str:
-    if "e" in pattern.lower():
-        places = len(re.split("[eE]", pattern)[0].partition(".")[2])
-        return f"{value:.{places}E}"
-    whole, _, decimals = pattern.partition(".")
-    thousands = len(whole) - len(whole.rstrip(","))
-    value = value / 1000**thousands if thousands else value
-    least = decimals.count("0")
-    text = f"{value:,.{len(decimals)}f}" if "," in whole.rstrip(",") else f"{value:.{len(decimals)}f}"
-    if len(decimals) > least and "." in text:
-        kept = text.rstrip("0")
-        text = kept + "0" * max(0, least - len(kept.partition(".")[2]))
-        text = text.rstrip(".")
-    zeros = whole.replace(",", "").count("0")
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    head, dot, tail = digits.partition(".")
-    return sign + head.rjust(zeros, "0") + dot + tail
-
 
 # ---------------------------------------------------------------- workbook
 
@@ -115,6 +29,13 @@ _REFERENCE = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _EDGE = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)(?:\s[^<>]*+)?>([^<]*+)<")
 _EDGE_CODE = re.compile(r'&(?:"[^"]*+"|K(?:[0-9A-Fa-f]{6}|\d\d[+-]\d{3})|\d{1,3}|.)', re.DOTALL)
+_FILTER = re.compile(rb'<(?:\w+:)?autoFilter\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_RANGE = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})")
+_COLUMNS = re.compile(rb"<(?:\w+:)?(col|sheetFormatPr)\s([^<>]*+)>")
+_ATTRIBUTE = re.compile(rb"""\b([A-Za-z]++)\s*+=\s*+["']([^"'<>]*+)["']""")
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_HEAD = 1 << 22
+"""Bytes at the start of a sheet's XML in which its columns are described."""
 _TAIL = 1 << 22
 """Bytes at the end of a sheet's XML in which merged cells and printed headers are searched for."""
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -122,20 +43,43 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 
 
 class SheetCell(NamedTuple):
-    """A filled cell as a person reads it; columns count from 1."""
+    """A filled cell as a person reads it; columns count from 1.
+
+    `strong`: it is bold, or larger than the sheet's usual letters. `hidden`: its number format shows nothing."""
 
     column: int
     text: str
     is_number: bool
+    strong: bool = False
+    hidden: bool = False
 
 
 class SheetRow(NamedTuple):
     number: int
     cells: list[SheetCell]
+    hidden: bool = False
 
 
 Merges = dict[tuple[int, int], tuple[int, int]]
 """The cells that each merged range covers: (row, column) of its first cell -> (rows, columns)."""
+
+
+class HeaderRow(NamedTuple):
+    """A row that a workbook declares to name the columns from `left` to `right`: of a table, or of a filter."""
+
+    row: int
+    left: int
+    right: int
+
+
+class CellStyle(NamedTuple):
+    """The look of cells: their number format, whether they stand out, the font if its letters are signs, and whether
+    they are white on white."""
+
+    number_format: NumberFormat
+    strong: bool = False
+    symbol_font: str = ""
+    white: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +122,7 @@ class Workbook:
         self.from_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.sheets = [sheet for element in root.iter(f"{MAIN}sheet") if (sheet := self._sheet(element)) is not None]
         self.strings = list(self._strings())
-        self.formats = self._formats()
+        self.styles = self._styles()
         self._read: tuple[str, bytes] = ("", b"")
 
     def _sheet(self, element: Any) -> Sheet | None:
@@ -195,44 +139,41 @@ class Workbook:
         for item in streamed(self.package, self._named("sharedStrings"), "si", self.path):
             yield _words(item)
 
-    def _formats(self) -> list[Callable[[str], str]]:
-        """Return the function that formats a number, for each cell style."""
+    def _styles(self) -> list[CellStyle]:
+        """Return the cell styles; cells name them by number."""
         from openpyxl.styles.numbers import BUILTIN_FORMATS
 
         root = xml_part(self.package, self._named("styles"), self.path) if self._named("styles") else None
         if root is None:
             return []
         own = {f.get("numFmtId"): f.get("formatCode") or "General" for f in root.iter(f"{MAIN}numFmt")}
+        fonts = [_font(font) for found in root.iterchildren(f"{MAIN}fonts") for font in found]
+        bare = [_is_bare(fill) for found in root.iterchildren(f"{MAIN}fills") for fill in found]
+        formats: dict[str, NumberFormat] = {}
+        found = []
         styles = root.find(f"{MAIN}cellXfs")
-        codes = [style.get("numFmtId") or "0" for style in (styles if styles is not None else ())]
-        return [self._shower(own.get(code) or BUILTIN_FORMATS.get(whole(code, 0), "General")) for code in codes]
-
-    def _shower(self, number_format: str) -> Callable[[str], str]:
-        from openpyxl.styles.numbers import is_date_format, is_timedelta_format
-        from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
-
-        epoch = MAC_EPOCH if self.from_1904 else WINDOWS_EPOCH
-        dated, lasting = is_date_format(number_format), is_timedelta_format(number_format)
-
-        def show(value: str) -> str:
-            try:
-                number = float(value) if "." in value or "E" in value or "e" in value else int(value)
-                if dated:
-                    return shown(from_excel(number, epoch, timedelta=lasting), number_format)
-                return shown(number, number_format)
-            except (ValueError, OverflowError):  # an invalid number, or a date out of range
-                return value
-
-        return show
+        for style in styles if styles is not None else ():
+            key = style.get("numFmtId") or "0"
+            code = own.get(key) or BUILTIN_FORMATS.get(whole(key, 0), "General")
+            number_format = formats.setdefault(code, NumberFormat(code, self.from_1904))
+            at = whole(style.get("fontId"), 0)
+            font = fonts[at] if at < len(fonts) else _Font()
+            large = bool(fonts) and font.size >= _LARGER * (fonts[0].size or font.size + 1)
+            symbols = font.name if is_symbol_font(font.name) else ""
+            fill = whole(style.get("fillId"), 0)
+            white = font.white and (fill >= len(bare) or bare[fill])
+            found.append(CellStyle(number_format, font.bold or large, symbols, white))
+        return found
 
     # ------------------------------------------------------------ one sheet
 
     def rows(self, sheet: Sheet) -> Iterator[SheetRow]:
-        """Yield the rows that have filled cells, each with those cells. A used range of empty rows costs time, not
-        memory."""
-        plain = self._shower("General")
+        """Yield the rows that are hidden or have filled cells, each with those cells. A used range of empty rows costs
+        time, not memory."""
+        usual = CellStyle(NumberFormat("General", self.from_1904))
         known: dict[str, str] = {}
         number = 0
+        coloured = self._is_coloured(sheet)
         for element in streamed(self.package, sheet.part, "row", self.path):
             number = whole(element.get("r"), number + 1)
             column = 0
@@ -241,30 +182,69 @@ class Workbook:
                 place = _REFERENCE.match(cell.get("r") or "")
                 column = index(place[1]) if place else column + 1
                 kind = cell.get("t") or "n"
-                text = self._text(cell, kind, plain).strip()
-                if text:
-                    cells.append(SheetCell(column, known.setdefault(text, text), kind in ("n", "b", "d")))
+                value = self._value(cell, kind)
+                if not value.strip():
+                    continue
+                at = whole(cell.get("s"), 0)
+                style = self.styles[at] if at < len(self.styles) else usual
+                shown = _shown(value, kind, style).strip()
+                text = shown or value.strip()
+                hidden = not shown or (style.white and not coloured)
+                is_number = kind in ("n", "b", "d")
+                cells.append(SheetCell(column, known.setdefault(text, text), is_number, style.strong, hidden))
             if len(known) > _MOST_KNOWN:
                 known.clear()
-            if cells:
-                yield SheetRow(number, cells)
+            hidden = element.get("hidden") in ("1", "true") or _is_zero(element.get("ht"))
+            if cells or hidden:
+                yield SheetRow(number, cells, hidden)
 
-    def _text(self, cell: Any, kind: str, plain: Callable[[str], str]) -> str:
+    def _is_coloured(self, sheet: Sheet) -> bool:
+        """Say whether cells may have backgrounds that their own styles do not give: by tables, conditions, pictures."""
+        kinds = {kind for kind, _ in relations(self.package, sheet.part, self.path).values()}
+        return bool(kinds & {"table", "pivotTable", "image"}) or b"conditionalFormatting" in self._tail(sheet)
+
+    def _value(self, cell: Any, kind: str) -> str:
         if kind == "inlineStr":
             return _words(cell)
         value = ""
         for child in cell:
             if child.tag.endswith("}v"):
                 value = child.text or ""
-        if kind == "n" and value:
-            at = whole(cell.get("s"), 0)
-            return (self.formats[at] if 0 <= at < len(self.formats) else plain)(value.strip())
         if kind == "s":
             at = whole(value, -1)
             return self.strings[at] if 0 <= at < len(self.strings) else ""
         if kind == "b":
             return "TRUE" if value.strip() == "1" else "FALSE" if value else ""
-        return value.removesuffix("T00:00:00") if kind == "d" else value
+        return value.removesuffix("T00:00:00") if kind == "d" else unescaped(value) if kind == "str" else value
+
+    def hidden_columns(self, sheet: Sheet) -> frozenset[int]:
+        """Return the columns that are hidden or have no width."""
+        found: set[int] = set()
+        shown: set[int] = set()
+        all_hidden = False
+        for match in _COLUMNS.finditer(self._head(sheet)):
+            values = {name.decode(): value.decode("utf-8", "replace") for name, value in _ATTRIBUTE.findall(match[2])}
+            if match[1] == b"sheetFormatPr":
+                all_hidden = _is_zero(values.get("defaultColWidth"))
+                continue
+            first, last = whole(values.get("min"), 0), min(whole(values.get("max"), 0), MOST_COLUMNS)
+            hidden = values.get("hidden") in ("1", "true") or _is_zero(values.get("width"))
+            (found if hidden else shown).update(range(first, last + 1))
+        return frozenset(set(range(1, MOST_COLUMNS + 1)) - shown if all_hidden else found)
+
+    def header_rows(self, sheet: Sheet) -> list[HeaderRow]:
+        """Return the header rows of the tables that a sheet declares, and of its filter."""
+        found = [HeaderRow(int(m[2]), index(m[1].decode()), index(m[3].decode())) for m in self._filters(sheet)]
+        for kind, part in relations(self.package, sheet.part, self.path).values():
+            root = xml_part(self.package, part, self.path) if kind == "table" else None
+            if root is None or root.get("headerRowCount") == "0":
+                continue
+            if place := _RANGE.fullmatch(root.get("ref") or ""):
+                found.append(HeaderRow(int(place[2]), index(place[1]), index(place[3])))
+        return found
+
+    def _filters(self, sheet: Sheet) -> Iterator[re.Match[bytes]]:
+        return _FILTER.finditer(self._tail(sheet))
 
     def merges(self, sheet: Sheet) -> Merges:
         merges: Merges = {}
@@ -283,6 +263,16 @@ class Workbook:
             found.append((match[1].decode().lower(), " ".join(text.split())))
         return [(kind, text) for kind, text in found if text]
 
+    def _head(self, sheet: Sheet) -> bytes:
+        """Return the XML of a sheet before its rows."""
+        head = b""
+        with suppress(KeyError), self.package.open(sheet.part) as stream:
+            while len(head) < _HEAD and (block := stream.read(1 << 16)):
+                head += block
+                if b"sheetData" in block or b"sheetData" in head[-len(block) - 16 :]:
+                    break
+        return head.partition(b"sheetData")[0]
+
     def _tail(self, sheet: Sheet) -> bytes:
         """Return the end of a sheet's XML, which has the properties of the sheet as a whole."""
         if self._read[0] != sheet.part:
@@ -294,6 +284,10 @@ class Workbook:
         return self._read[1]
 
 
+MOST_COLUMNS = 1 << 14
+_LARGER = 1.2
+"""Factor by which letters that stand out exceed the usual ones."""
+_SIZE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4})?")
 _MOST_KNOWN = 100_000
 """Texts of cells that are remembered, so that equal ones share one string in memory."""
 
@@ -303,8 +297,81 @@ def _edge_text(code: str, sheet: Sheet) -> str:
     return {"&&": "&", "&A": sheet.name, "&L": " ", "&C": " ", "&R": " "}.get(code, "")
 
 
+def unescaped(text: str) -> str:
+    """Return text with the characters that XML cannot hold, or Excel does not write, instead of `_x000D_` for them."""
+    if "_x" not in text:
+        return text
+    decoded = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def _words(element: Any) -> str:
     """Return the text of a string with or without formatted parts."""
-    return "".join(
-        part.text for part in element.iter("{*}t") if part.text and not part.getparent().tag.endswith("}rPh")
+    words = []
+    for part in element.iter("{*}t"):
+        above = part.getparent()
+        if part.text and not above.tag.endswith("}rPh"):
+            look = above.find("{*}rPr") if above.tag.endswith("}r") else None
+            words.append(unescaped(part.text) if look is None else _formatted(unescaped(part.text), look))
+    return "".join(words)
+
+
+def _formatted(text: str, look: Any) -> str:
+    """Return a formatted part of a string; signs of fonts and raised letters get characters of their own."""
+    font, place = look.find("{*}rFont"), look.find("{*}vertAlign")
+    text = symbol_text(text, font.get("val") or "") if font is not None else text
+    where = place.get("val") if place is not None else None
+    return raised(text) if where == "superscript" else lowered(text) if where == "subscript" else text
+
+
+def _shown(value: str, kind: str, style: CellStyle) -> str:
+    """Return the text that a cell shows of its value; an empty one if its number format shows nothing."""
+    if kind == "n":
+        try:
+            stripped = value.strip()
+            number = float(stripped) if set(stripped) & set(".eE") else int(stripped)
+            return style.number_format.number(number)
+        except (ValueError, OverflowError):  # an invalid number, or a date out of range
+            return value
+    text = symbol_text(value, style.symbol_font) if style.symbol_font else value
+    return style.number_format.text(text) if kind in ("s", "str", "inlineStr") else text
+
+
+class _Font(NamedTuple):
+    bold: bool = False
+    size: float = 0.0
+    name: str = ""
+    white: bool = False
+
+
+def _font(element: Any) -> _Font:
+    bold, size, name = (element.find(f"{MAIN}{tag}") for tag in ("b", "sz", "name"))
+    points = _SIZE.match((size.get("val") or "") if size is not None else "")
+    is_bold = bold is not None and bold.get("val") not in ("0", "false")
+    called = (name.get("val") or "") if name is not None else ""
+    return _Font(is_bold, float(points[0]) if points else 0.0, called, _is_white(element.find(f"{MAIN}color")))
+
+
+def _is_white(color: Any) -> bool:
+    """Say whether a color is white: by its value, as the theme's background, or by its number in Excel's palette."""
+    if color is None or color.get("tint", "0").strip("-0."):
+        return False
+    return (
+        (color.get("rgb") or "").upper().endswith("FFFFFF")
+        or color.get("theme") == "0"
+        or color.get("indexed") in ("1", "9")
     )
+
+
+def _is_bare(fill: Any) -> bool:
+    """Say whether a fill leaves a cell white."""
+    pattern = fill.find(f"{MAIN}patternFill")
+    if pattern is None:
+        return False
+    kind = pattern.get("patternType") or "none"
+    return kind == "none" or (kind == "solid" and _is_white(pattern.find(f"{MAIN}fgColor")))
+
+
+def _is_zero(size: str | None) -> bool:
+    """Say whether the height of a row, or the width of a column, is given and is 0."""
+    return bool(size) and not (size or "").strip("0.")

@@ -325,7 +325,7 @@ def _formats() -> Iterator[Finding]:
     from pipelines.parsing.formats import FORMATS
     from resources.parsers.installed import PANDOC_FROM, pandoc_path
 
-    others = " ".join(ending for found in FORMATS if found.needs and not found.own for ending in found.endings)
+    others = " ".join(ending for found in FORMATS if found.needs.startswith("pandoc") for ending in found.endings)
     if pandoc_path() is None:
         yield doubtful("formats", f"files of {others} fail: there is no pandoc",
                        f"{PANDOC_FROM}, if you have such files")  # fmt: skip

@@ -11,6 +11,7 @@ from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.documents.tasks import detect_language
 from resources.models.embedders.specs import choose_preset
 from resources.parsers.html import parse as parse_html
+from resources.parsers.registry import Parse
 from resources.parsers.text.email import parse as parse_email
 from resources.parsers.text.markdown import parse as parse_markdown
 from tests.unit.pipelines.parsing.test_elements import RAW, paragraph
@@ -62,8 +63,8 @@ def test_a_declared_language_wins(declared: str, language: str, warned: str | No
 def test_what_a_file_declares_is_read(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    parse = {".html": parse_html, ".md": parse_markdown, ".eml": parse_email}[path.suffix]
-    assert parse(path).properties["language"] == "uk-UA"
+    parsers: dict[str, Parse] = {".html": parse_html, ".md": parse_markdown, ".eml": parse_email}
+    assert parsers[path.suffix](path).properties["language"] == "uk-UA"
 
 
 # ---------------------------------------------------------------- detected by prose

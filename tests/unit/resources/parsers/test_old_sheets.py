@@ -10,6 +10,8 @@ import xlrd
 import xlwt
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.formats import XLS
+from pipelines.parsing.hidden import METADATA
 from pipelines.records import ParsedFile
 from resources.parsers.office import old_spreadsheet
 from resources.parsers.registry import media_type_of, parse_file
@@ -50,13 +52,60 @@ def test_values_are_as_excel_shows_them(tmp_path: Path) -> None:
     sheet.write(5, 1, "below")
     hidden = book.add_sheet("Hidden")
     hidden.visibility = 1
-    hidden.write(0, 0, "not shown, but kept")
+    hidden.write(0, 0, "not shown")
     book.save(str(tmp_path / "a.xls"))
     found = parsed(tmp_path / "a.xls")
     assert cells(found)[: len(shown)] == [told for _, _, told in shown]
     merged = next(cell for block in found.blocks for cell in block.cells if cell.runs and cell.runs[0].text == "Both")
     assert (merged.row_span, merged.column_span) == (2, 1)
-    assert next(block for block in found.blocks if block.metadata).metadata == {"sheet_state": "hidden"}
+    assert found.warnings == (left_out("1 sheets"),)
+    with_hidden = parse_file(tmp_path / "a.xls", XLS, hidden=True)
+    assert [block.metadata for block in with_hidden.blocks] == [{}, {}, METADATA, METADATA]
+
+
+def left_out(what: str) -> str:
+    return f"hidden in the file, and left out: {what}; `parsing.hidden: read` takes them"
+
+
+def test_hidden_rows_columns_and_cells_are_left_out_and_counted(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Pay")
+    for at, row in enumerate([("Name", "Pay", "Town"), ("Ann", 1, "Lviv"), ("Bob", 2, "Kyiv"), ("Cyd", 3, "Rivne")]):
+        for column, value in enumerate(row):
+            sheet.write(at, column, value, xlwt.easyxf(num_format_str=";;;" if value == "Rivne" else "General"))
+    sheet.col(1).hidden = True
+    sheet.row(2).hidden = True
+    book.save(str(tmp_path / "a.xls"))
+    found = parsed(tmp_path / "a.xls")
+    assert cells(found) == ["Name", "Town", "Ann", "Lviv", "Cyd"]
+    assert [cell.column for cell in found.blocks[1].cells] == [0, 1, 0, 1, 0]
+    assert found.warnings == (left_out("1 cells, 1 columns, 1 rows"),)
+    read = parse_file(tmp_path / "a.xls", XLS, hidden=True)
+    assert cells(read) == ["Name", "Pay", "Town", "Ann", "1", "Lviv", "Bob", "2", "Kyiv", "Cyd", "3", "Rivne"]
+    assert read.blocks[1].metadata == METADATA
+
+
+def test_white_letters_on_white_are_hidden(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("A")
+    sheet.write(0, 0, "Seen")
+    sheet.write(2, 0, "Dark", xlwt.easyxf("font: color white; pattern: pattern solid, fore_colour dark_blue"))
+    sheet.write(4, 0, "Secret", xlwt.easyxf("font: color white"))
+    book.save(str(tmp_path / "a.xls"))
+    found = parsed(tmp_path / "a.xls")
+    assert [block.runs[0].text for block in found.blocks] == ["A", "Seen", "Dark"]
+    assert found.warnings == (left_out("1 cells"),)
+
+
+def test_raised_and_symbol_letters_of_a_text(tmp_path: Path) -> None:
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("A")
+    above = xlwt.easyfont("")
+    above.escapement = 1
+    sheet.write_rich_text(0, 0, ("10", ("6", above), " m", ("2", above)))
+    sheet.write_rich_text(1, 0, ("Done ", ("\xfc", xlwt.easyfont("name Wingdings"))))
+    book.save(str(tmp_path / "a.xls"))
+    assert [block.runs[0].text for block in parsed(tmp_path / "a.xls").blocks[1:]] == ["10⁶ m²", "Done ✓"]
 
 
 def test_comments_stand_after_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,5 +137,5 @@ HOCR = """<div class="ocr_page"><span class="ocr_line" title="bbox 10 100 400 12
 
 
 def test_a_scan_has_gaps_between_its_words() -> None:
-    (gap,) = _recognised(HOCR.encode(), 0.5, 1).gaps
+    (gap,) = _recognised(HOCR.encode(), 0.5, 1, "tesseract").gaps
     assert (gap.y, gap.x_end, gap.x_start) == (55, 80, 87.5)

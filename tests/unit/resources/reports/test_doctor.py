@@ -236,7 +236,7 @@ def test_barcodes_without_their_library(monkeypatch: pytest.MonkeyPatch) -> None
 def test_formats_without_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.parsers.installed.pandoc_path", lambda: None)
     found = list(machine.reading(Settings()))[1]
-    assert (found.severity, found.found) == ("warning", "files of .epub .odt .rtf .rst .org fail: there is no pandoc")
+    assert (found.severity, found.found) == ("warning", "files of .rtf .rst .org fail: there is no pandoc")
     assert "pincite[formats]" in found.remedy
 
 
