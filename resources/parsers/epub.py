@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.hidden import HiddenContent
 from pipelines.parsing.raised import raised
 from pipelines.records import Block, ParsedFile
+from resources.parsers.epub_styles import PageStyles, Rules, leave_out_hidden, mark_looks
 from resources.parsers.html import source_of, tree_of
 from resources.parsers.package import opened_package, require_open, xml_parser, xml_part
 from resources.parsers.properties import properties_of
-from resources.parsers.through_html import blocks_of_page, drop, note_blocks
+from resources.parsers.through_html import blocks_of_page, drop, name_headings, note_blocks
 from resources.parsers.untrusted import listed
 
 ORIGIN = "epub"
@@ -59,20 +61,30 @@ class _Book:
     skipped: set[str] = field(default_factory=set)
 
 
-def parse(path: Path) -> ParsedFile:
-    """Read an EPUB. Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
+def parse(path: Path, hidden: bool = False) -> ParsedFile:
+    """Read an EPUB; also its hidden elements with `hidden`. Raise DocumentError: `corrupt`, `encrypted`,
+    `limit_exceeded`."""
+    content = HiddenContent(hidden)
     properties, told = properties_of(path)
     blocks: list[Block] = []
     warnings: dict[str, None] = dict.fromkeys(told)
     with opened_package(path) as package:
         require_open(package, path)
         book = _book(package, path)
+        styles = PageStyles(package)
         for part in book.order:
             page = _page(package, part, path)
             if page is None:
                 book.missing += 1
                 continue
-            found, said = _page_blocks(page, book.contents.get(part, []), part, path)
+            rules = styles.of_page(page, _sheets(page, part))
+            for guide in list(page.iter("rt", "rp")):
+                drop(guide)
+            notes = _take_notes(page)
+            for shown in (page, *(note for _, note in notes)):
+                leave_out_hidden(shown, rules, content)
+            found, said = _page_blocks(page, book.contents.get(part, []), rules, part, path)
+            found += note_blocks(notes, path.name, part)
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
@@ -81,7 +93,7 @@ def parse(path: Path) -> ParsedFile:
     unread = [part for part in unread if part not in set(book.order)]
     if unread:
         warnings[f"pages outside the reading order were not read: {listed(unread)}"] = None
-    return ParsedFile(tuple(blocks), properties, None, tuple(warnings), ORIGIN)
+    return ParsedFile(tuple(blocks), properties, None, (*warnings, *content.warnings()), ORIGIN)
 
 
 def _book(package: zipfile.ZipFile, path: Path) -> _Book:
@@ -187,6 +199,13 @@ def _page(package: zipfile.ZipFile, part: str, path: Path) -> Any:
     return root
 
 
+def _sheets(page: Any, part: str) -> Iterator[str]:
+    """Yield the parts of the style sheets that a page links."""
+    for link in page.iter("link"):
+        if "stylesheet" in (link.get("rel") or "").lower():
+            yield _target(part, link.get("href") or "")[0]
+
+
 def _character(entity: re.Match[str]) -> str:
     name = entity[1]
     return entity[0] if name in _OF_XML else html.entities.html5.get(f"{name};", entity[0])
@@ -207,16 +226,16 @@ _LONGEST_NAME = 300
 _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "small"))
 
 
-def _page_blocks(page: Any, entries: list[_Entry], part: str, path: Path) -> tuple[list[Block], tuple[str, ...]]:
-    """Return the blocks of a page with its notes below, and warnings."""
-    for guide in [*page.iter("rt", "rp")]:
-        drop(guide)
+def _page_blocks(
+    page: Any, entries: list[_Entry], rules: Rules, part: str, path: Path
+) -> tuple[list[Block], tuple[str, ...]]:
+    """Return the blocks of a page, and warnings."""
     for reference in page.iter("a"):
         _raise(reference)
-    notes = _take_notes(page)
     _name_chapters(page, entries)
-    blocks, said = blocks_of_page(page, path.name, part)
-    return [*blocks, *note_blocks(notes, path.name, part)], said
+    mark_looks(page, rules)
+    name_headings(page)
+    return blocks_of_page(page, path.name, part)
 
 
 def _raise(link: Any) -> None:
@@ -243,6 +262,8 @@ def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
         if not any(above in taken for above in element.iterancestors()) and element.getparent() is not None:
             drop(element)
             element.tag = "div"
+            for name in ("hidden", "style"):  # a note that its page hides is shown where it is referred to
+                element.attrib.pop(name, None)
             kept.append((None, element))
     return kept
 

@@ -255,7 +255,9 @@ XHTML = (
 )
 
 
-def epub(folder: Path, pages: dict[str, str], nav: str = "", ncx: str = "", spine: str = "") -> ParsedFile:
+def epub(
+    folder: Path, pages: dict[str, str], nav: str = "", ncx: str = "", spine: str = "", hidden: bool = False
+) -> ParsedFile:
     """Write a book of pages by name. `spine` may say their order, and which are not linear, by a minus."""
     items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in pages)
     items += '<item id="nav" href="nav.xhtml" properties="nav" media-type="application/xhtml+xml"/>' if nav else ""
@@ -280,7 +282,7 @@ def epub(folder: Path, pages: dict[str, str], nav: str = "", ncx: str = "", spin
             package.writestr(
                 "O/toc.ncx", f'<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
             )
-    return parse_file(path, EPUB)
+    return parse_file(path, EPUB, hidden=hidden)
 
 
 def test_the_case_of_order_notes_and_names() -> None:
@@ -359,6 +361,38 @@ def test_ruby_entities_and_pages_that_are_no_xml(tmp_path: Path) -> None:
     ruby = "<p><ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>へ行く。</p><p>5&nbsp;&euro; &lt; 6</p>"
     found = epub(tmp_path, {"a": ruby, "b": "<p>Not closed<br>at all &bogus; <script src='x'></script>here"})
     assert texts(found) == ["東京へ行く。", "5 € < 6", "Not closed at all &bogus; here"]
+
+
+CSS = (
+    "<style>@media all { .gone { display: none } } /* .seen {display:none} */ p.head, .b{font-weight:bold}"
+    " .big {font-size: 1.5em} .x p {display:none}</style>"
+)
+
+
+def test_hidden_elements_of_a_book_are_left_out_and_counted(tmp_path: Path) -> None:
+    body = '<p class="gone">Secret.</p><p class="seen">Seen <span style="display:none">word</span>here.</p>'
+    body += '<div hidden="hidden"><p>Hidden.</p></div><aside epub:type="footnote" class="gone">A note.</aside>'
+    found = epub(tmp_path, {"a": CSS + body, "b": '<p style="visibility: hidden">Also.</p><p>End.</p>'})
+    assert texts(found) == ["Seen here.", "A note.", "End."]
+    assert found.warnings == (left_out("4 elements"),)
+    read = epub(tmp_path, {"a": CSS + body}, hidden=True)
+    assert [(text, block.metadata) for text, block in zip(texts(read), read.blocks, strict=True)] == [
+        ("Secret.", METADATA),
+        ("Seen wordhere.", METADATA),
+        ("Hidden.", METADATA),
+        ("A note.", {}),
+    ]
+
+
+def test_headings_by_the_look_that_style_sheets_give(tmp_path: Path) -> None:
+    long = "<p>The text of this section is long enough to be the text of the document itself.</p>"
+    body = f'<p class="big">Rules</p>{long}<p class="head">Leave</p>{long}<p><span class="b">1. Fees</span></p>{long}'
+    found = outline(epub(tmp_path, {"a": CSS + body}))
+    assert [(level, text) for kind, level, text in found if kind == "heading"] == [
+        (1, "Rules"),
+        (2, "Leave"),
+        (2, "1. Fees"),
+    ]
 
 
 def test_what_is_no_book_is_named(tmp_path: Path) -> None:
