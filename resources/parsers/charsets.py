@@ -52,6 +52,11 @@ def codec_of(label: str) -> str | None:
     return known.name if known._is_text_encoding and known.name.replace("-", "_") not in _NOT_OF_TEXT else None
 
 
+def name_of(codec: str) -> str:
+    """Return the common name of a codec's encoding for messages."""
+    return {"euc_jis_2004": "euc-jp", "big5hkscs": "big5", _ISO_2022_JP: "iso-2022-jp"}.get(codec, codec)
+
+
 def decode_as(data: bytes, codec: str) -> str:
     """Return the text of bytes in a codec of `codec_of`. Invalid bytes become U+FFFD."""
     if codec == _ISO_2022_JP:
@@ -155,6 +160,8 @@ _WINDOWS, _BEFORE = 32, 200
 _HIGH = re.compile(rb"[\x80-\xff]")
 _WORD = re.compile(r"[^\s,;|\"/()<>=]{1,40}")
 _LINES = "─═"
+_VOWELS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u064b-\u0652]")
+"""Vowel points of Hebrew and Arabic, which the pieces have only in few words."""
 _UNKNOWN = -22.0
 """Log probability of a character that is in no piece; the rarest piece has -20.4."""
 _LONGEST_PIECE = 16
@@ -224,11 +231,11 @@ def _windows(data: bytes) -> Iterator[bytes]:
 
 def is_language(text: str, excess: float = _EXCESS) -> bool:
     """Say whether the words of a text that are not ASCII read like some language. Few words are not judged."""
-    nats, weight = 0.0, 0
-    for word in _words(text):
+    nats = weight = 0.0
+    for word in _words(_VOWELS.sub("", text)):
         if not word.isascii() and sum(map(str.isalpha, word)) > 1 and not any(map(str.isdigit, word)):
             nats -= _probability(word) + _oddity(word)
-            weight += len(word) + 1 + sum(unicodedata.east_asian_width(char) in "WF" for char in word)
+            weight += 1 + sum(_WEIGHTS.get(_kind(char), 1.0) for char in word)
     return nats <= _MOST_NATS * weight + excess
 
 
@@ -301,6 +308,8 @@ _WITHOUT_SPACES = frozenset(_UNSPACED.split())
 _SCRIPTS = _WITHOUT_SPACES.union(_SPACED.split())
 _LETTER_SIGNS = "ªºµ"
 """Letters that are used as signs."""
+_WEIGHTS = {**dict.fromkeys(_WITHOUT_SPACES, 2.0), "THAI": 1.2}
+"""Bytes of a letter where a letter of other scripts is one byte. Thai has no spaces, which count as a byte a word."""
 _SYMBOLS, _NONE = ("So", "Sc", "Sm", "Sk", "Pi", "Pf", "Ps", "Pe", "No"), ("Cc", "Co", "Cn")
 _SYMBOL, _BLOCK, _NO_SIGN = "symbol", "block", "none"
 

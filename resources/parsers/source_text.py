@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, TextRun
-from resources.parsers.charsets import codec_of, decode_as, guessed, is_language, seven_bit_codec
+from resources.parsers.charsets import codec_of, decode_as, guessed, is_language, name_of, seven_bit_codec
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -65,12 +65,13 @@ def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[
     warnings: tuple[str, ...] = ()
     if codec == "utf-8":
         return text, (f"{text.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
+    read = name_of(codec)
     if declared is None:
-        warnings += (f"{name}: not UTF-8; read as {codec}",)
+        warnings += (f"{name}: not UTF-8; read as {read}",)
     elif declared != codec:
-        warnings += (f"{name}: the declared encoding {declared} does not fit the text; read as {codec}",)
+        warnings += (f"{name}: the declared encoding {name_of(declared)} does not fit the text; read as {read}",)
     if invalid := text.count("\ufffd"):
-        warnings += (f"{invalid} bytes that are invalid in {codec} were replaced",)
+        warnings += (f"{invalid} bytes that are invalid in {read} were replaced",)
     return text, warnings
 
 

@@ -27,7 +27,7 @@ _SAMPLE, _SAMPLE_ROWS = 1 << 16, 200
 """Characters and rows by which the delimiter is chosen."""
 _LOOKED_AT = 50
 """Rows of a table by which its header and the number of its columns are found."""
-_MOST_PAIRS = 50
+_MOST_PAIRS, _MOST_LINES = 50, 10
 _LONG = 60
 """Characters of a note below a table that is no value."""
 
@@ -218,10 +218,21 @@ def _parts(group: _Group, widest: int) -> tuple[list[_Row], list[_Row], list[_Ro
     begin = 0
     while begin < len(rows) and _is_line(rows[begin], columns):
         begin += 1
+    begin = _names_at(rows, begin, columns)
     end = len(rows)
     while end > begin + 1 and _is_note(rows[end - 1], columns):
         end -= 1
     return rows[:begin], rows[begin:end], rows[end:]
+
+
+def _names_at(rows: Sequence[_Row], begin: int, columns: int) -> int:
+    """Return the row that names the columns below lines of text in which a delimiter stands (`Report, May 2025`);
+    `begin` if no row does."""
+    at = begin
+    while at < min(len(rows), begin + _MOST_LINES) and rows[at].width < columns and rows[at].is_lead:
+        at += 1
+    below = [row.values for row in rows[at + 1 : at + _LOOKED_AT]]
+    return at if begin < at < len(rows) and reads_as_header(rows[at].values, below) else begin
 
 
 def _are_pairs(group: _Group, widest: int) -> bool:
@@ -256,7 +267,8 @@ def parse(path: Path) -> ParsedFile:
     for group in groups:
         above, rows, below = _parts(group, widest)
         pairs = not rows
-        blocks += [_line(row, pairs) for row in above]
+        prose = source if delimiter == "," else None
+        blocks += [_line(row, prose, pairs) for row in above]
         if rows:
             kept = _within(rows, left)
             left -= sum(len(row.fields) for row in kept)
@@ -264,7 +276,7 @@ def parse(path: Path) -> ParsedFile:
             if len(kept) < len(rows):
                 warnings += (f"only the first {kept[-1].number} of {groups[-1].rows[-1].number} rows were read",)
                 break
-        blocks += [_line(row) for row in below]
+        blocks += [_line(row, prose) for row in below]
     return ParsedFile(tuple(blocks), {}, None, warnings, ORIGIN)
 
 
@@ -281,8 +293,9 @@ def _run(item: _Field, row: _Row, joined: bool = False) -> TextRun:
     return TextRun(item.value, None, item.start, item.end, f"row {row.number}", joined)
 
 
-def _line(row: _Row, pairs: bool = False) -> Block:
-    """Return a row beside a table as a paragraph, or as a pair if it is a label with a value."""
+def _line(row: _Row, prose: str | None, pairs: bool = False) -> Block:
+    """Return a row beside a table as a paragraph, or as a pair if it is a label with a value. `prose` is the source if
+    the delimiter is a comma, which then stands in the text."""
     filled = [item for item in row.fields if item.value.strip()]
     if row.is_pair or (pairs and len(filled) == 2):
         label, value = filled
@@ -290,6 +303,9 @@ def _line(row: _Row, pairs: bool = False) -> Block:
         first = TextRun(name, None, label.start, label.start + len(name), f"row {row.number}")
         runs = (first, TextRun(": ", joined=True), _run(value, row, joined=True))
         return Block("key_value", runs, metadata=key_value(label.value, value.value))
+    start, end = filled[0].start, filled[-1].end
+    if prose is not None and '"' not in prose[start:end]:
+        filled = [_Field(start, end, prose[start:end])]
     return Block("paragraph", tuple(_run(item, row) for item in filled))
 
 

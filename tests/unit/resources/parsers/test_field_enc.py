@@ -252,6 +252,18 @@ DELIMITED = {
         "Title\nname,amount\nA,1\nB,2\n",
         ["Title", [["*name", "*amount"], ["A", "1"], ["B", "2"]]],
     ),
+    "commas in the lines above": (
+        "Report, May 2025\nPeriod: 1 May, 2025, to 31 May\nname,qty,price,sum\nA,1,2.50,2.50\nB,2,3.00,6.00\n",
+        [
+            "Report, May 2025",
+            "Period: 1 May, 2025, to 31 May",
+            [["*name", "*qty", "*price", "*sum"], ["A", "1", "2.50", "2.50"], ["B", "2", "3.00", "6.00"]],
+        ],
+    ),
+    "a short row of names": (
+        "name,city\nAnn,Kyiv,x\nBob,Lviv,y\n",
+        [[["*name", "*city"], ["Ann", "Kyiv", "x"], ["Bob", "Lviv", "y"]]],
+    ),
     "labels above": (
         "Company,ACME\nPeriod,2025\n\nname,qty,price\nA,1,2.50\nB,2,3.00\n",
         [{"kv.Company": "ACME"}, {"kv.Period": "2025"}, QUANTITIES],
