@@ -1,12 +1,13 @@
 """The title of a document: the text that tells it from the others of its source.
 
-The side-car's title comes first, then the file's own unless it is useless, then the cover: the largest text of the
-first page of a PDF, the title row of a sheet, or the line above the first section of a text. Then comes the heading
-that all others are below, and last the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is no title.
+The side-car's title comes first, then the file's own unless it is useless, then the cover (the largest text of the
+first page of a PDF, or the title row of a sheet), then the heading that all others are below, then the lines above the
+first section, and last the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is no title.
 
 A parser sees one document, so a title that others are likely to have too gets the file's name in parentheses:
 `Annual report (mills-2022)`. Such a title only names a kind of document; or it was found in the text, and lacks the
-year, quarter or version that the file's name gives. A title that is only the file's name is shown, but never embedded.
+year, quarter or version that the file's name gives; or it is a first line without the look of a title. It is embedded
+whole. A title that is only the file's name is shown, but never embedded.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PARTS: Mapping[str, str] = {
         abstract; foreword; preface; preamble; prologue; acknowledgements; acknowledgments; background;
         conclusion; conclusions; references; bibliography; glossary; definitions; purpose; scope; objective;
         objectives; general; general information; part; section; chapter; article; appendix; annex; schedule; exhibit;
-        attachment; page; page of; sheet; worksheet; slide; cover; cover page; front cover; title page; title; blank
+        attachment; page; page of; sheet; worksheet; slide; cover; cover page; front cover; title page; blank
         page; this page intentionally left blank; agenda; minutes; notes; note; tip; tips; warning; caution; danger;
         important; attention; features; highlights; key points; about; about us; about this document; welcome; home;
         home page; main page; start; getting started; faq; data; table; chart; figure; list; text; body; details;
@@ -236,9 +237,12 @@ def heads_a_section(text: str) -> bool:
 
 
 def names_a_kind(title: str) -> bool:
-    """Say whether a title only names a kind of document, such as `Annual report` or `Form 10-K`."""
+    """Say whether a title only names a kind of document or a part of it, such as `Annual report`, `Form 10-K` or
+    `Overview of benefits`."""
     words = {word for word in _words(title) if word not in _NEAR_KINDS and not _NUMBER.fullmatch(word)}
-    return KINDS.issuperset(words) and (bool(words) or not _NEAR_KINDS.issuperset(_words(title)))
+    return all(word in KINDS or word in _parts() for word in words) and (
+        bool(words) or not _NEAR_KINDS.issuperset(_words(title))
+    )
 
 
 def is_junk_title(title: str, uri: str) -> bool:
@@ -267,8 +271,12 @@ def with_file_name(title: str, uri: str, declared: bool = False) -> str:
     said = set(_words(title))
     missing = {edition.casefold() for edition in _EDITION.findall(stem)} - said
     tells = bool(missing and not declared) or (names_a_kind(title) and not said.issuperset(_words(stem)))
+    return _beside(title, stem) if tells else title
+
+
+def _beside(title: str, stem: str) -> str:
     stem = stem[: LONGEST_TITLE // 2]
-    return f"{title[: LONGEST_TITLE - len(stem) - 3]} ({stem})" if tells else title
+    return f"{title[: LONGEST_TITLE - len(stem) - 3]} ({stem})"
 
 
 def without_file_name(title: str, uri: str) -> str:
@@ -305,7 +313,7 @@ MOST_LINES = 5
 LEAST_WORDS = 3
 """Words that lines without the look of a title must have to be one."""
 LAST_PAGE = 2
-"""The last page on which a heading may still be the title."""
+"""The last page on which a heading may still be the title, if no prose is above it."""
 _ADDRESS = re.compile(r"://|\bwww\.|\w\.[a-z]{2,4}/\w")
 _INNER_STOP = re.compile(r"[^\W\d_]{3}[.!?]\s+[^\W\d_]")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -313,8 +321,10 @@ _CLOSED = (".", "…", ";", ":", ",", "。", "；", "：", "，")
 
 
 def _is_sentence(text: str) -> bool:
+    if len(text) > LONGEST_NAME:
+        return True
     words = text.split()
-    if len(text) > LONGEST_NAME or len(words) > MOST_WORDS or len(_IDEOGRAPH.findall(text)) > MOST_IDEOGRAPHS:
+    if len(words) > MOST_WORDS or len(_IDEOGRAPH.findall(text)) > MOST_IDEOGRAPHS:
         return True
     if text.endswith(("。", "；", "，")) and len(text) > SENTENCE_WORDS:
         return True
@@ -363,7 +373,8 @@ def _opening(elements: Iterable[Element]) -> Iterator[Element]:
 
 
 def _from_cover(elements: Sequence[Element]) -> str | None:
-    """Return the largest text of the first page of a PDF, with lines of nearly its size next to it."""
+    """Return the largest text of the first page of a PDF, with lines of nearly its size next to it, and those further
+    down the page before its first sentence."""
     page = [element for element in elements[: 5 * OPENING_BLOCKS] if element.page_start == 1 and element.text.strip()]
     page = [element for element in page if element.kind not in ("page_header", "page_footer", "figure")]
     opening = list(_opening(page[:OPENING_BLOCKS]))
@@ -384,8 +395,12 @@ def _from_cover(elements: Sequence[Element]) -> str | None:
         first -= 1
     while last + 1 < len(sizes) and sizes[last + 1] >= least and last - first < MOST_LINES:
         last += 1
-    lines = dict.fromkeys(element.text for element in opening[first : last + 1])
-    return " – ".join(lines)
+    lines = opening[first : last + 1]
+    for at in (at for at in telling if at > last):
+        if len(lines) == MOST_LINES or any(_is_sentence(between.text) for between in opening[last:at]):
+            break
+        lines.append(opening[at])
+    return " – ".join(dict.fromkeys(element.text for element in lines))
 
 
 def _from_sheet(elements: Sequence[Element]) -> str | None:
@@ -406,9 +421,11 @@ def _from_headings(elements: Sequence[Element]) -> str | None:
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     headings = [element for element in text if element.kind == "heading"]
     bare = {id(one) for one, after in pairwise(text) if one.kind == after.kind == "heading" and _above(one, after)}
+    prose = next((element.index for element in text if _is_sentence(element.text)), len(elements))
     for level in (1, None):
         for element in headings:
-            if (element.page_start or 1) > (LAST_PAGE if level else 1):
+            page = element.page_start or 1
+            if page > (LAST_PAGE if level else 1) or (page > 1 and element.index > prose):
                 continue
             if level in (None, element.level) and not _JUNK.fullmatch(element.text) and not _is_sentence(element.text):
                 if heads_a_section(element.text) or names_a_part(element.text):
@@ -443,7 +460,7 @@ def _from_first_lines(elements: Sequence[Element]) -> str | None:
 
 def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -> tuple[str, bool]:
     """Return the title, and whether it is only the file's name. Sources in order: the listing's title, the file's own
-    title unless it is useless, the cover, the heading above all others, the name."""
+    title unless it is useless, the cover, the heading above all others, the first line, the name."""
     listed = clean_text(doc.title or "")
     if listed:
         return listed[:LONGEST_TITLE], False
@@ -455,11 +472,13 @@ def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -
     found = _found(doc, elements)
     if found:
         return with_file_name(found[:LONGEST_TITLE], doc.uri), False
-    return file_stem(doc.uri)[:LONGEST_TITLE], True
+    stem = file_stem(doc.uri)
+    first = None if doc.media_type in _SHEETS else _from_first_lines(elements)
+    return (_beside(first, stem), False) if first else (stem[:LONGEST_TITLE], True)
 
 
 def _found(doc: RawDocument, elements: Sequence[Element]) -> str | None:
     if doc.media_type in _SHEETS:
         return _from_sheet(elements)
     cover = _from_cover(elements) if doc.media_type == _PDF else None
-    return cover or _from_headings(elements) or _from_first_lines(elements)
+    return cover or _from_headings(elements)

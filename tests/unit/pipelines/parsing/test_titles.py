@@ -173,6 +173,18 @@ def test_of_equal_lines_the_kind_of_document_is_passed_over() -> None:
     assert title_of(*page, *(line(PROSE, 200 + 20 * at, 9) for at in range(8)), **PDF)[0] == "NVIDIA CORPORATION"
 
 
+def test_lines_as_large_further_down_a_page_of_labels_belong_to_the_title() -> None:
+    page = [
+        line("UNITED STATES", 40, 17, "heading"),
+        line("SECURITIES AND EXCHANGE COMMISSION", 60, 17, "heading"),
+        line("Washington, D.C. 20549", 80, 10),
+        line("SQUARE, INC.", 120, 17, "heading"),
+        *(line(PROSE, 150 + 20 * at, 9) for at in range(8)),
+        line("Gym fees", 400, 17, "heading"),
+    ]
+    assert title_of(*page, **PDF)[0] == "UNITED STATES – SECURITIES AND EXCHANGE COMMISSION – SQUARE, INC."
+
+
 def test_a_sentence_is_never_a_title_however_large() -> None:
     page = [line(PROSE, 40, 30), *(line(PROSE, 100 + 20 * at, 10) for at in range(8))]
     assert title_of(*page, **PDF) == ("gold", True)
@@ -190,6 +202,16 @@ def test_text_below_the_first_section_is_no_cover() -> None:
         *(line(PROSE, 100 + 20 * at, 10) for at in range(8)),
     ]
     assert title_of(*page, **PDF) == ("gold", True)
+
+
+def test_a_heading_below_a_page_of_prose_is_no_title() -> None:
+    prose = [line(PROSE, 40 + 20 * at, 10) for at in range(8)]
+    assert title_of(*prose, line("Sales by segment", 40, 14, "heading", 2), **PDF) == ("gold", True)
+    scan = Block("figure", (TextRun("", Box(1, 0, 0, 500, 700)),))
+    assert title_of(scan, line("Sales by segment", 40, 14, "heading", 2), line(PROSE, 80, 10, page=2), **PDF) == (
+        "Sales by segment",
+        False,
+    )
 
 
 def test_the_cover_of_a_made_file(tmp_path: Path) -> None:
@@ -234,8 +256,9 @@ def test_titles_of_real_policies_tell_them_apart() -> None:
 
 def test_the_line_above_the_first_part_of_a_text_is_its_title() -> None:
     found = title_of(para("Lift Yourself Up with Memory"), para("Xin Cheng"), head("1 Introduction", 2), para(PROSE))
-    assert found == ("Lift Yourself Up with Memory", False)
-    assert title_of(para("Contoso"), para("Travel rules"), head("Overview"), para(PROSE))[0] == "Contoso – Travel rules"
+    assert found == ("Lift Yourself Up with Memory (gold)", False)
+    found = title_of(para("Contoso"), para("Travel rules"), head("Overview"), para(PROSE))
+    assert found == ("Contoso – Travel rules (gold)", False)
 
 
 def test_a_greeting_or_a_note_is_no_title() -> None:
@@ -264,7 +287,16 @@ def test_a_workbook_has_its_title_row_or_the_name_of_its_sheet(
 
 @pytest.mark.parametrize(
     "text",
-    ["Report", "Annual Report", "Form 10-K", "Employee Handbook", "Geschäftsbericht", "Річний звіт"],
+    [
+        "Report",
+        "Annual Report",
+        "Form 10-K",
+        "Employee Handbook",
+        "Overview of Benefits",
+        "Benefits details",
+        "Geschäftsbericht",
+        "Річний звіт",
+    ],
 )
 def test_a_kind_of_document_is_told_by_the_name_of_its_file(text: str) -> None:
     assert names_a_kind(text)
