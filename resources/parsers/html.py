@@ -208,7 +208,7 @@ def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
         text = raised(written) if tag == "sup" else lowered(written)
     places = [run for run in pass_over(element, finder) if run.source_start is not None]
     start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
-    return TextRun(text, None, start, end, joined=True)
+    return TextRun(text, None, start, end, joined=places[0].joined if places else True)
 
 
 def pass_over(element: Any, finder: Finder) -> list[TextRun]:
