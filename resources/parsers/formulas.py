@@ -267,7 +267,9 @@ def latex_text(latex: str, math: bool = False) -> str:
 
 DOLLARS = re.compile(r"(?<!\\)\$(?P<math>(?![\s$])(?:[^\\$`]|\\.)++)\$(?![$])", re.DOTALL)
 """Pattern of a formula between two dollar signs."""
-_PRICE = re.compile(r"[\d.,]++\w{0,3}[\s(]++[A-Za-z]{2,}+[\s,.)]++\S|[\d.,]++\s*+[A-Za-z]*+[\s)\]/,;:–-]++\Z")
+_PRICE = re.compile(r"[\d.,]++\w{0,3}[\s(]++[A-Za-z]{2,}+[\s,.)]++\S")
+_UNFINISHED = frozenset("/-–,;:([|&")
+"""Signs that no formula ends with."""
 _MATHS = re.compile(r"[\\^_={}+<>|]|\A\s*(?:\w|[\d.,]+)\s*\Z")
 ROUND = re.compile(r"\\\((?P<round>(?:[^\\(]|(?<!\\)\(|\\[^()])++)\\\)")
 """Pattern of a formula between `\\(` and `\\)`."""
@@ -280,6 +282,8 @@ def is_formula(text: str, start: int, end: int) -> bool:
     A formula begins and ends without a space, and no letter or digit touches it unless it is a script or command."""
     inner = text[start + 1 : end - 1]
     if not inner.strip() or inner[:1].isspace() or inner[-1:].isspace() or _PRICE.match(inner):
+        return False
+    if "\\" not in inner and (inner[-1] in _UNFINISHED or inner.count("(") != inner.count(")")):
         return False
     around = text[start - 1 : start] if start else "", text[end : end + 1]
     touched = any(char.isascii() and char.isalnum() for char in around)

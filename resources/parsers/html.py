@@ -14,7 +14,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -223,7 +223,7 @@ def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
         text = raised(written) if tag == "sup" else lowered(written)
     places = [run for run in pass_over(element, finder) if run.source_start is not None]
     start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
-    return TextRun(text, None, start, end, joined=True)
+    return TextRun(text, None, start, end, joined=places[0].joined if places else True)
 
 
 def pass_over(element: Any, finder: Finder) -> list[TextRun]:
@@ -346,7 +346,7 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
     captions = [part for part in table if part.tag == "caption" and not shown.leaves_out(part)]
     for caption in captions:
         blocks.append(Block("caption", tuple(runs_in(caption, finder, shown))))
-    rows = [row for row in _rows(table) if not shown.leaves_out(row) and not shown.leaves_out(row.getparent())]
+    rows, after = _shown_rows(table, shown)
     plain = [at for at, row in enumerate(rows) if not _is_header(row)]
     for at, row in enumerate(rows):
         in_header = in_header and _is_header(row)
@@ -355,9 +355,11 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
         for cell in _cells(row):
             while (at, column) in taken:
                 column += 1
-            if shown.leaves_out(cell):
-                continue
             wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
+            if shown.leaves_out(cell):
+                column += 0 if shown.takes_no_place(cell) else wide
+                continue
+            tall = tall if tall == 1 else max(1, after(row, tall) - at)
             if wide * tall <= MOST_SPAN:
                 taken.update((at + r, column + c) for r in range(tall) for c in range(wide))
             cells.append(BlockCell(at, column, tuple(runs_in(cell, finder, shown)), tall, wide, header))
@@ -368,6 +370,20 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
         headers = _unmarked_headers(cells)
         cells = [replace(cell, header=cell.row < headers) for cell in cells]
     return [*blocks, Block("table", cells=tuple(cells), metadata=METADATA if shown.holds_hidden(table) else {})]
+
+
+def _shown_rows(table: Any, shown: Shown) -> tuple[list[Any], Callable[[Any, int], int]]:
+    """Return the rows that are shown, and a function that says how many of them are above the row that is some number
+    of rows below another."""
+    rows, above, places = list[Any](), [0], dict[Any, int]()
+    for at, row in enumerate(_rows(table)):
+        places[row] = at
+        if not shown.leaves_out(row) and not shown.leaves_out(row.getparent()):
+            rows.append(row)
+        above.append(len(rows))
+    if len(rows) == len(places):
+        return rows, lambda row, tall: places[row] + tall
+    return rows, lambda row, tall: above[min(places[row] + tall, len(places))]
 
 
 def _unmarked_headers(cells: Sequence[BlockCell]) -> int:

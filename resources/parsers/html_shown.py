@@ -248,6 +248,11 @@ class Shown:
     def leaves_out(self, element: Any) -> bool:
         return element in self._left_out
 
+    def takes_no_place(self, element: Any) -> bool:
+        """Say whether a hidden element leaves no gap where it would be."""
+        style = self.styles.of(element)
+        return style.get("display", "none" if element.get("hidden") is not None else "") == "none"
+
     def is_hidden(self, element: Any) -> bool:
         """Say whether an element is hidden and read all the same."""
         return element in self._read
@@ -285,8 +290,9 @@ class Shown:
             has_text = bool(inner.get(element, 0) & _TEXT)
             deleted = tag in DELETED
             self.deleted += deleted and has_text
-            read = hidden and (self.hidden.taken("elements") if has_text else self.hidden.read)
-            if deleted or (hidden and not read) or _is_drawing(element):
+            twin = _is_drawing(element) or (hidden and _is_pictured(element))
+            read = hidden and not twin and (self.hidden.taken("elements") if has_text else self.hidden.read)
+            if deleted or twin or (hidden and not read):
                 self._left_out.add(element)
                 events.skip_subtree()
                 continue
@@ -297,7 +303,7 @@ class Shown:
     def _is_hidden(self, element: Any, tag: str, style: dict[str, str], background: str, undone: int) -> bool:
         if tag in ("html", "body"):  # a script shows it
             return False
-        if element.get("hidden") is not None and style.get("display", "none") == "none":
+        if element.get("hidden", "until-found") != "until-found" and style.get("display", "none") == "none":
             return True
         if tag == "template":
             return element.get("shadowrootmode") is None
@@ -352,6 +358,13 @@ def _is_drawing(element: Any) -> bool:
         for other in beside
         if other is not None
     )
+
+
+def _is_pictured(element: Any) -> bool:
+    """Say whether a hidden element is the MathML of a formula that the picture beside it shows and describes."""
+    picture = element.getnext()
+    is_formula = len(element) == 1 and element[0].tag == "math" and not (element.text or "").strip()
+    return is_formula and picture is not None and picture.tag == "img" and bool(picture.get("alt"))
 
 
 _MOST_AROUND = 20

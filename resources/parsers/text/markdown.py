@@ -38,6 +38,8 @@ _DATA = re.compile(r"""\bsrc\s*+=\s*+["'](data:[^"']*+)""", re.IGNORECASE)
 _ALT = re.compile(r"""\balt\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++))""", re.IGNORECASE)
 _OPENS_BLOCK = re.compile(r"<(?:table|[uod]l|div|p|h[1-6]|blockquote|pre|section|article)\b", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)([^<>]*+)>")
+_RAW = re.compile(r"<(/?)(?:title|xmp|plaintext|noembed|noframes)\b", re.IGNORECASE)
+"""Tags whose text no reader of HTML would take for text of the page. In Markdown they are placeholders."""
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
 _LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
 _BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
@@ -74,27 +76,26 @@ class _PlainFormulas(Finder):
 
 
 class _Located(Finder):
-    """The texts of a line with HTML in it, found in order before the HTML is read. A `run` gives their places."""
+    """The texts of a line with HTML in it, found in order before the HTML is read. A `run` gives their places; it is
+    not joined if it begins a line."""
 
     def __init__(self, runs: list[TextRun]) -> None:
         super().__init__("")
         self.left = deque(run for run in runs if run.text.strip())
 
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
-        wanted, places = text.strip(), list[TextRun]()
-        rest = wanted
+        rest, places = text.strip(), list[TextRun]()
         while rest and self.left:
             next_text = self.left[0].text.strip()
+            if not rest.startswith(next_text) and places:
+                break
+            run = self.left.popleft()
             if rest.startswith(next_text):
                 rest = rest[len(next_text) :].lstrip()
-                places.append(self.left.popleft())
-            elif places:
-                break
-            else:
-                self.left.popleft()
+                places.append(run)
         found = [run for run in places if run.source_start is not None]
         start, end = (found[0].source_start, found[-1].source_end) if found and not rest else (None, None)
-        return TextRun(text, None, start, end, joined=joined)
+        return TextRun(text, None, start, end, joined=places[0].joined if places else joined)
 
 
 class _MarkdownReader:
@@ -195,17 +196,22 @@ class _MarkdownReader:
     def _html_of(self, children: list[Any], end: int) -> tuple[Any, list[TextRun]]:
         """Return the tokens of a line as a tree of HTML, None if it cannot be read, and the places of their texts."""
         markup, places = list[str](), list[TextRun]()
+        joined = True
         for child in children:
             text = self._piece(child)
             if child.type == "html_inline":
-                markup.append(child.content)
+                markup.append(_RAW.sub(r"<\1span", child.content))
                 places += self._places_of_tag(child.content, end)
-            elif text and child.type not in ("softbreak", "hardbreak"):
-                places.append(self.finder.run(text, end))
+            elif child.type == "softbreak":
+                markup.append("<wbr>")
+                joined = False
+            elif text and child.type != "hardbreak":
+                places.append(self.finder.run(text, end, joined=joined))
                 markup.append(_MARKUP.get(child.type, "{}").format(escape(text)))
+                joined = joined or bool(text.strip())
             else:
                 markup.append(_TAGS.get(child.type, ""))
-        return _tree(f"<div>{''.join(markup)}</div>"), [replace(run, joined=True) for run in places]
+        return _tree(f"<div>{''.join(markup)}</div>"), places
 
     def _places_of_tag(self, tag: str, end: int) -> list[TextRun]:
         """Return the place of the description of a picture. The finder is behind the tag then."""
@@ -352,7 +358,7 @@ class _MarkdownReader:
     def _on_html_block(self, token: Any, at: int) -> Iterator[Block]:
         start, end = self._bounds(token)
         try:
-            root = tree_of(token.content, "HTML in Markdown")
+            root = tree_of(_RAW.sub(r"<\1span", token.content), "HTML in Markdown")
         except DocumentError:  # nested too deeply: its words are read all the same
             root = None
             yield Block("paragraph", tuple(map(TextRun, _TAG.sub(" ", token.content).splitlines())))
@@ -471,7 +477,7 @@ class _MarkdownReader:
         return Block("table", cells=tuple(cells))
 
 
-_TAGS = {"softbreak": "<br>", "hardbreak": "<br>", "s_open": "<del>", "s_close": "</del>"}
+_TAGS = {"hardbreak": "<br>", "s_open": "<del>", "s_close": "</del>"}
 """Tokens of a line as HTML."""
 _MARKUP = {
     "formula": '<math><semantics><annotation encoding="tex">{}</annotation></semantics></math>',

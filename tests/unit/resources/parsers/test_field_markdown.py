@@ -128,6 +128,9 @@ def test_pages_tables_and_formulas_of_machine_written_markdown() -> None:
             "Table 1: <table><tr><td>Ort</td><td>Zahl</td></tr><tr><td>Köln</td><td>**5**</td></tr></table> Quelle: X",
             [("paragraph", None, "Table 1:"), ("table", None, "Ort\tZahl\nKöln\t5"), ("paragraph", None, "Quelle: X")],
         ),
+        ("Between <title> and <unk> tags.", [("paragraph", None, "Between and tags.")]),
+        ("<title>\n{title}\n</title>\n", [("paragraph", None, "{title}")]),
+        ("One <kbd>a</kbd>\n<sup>2</sup> two\n<i>three</i>", [("paragraph", None, "One a ² two three")]),
         ('# <span id="page-3-0"></span>**Title** of', [("heading", 1, "Title of")]),
         ("See <img src=x.png alt='a map'> here.", [("paragraph", None, "See a map here.")]),
         ("10<sup>6</sup> m<sup>2</sup> of H<sub>2</sub>O", [("paragraph", None, "10⁶ m² of H₂O")]),
@@ -213,6 +216,7 @@ def test_unknown_commands_of_a_cell_lose_only_their_names() -> None:
         "between $5M-$7M (was $4M)",
         "a sum (see \\(note\\))",
         "one $ and $ two",
+        "a spread | $(2.38) to $3.34 ($(0.22) /$(0.12)) | $(1.81) to $4.33",
     ],
 )
 def test_prices_are_no_formulas(tmp_path: Path, text: str) -> None:

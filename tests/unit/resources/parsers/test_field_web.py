@@ -102,6 +102,7 @@ def test_what_a_page_hides_is_left_out_and_counted_or_read(tmp_path: Path, hidde
         "<p class=menu2>words</p>",
         "<details><summary>words</summary></details>",
         "<ins>words</ins>",
+        "<p hidden=until-found>words</p>",
         "<template shadowrootmode=open><p>words</p></template>",
     ],
 )
@@ -127,6 +128,17 @@ def test_hidden_rows_and_cells_of_a_table_are_left_out(tmp_path: Path) -> None:
     _, (element,), parsed = elements_of(path)
     assert element.text == "Name\tTown\nAnn\tLviv\nCyd\tOslo" and parsed.warnings == (LEFT_OUT.format(4),)
     assert parse(path, hidden=True).blocks[0].metadata == {"hidden": "true"}
+
+
+def test_spans_over_hidden_rows_and_gaps_of_unseen_cells(tmp_path: Path) -> None:
+    table = (
+        "<table><tr><th>A<th>B<th>C<tr><td rowspan=3>x<td>1<td>2<tr hidden><td>3<td>4<tr><td>5<td>6"
+        "<tr><td>y<td style='visibility:hidden'>7<td>8</table>"
+    )
+    (element,) = elements_of(page(tmp_path, table))[1]
+    assert [(c.text, c.row, c.column, c.row_span) for c in element.cells[3:]] == [
+        ("x", 1, 0, 2), ("1", 1, 1, 1), ("2", 1, 2, 1), ("5", 2, 1, 1), ("6", 2, 2, 1), ("y", 3, 0, 1), ("8", 3, 2, 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -214,6 +226,13 @@ def test_a_displayed_formula_is_a_block_with_its_latex(tmp_path: Path) -> None:
         ("formula", None, "g = \\frac{a}{b}"),
         ("paragraph", None, "After."),
     ]
+
+
+def test_a_formula_that_a_picture_shows_is_read_once(tmp_path: Path) -> None:
+    math = "<span style='display:none'><math><mi>E</mi></math></span><img alt='{\\displaystyle E=mc^{2}}' src=x.svg>"
+    path = page(tmp_path, f"<p>So <span>{math}</span> holds.</p>")
+    document, _, parsed = elements_of(path)
+    assert (document.body, parsed.warnings) == ("So E=mc² holds.", ())
 
 
 def test_a_formula_that_is_drawn_beside_its_markup_is_read_once(tmp_path: Path) -> None:
