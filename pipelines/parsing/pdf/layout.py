@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipelines.fingerprint import combined
+from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
     PageTable,
@@ -33,7 +34,6 @@ from pipelines.parsing.pdf.paragraphs import (
     BULLET,
     DocumentStyle,
     Draft,
-    Hyphens,
     contents_draft,
     contents_entries,
     drafts_of,
@@ -65,8 +65,8 @@ def blocks_of(
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
     _join_pages(drafts, edges)
-    hyphens = Hyphens(line.text for page in bodies for line in page)
-    laid_out = turned_back(_blocks(pages, drafts, edges, hyphens), pages)
+    words = DocumentWords(line.text for page in bodies for line in page)
+    laid_out = turned_back(_blocks(pages, drafts, edges, words), pages)
     blocks = without_repeated(tuple(laid_out), len(pages))
     return blocks, _lost(pages, blocks)
 
@@ -240,12 +240,12 @@ def _blocks(
     pages: Sequence[PdfPage],
     drafts: Sequence[Sequence[Draft]],
     edges: Sequence[Sequence[tuple[str, Line]]],
-    hyphens: Hyphens,
+    words: DocumentWords,
 ) -> Iterable[Block]:
     for page, found, edge in zip(pages, drafts, edges, strict=True):
         indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
         blocks = [Block(kind, (TextRun(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
-        content = [_block(draft, hyphens, indents) for draft in found]
+        content = [_block(draft, words, indents) for draft in found]
         typed = [block for block in page.blocks if block.kind == "paragraph"]
         placed = [*(figures_of(page) if page.pictures else ()), *typed]
         blocks += with_figures(content, placed, page.number) if placed else content
@@ -255,13 +255,13 @@ def _blocks(
         yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]
 
 
-def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
+def _block(draft: Draft, words: DocumentWords, indents: Sequence[int]) -> Block:
     if draft.kind == "table":
-        return Block("table", cells=tuple(draft.cells))
+        return Block("table", cells=words.cells(draft.cells))
     if draft.kind == "code":
         left = min(line.x0 for line in draft.lines)
         return Block("code", tuple(TextRun(_indented(line, left), line.box) for line in draft.lines))
-    runs = hyphens.runs(draft.lines)
+    runs = list(words.runs(TextRun(line.text, line.box, gaps=line.gaps) for line in draft.lines))
     level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
     if draft.kind == "list_item":
         level = min(bisect_left(indents, round(draft.marker_x / 6)) + 1, DEEPEST_ITEM)
