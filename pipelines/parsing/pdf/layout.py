@@ -26,7 +26,12 @@ from pipelines.parsing.pdf.cells import (
     same_columns,
     says_units,
 )
-from pipelines.parsing.pdf.furniture import furniture_of
+from pipelines.parsing.pdf.furniture import (
+    furniture_line,
+    furniture_of,
+    without_line_numbers,
+    without_watermarks,
+)
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage, turned_back, with_monospace
@@ -54,7 +59,8 @@ def blocks_of(
 ) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
     """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
     hundred in no block."""
-    pages = with_monospace(pages)
+    pages, numbers = without_line_numbers(with_monospace(pages))
+    pages, marks = without_watermarks(pages)
     lines = [lines_of(page) for page in pages]
     furniture = furniture_of(lines, [page.height for page in pages])
     bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
@@ -64,6 +70,8 @@ def blocks_of(
     edges = [
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
+    for edge, page, *found in zip(edges, pages, numbers, marks, strict=True):
+        edge += [("page_header", line) for items in found if items for line in [furniture_line(items, page)]]
     _join_pages(drafts, edges)
     words = DocumentWords(line.text for page in bodies for line in page)
     laid_out = turned_back(_blocks(pages, drafts, edges, words), pages)
