@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,10 +20,12 @@ from pipelines.parsing.pdf.page import (
     PdfPage,
     PdfPicture,
     PdfRule,
+    as_signs,
     is_readable,
     restored,
     squeezed,
     turned,
+    written_out,
 )
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
@@ -45,6 +47,7 @@ from resources.parsers.pdf.raw import (
     pieces_apart,
     plain_lines,
 )
+from resources.parsers.pdf.scripts import marked
 from resources.parsers.pdf.unseen import (
     OUTSIDE,
     SMALLEST,
@@ -292,6 +295,7 @@ def _page(
             read = _laid_out(
                 page, textpage, number, native, form.boxes, _Drawing(drawn, layers, _is_scan(pictures, page))
             )
+            read = _written_out(read)
         written = notes(page, number, texts, lambda: page_text(textpage))
         blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
@@ -370,9 +374,9 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     unseen: Unseen = {}
     suspects = suspects_of(page, drawing.drawn, on_shapes, drawing.layers, drawing.scan)
     if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
-        items, every, unseen = sifted(page, textpage, characters(page, textpage), items, suspects)
+        items, every, unseen = sifted(page, textpage, _marked_characters(page, textpage), items, suspects)
     if heads:
-        whole = every if every is not None else characters(page, textpage)
+        whole = every if every is not None else _marked_characters(page, textpage)
         if _stands_on_its_head(native):
             readable = _readable(whole)
             pieces = tuple(_dressed(pieces_apart(readable), items))
@@ -382,15 +386,16 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     guessed: tuple[PdfItem, ...] = ()
     unreadable = 0
     if buggy and has_unmapped(textpage):
-        sorted_out = _sorted_out(items, buggy, every if every is not None else characters(page, textpage))
+        sorted_out = _sorted_out(items, buggy, every if every is not None else _marked_characters(page, textpage))
         items, guessed, every, unreadable = sorted_out
-    raw = page_text(textpage) if every is None else "".join(c.text for c in every)
+    plain = page_text(textpage) if every is None else ""
+    raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
-        lines = _dressed(plain_lines(drawn_once(every or characters(page, textpage))), items)
+        lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
         return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable, unseen=unseen)
     found = restored(items, raw)
     if found.missing:
-        every = every if every is not None else characters(page, textpage)
+        every = every if every is not None else _marked_characters(page, textpage)
         if found.coverage < LEAST_COVERAGE:
             if not unseen:
                 items, every, unseen = sifted(page, textpage, every, items, {})
@@ -406,8 +411,31 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
         unseen = unseen | {OUTSIDE: (*unseen.get(OUTSIDE, ()), *off)}
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
     kept = tuple(replace(i, hidden=False) if i.hidden else i for i in (*found.items, *guessed, *added, *others))
-    gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
+    gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
     return Read(PdfPage(number, *size, kept, rules, gaps=gaps), (), unreadable, 1 - found.coverage, unseen=unseen)
+
+
+def _marked_text(page: Any, textpage: Any, raw: str) -> str:
+    """Return the raw text of a page with its raised and lowered figures marked."""
+    from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
+
+    return raw if page.get_rotation() else marked(textpage, raw, partial(index_of, textpage.raw))
+
+
+def _marked_characters(page: Any, textpage: Any) -> list[Character]:
+    """Return every character of a page, its raised and lowered figures marked."""
+    every = characters(page, textpage)
+    raw = "".join(c.text for c in every)
+    text = raw if page.get_rotation() else marked(textpage, raw, lambda at: at)
+    return every if text == raw else [c._replace(text=new) for c, new in zip(every, text, strict=True)]
+
+
+def _written_out(read: Read) -> Read:
+    """Return a page with its raised and lowered figures written as such."""
+    page, text = read.page, "".join(item.text for item in read.page.items)
+    if written_out(text) == text:
+        return read
+    return replace(read, page=replace(page, items=tuple(replace(i, text=written_out(i.text)) for i in page.items)))
 
 
 def _stands_on_its_head(native: Any) -> bool:
