@@ -61,7 +61,7 @@ class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
     piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
     letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
-    background."""
+    background; `vertical` is text set from top to bottom."""
 
     text: str
     x0: float
@@ -78,6 +78,7 @@ class PdfItem:
     symbol: bool = False
     font: str = ""
     hidden: bool = False
+    vertical: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,6 +164,8 @@ def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
 def _breaks(draft: Draft, line: Line, style: DocumentStyle) -> bool:
     """Say whether `line` begins a new block after the lines of `draft`."""
     above = draft.lines[-1]
+    if line.vertical:
+        return abs(line.size - above.size) > _tolerance(line.size)
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
     if abs(line.size - above.size) > _tolerance(line.size) and not _is_fragment(above, line):
         return True
@@ -224,6 +226,7 @@ def drafts_of(lines: Sequence[Line], style: DocumentStyle, page_height: float) -
     for line in lines:
         same = above is not None and above.column == line.column and not line.rotated
         gap = (middle(line) - middle(above)) / style.pitch(line.size) if same and above else float("inf")
+        gap = 1.0 if same and line.vertical else gap
         begun = _begun(line, gap, style, page_height)
         last = drafts[-1] if drafts else None
         if last is not None and same and _goes_on(last, begun, line, style):

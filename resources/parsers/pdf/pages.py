@@ -45,21 +45,26 @@ from resources.parsers.pdf.raw import (
     patches,
     pictures_of,
     pieces_apart,
+    placing,
     plain_lines,
+    vertical_pieces,
+    widen,
 )
 from resources.parsers.pdf.scripts import marked
 from resources.parsers.pdf.unseen import (
+    LAYERS,
     OUTSIDE,
     SMALLEST,
+    VERTICAL,
     WHITE,
     Shapes,
     Unseen,
-    has_layers,
     is_outside,
     is_tiny,
     look_alike,
     sifted,
     suspects_of,
+    traits_of,
 )
 from resources.parsers.registry import PageGuard
 
@@ -243,7 +248,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
     codes = PageCodes(guard.report) if barcodes else None
     natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
     texts = AnnotationTexts()
-    layers = has_layers(path)
+    traits = traits_of(path)
     for number in range(1, len(document) + 1):
         if number in (guard.without or ()):
             yield _lost(number, LIMITS)
@@ -252,7 +257,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
             guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
-            read = _page(document, number, native, texts, codes, layers)
+            read = _page(document, number, native, texts, codes, traits)
             read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
             told = codes.warnings if codes and read.page.pictures else ()
             yield replace(read, warnings=(*read.warnings, *texts.warning(number), *told))
@@ -281,19 +286,21 @@ def _lost(number: int, reason: str) -> Read:
 
 
 def _page(
-    document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None, layers: bool
+    document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None, traits: frozenset[str]
 ) -> Read:
     form = fields(document, number, texts)
     page = document[number - 1]
+    drawn = drawn_on(page)
+    if VERTICAL in traits:
+        widen(drawn, placing(page))
     textpage = page.get_textpage()
     try:
-        drawn = drawn_on(page)
         pictures = pictures_of(page, number, drawn)
         if native is None:
             read = _plain(page, number, characters(page, textpage), "could not be read")
         else:
             read = _laid_out(
-                page, textpage, number, native, form.boxes, _Drawing(drawn, layers, _is_scan(pictures, page))
+                page, textpage, number, native, form.boxes, _Drawing(drawn, traits, _is_scan(pictures, page))
             )
             read = _written_out(read)
         written = notes(page, number, texts, lambda: page_text(textpage))
@@ -344,10 +351,10 @@ def _readable(found: list[Character]) -> list[Character]:
 
 
 class _Drawing(NamedTuple):
-    """The objects that a page draws, whether its file has layers, and whether pictures are most of the page."""
+    """The objects that a page draws, the traits of its file, and whether pictures are most of the page."""
 
     drawn: Sequence[Drawn]
-    layers: bool
+    traits: frozenset[str]
     scan: bool
 
 
@@ -367,12 +374,14 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     placed, on_shapes = items_of(native)
     laid, rules = in_points(placed, unit), tuple(in_points(rules_of(native), unit))
     items = laid
+    if VERTICAL in drawing.traits and (upright := vertical_pieces(characters(page, textpage))) is not None:
+        return Read(PdfPage(number, *size, upright, rules))
     heads = {id(item) for item, flag in zip(laid, upside_down(native), strict=True) if flag}
     fonts = zip(laid, native.text_items, strict=True)
     doubtful = {id(item) for item, own in fonts if own.font_is_buggy and not item.symbol}
     every: list[Character] | None = None
     unseen: Unseen = {}
-    suspects = suspects_of(page, drawing.drawn, on_shapes, drawing.layers, drawing.scan)
+    suspects = suspects_of(page, drawing.drawn, on_shapes, LAYERS in drawing.traits, drawing.scan)
     if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
         items, every, unseen = sifted(page, textpage, _marked_characters(page, textpage), items, suspects)
     if heads:

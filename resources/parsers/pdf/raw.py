@@ -9,9 +9,13 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from statistics import median
 from typing import Any, NamedTuple
 
 from pipelines.parsing.cleaning import expand_ligatures
+from pipelines.parsing.joining import is_spaced
 from pipelines.parsing.line_text import Placed, ends_in, is_right_to_left, logical
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPicture, as_signs, squeezed
 from pipelines.records import Box
@@ -24,6 +28,8 @@ _SCALE = 1000
 _REACH = 1000.0
 _BAND = 16
 _CELL = 2.0
+_NO_WIDTH, _SLANT = 0.02, 0.001
+"""Points of width from which PDFium reads a text, and the slant that gives a line of 20 points as much."""
 SAME_PLACE = 0.2
 """Share of a character's width, and points, within which the same character is the same one drawn again."""
 _HYPHENS = "\x02\ufffe"
@@ -59,6 +65,19 @@ class Area:
 
     def holds(self, character: Character) -> bool:
         return next(self.holders(character), None) is not None
+
+
+def widen(drawn: Iterable[Drawn], shown: Placing) -> None:
+    """Slant texts without width by a hair, since PDFium leaves them out of a page's text: those of vertical text whose
+    characters are all of one width."""
+    import pypdfium2.raw as pdfium
+
+    read = bounds_reader(shown)
+    for kind, item, matrix in drawn:
+        bounds = read(item, matrix) if kind == pdfium.FPDF_PAGEOBJ_TEXT else None
+        if bounds is not None and min(bounds[2] - bounds[0], bounds[3] - bounds[1]) < _NO_WIDTH:
+            own = _matrix(item)
+            pdfium.FPDFPageObj_Transform(item, 1, 0, _SLANT, 1, -_SLANT * own[5], 0)
 
 
 def page_text(textpage: Any) -> str:
@@ -193,6 +212,68 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     """Return the characters as pieces, one per line of PDFium's text."""
     return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
+
+
+def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
+    """Return the characters as pieces, one per column, if most of them are set from top to bottom; else None. PDFium
+    does not part the columns. Other text is in pieces as `plain_lines` gives them."""
+    columns: list[list[Character]] = [[]]
+    spaced = False
+    for character in found:
+        if not character.text.strip():
+            spaced = True
+            continue
+        last = next((c for c in reversed(columns[-1][-MOST_MARKS:]) if c.text.isalnum()), None)
+        last = last or (columns[-1][-1] if columns[-1] else None)
+        if last is not None and _is_below(last, character, MOST_SPACED if spaced else MOST_APART):
+            wide = max(character.x1 - character.x0, last.x1 - last.x0)
+            columns[-1] += [character._replace(text=" ")] * (character.y0 - last.y0 > MOST_APART * wide)
+        else:
+            columns.append([])
+        columns[-1].append(character)
+        spaced = False
+    set_down = [len(column) > 1 for column in columns]
+    letters = sum(len(column) for column, vertical in zip(columns, set_down, strict=True) if vertical)
+    if 2 * letters <= sum(map(len, columns)):
+        return None
+    pieces: list[PdfItem | None] = []
+    for vertical, group in groupby(columns, key=lambda column: len(column) > 1 or _is_unspaced(column)):
+        if vertical:
+            pieces += map(_vertical_piece, group)
+        else:
+            pieces += plain_lines(c for column in group for c in column)
+    return tuple(piece for piece in pieces if piece is not None)
+
+
+MOST_MARKS = 4
+"""Marks in a row, from which the letter before them is sought."""
+MOST_APART, MOST_SPACED = 2.2, 5.0
+"""Widths of a character from one character of a column to the next; with a space between them."""
+
+
+def _is_below(last: Character, character: Character, most: float) -> bool:
+    """Say whether a character follows another one in a column. The boxes of marks stand beside and above their place,
+    and outside the column if their font is not in the file."""
+    wide = max(last.x1 - last.x0, character.x1 - character.x0, 1.0)
+    aside, down = abs(character.x0 - last.x0), character.y0 - last.y0
+    if character.text.isalnum() and last.text.isalnum():
+        return aside < 0.8 * wide and 0.3 * wide < down < most * wide
+    return aside < 1.8 * wide and (0.15 if aside >= 0.8 * wide else -0.3) * wide < down < most * wide
+
+
+def _is_unspaced(column: Sequence[Character]) -> bool:
+    """Say whether a lone character is of a script that is set vertically."""
+    return len(column) == 1 and not is_spaced(column[0].text, column[0].text)
+
+
+def _vertical_piece(column: Sequence[Character]) -> PdfItem | None:
+    piece = _piece(column)
+    if piece is None:
+        return None
+    letters = [c for c in column if c.text.isalnum()] or column
+    size = max(round(median(c.x1 - c.x0 for c in letters), 1), 1.0)
+    x0, x1 = min(c.x0 for c in letters), max(c.x1 for c in letters)
+    return replace(piece, size=size, x0=x0, x1=x1, y1=max(piece.y1, column[-1].y0 + size), vertical=True)
 
 
 def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:

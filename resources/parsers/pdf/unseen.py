@@ -55,31 +55,31 @@ MOST_LOOKS = 200_000
 _BAND = 24
 
 
-# ---------------------------------------------------------------- layers of a document
+# ---------------------------------------------------------------- traits of a document
 
 
-_LAYERS = b"/OCProperties"
+LAYERS, VERTICAL = "layers", "vertical text"
+_TRAITS = {LAYERS: re.compile(rb"/OCProperties\b"), VERTICAL: re.compile(rb"/[A-Za-z][\w-]{0,40}?-V\b")}
 _OBJECT_STREAM = re.compile(rb"/ObjStm\b[^>]{0,400}>>\s{0,8}stream\r?\n")
 MOST_INFLATED = 64 << 20
-"""Bytes of packed objects that are searched for layers."""
+"""Bytes of packed objects that are searched for traits."""
 
 
-def has_layers(path: Path) -> bool:
-    """Say whether a PDF has layers (optional content), also if its catalog is in a packed stream."""
+def traits_of(path: Path) -> frozenset[str]:
+    """Return which rare traits a PDF has: layers (optional content), fonts for vertical text. Packed objects are
+    searched too."""
     left = MOST_INFLATED
     with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        if data.find(_LAYERS) >= 0:
-            return True
-        for found in _OBJECT_STREAM.finditer(data):
-            packed = data[found.end() : max(data.find(b"endstream", found.end()), found.end())]
+        found = {name for name, pattern in _TRAITS.items() if pattern.search(data)}
+        for begin in _OBJECT_STREAM.finditer(data):
+            packed = data[begin.end() : max(data.find(b"endstream", begin.end()), begin.end())]
             with suppress(zlib.error):
                 inflated = zlib.decompressobj().decompress(packed, left)
                 left -= len(inflated)
-                if _LAYERS in inflated:
-                    return True
+                found |= {name for name, pattern in _TRAITS.items() if pattern.search(inflated)}
             if left <= 0:
                 break
-    return False
+    return frozenset(found)
 
 
 # ---------------------------------------------------------------- shapes of one colour
