@@ -23,6 +23,7 @@ from urllib.parse import unquote_to_bytes
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.joining import unwrapped
 from pipelines.parsing.pictures import figure
 from pipelines.parsing.raised import lowered, raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
@@ -438,7 +439,7 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden:
         return ParsedFile((), {}, None, warnings, ORIGIN)
     shown = Shown(root, HiddenContent(hidden))
     blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), shown))
-    return ParsedFile(tuple(blocks), properties_of(root), None, warnings + shown.warnings(), ORIGIN)
+    return ParsedFile(unwrapped(blocks), properties_of(root), None, warnings + shown.warnings(), ORIGIN)
 
 
 def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[str, ...]]:

@@ -11,6 +11,7 @@ from math import frexp, ldexp
 from statistics import median
 
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
+from pipelines.parsing.pdf.vertical import paragraphs_of
 from pipelines.records import Box
 
 CELL_GAP = 0.95
@@ -38,7 +39,7 @@ class Cellet:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of text. `column` numbers the columns of a page in reading order; `left` and `right` are the column's
-    edges in points. `gaps` are those of records.Run."""
+    edges in points. `gaps` are those of records.Run. A `vertical` line is a column of text set from top to bottom."""
 
     page: int
     column: int
@@ -59,6 +60,7 @@ class Line:
     rotated: bool = False
     hidden: bool = False
     gaps: tuple[tuple[float, float], ...] = ()
+    vertical: bool = False
 
     @property
     def box(self) -> Box:
@@ -268,6 +270,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
         cells=cells,
         rotated=first.rotated,
         hidden=all(item.hidden for item in row),
+        vertical=first.vertical,
     )
 
 
@@ -283,9 +286,9 @@ def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
 
 
 def lines_of(page: PdfPage) -> list[Line]:
-    """Return the lines of a page in reading order: columns one after the other, rotated text last."""
+    """Return the lines of a page in reading order: columns one after the other, then vertical and rotated text."""
     items = [replace(i, text="•") if i.symbol and len(i.text.strip()) == 1 else i for i in page.items if i.text.strip()]
-    upright = [item for item in items if not item.rotated]
+    upright = [item for item in items if not item.rotated and not item.vertical]
     lines: list[Line] = []
     gaps = sorted(page.gaps, key=lambda gap: gap.y)
     regions = _regions(rows_of(upright), page)
@@ -294,7 +297,10 @@ def lines_of(page: PdfPage) -> list[Line]:
         right = max(item.x1 for row in region for item in row)
         own = [_line(row, page, column, left, right) for row in region]
         lines += [_with_gaps(line, gaps) for line in own] if gaps else own
+    paragraphs = paragraphs_of([item for item in items if item.vertical])
+    for column, own_items in enumerate(paragraphs, start=len(regions)):
+        lines += [_line([item], page, column, item.x0, item.x1) for item in own_items]
     for item in items:
         if item.rotated:
-            lines.append(_line([item], page, len(regions), item.x0, item.x1))
+            lines.append(_line([item], page, len(regions) + len(paragraphs), item.x0, item.x1))
     return lines

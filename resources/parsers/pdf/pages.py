@@ -7,14 +7,26 @@ the rest of the document is kept. Nothing is fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipelines.parsing.line_text import is_right_to_left
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, is_readable, restored, squeezed, turned
+from pipelines.parsing.pdf.page import (
+    LEAST_COVERAGE,
+    PdfItem,
+    PdfPage,
+    PdfPicture,
+    PdfRule,
+    as_signs,
+    is_readable,
+    restored,
+    squeezed,
+    turned,
+    written_out,
+)
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
@@ -22,7 +34,10 @@ from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, ou
 from resources.parsers.pdf.raw import (
     Area,
     Character,
+    Drawn,
     characters,
+    drawn_on,
+    drawn_once,
     gaps_among,
     gaps_of,
     has_unmapped,
@@ -30,7 +45,26 @@ from resources.parsers.pdf.raw import (
     patches,
     pictures_of,
     pieces_apart,
+    placing,
     plain_lines,
+    vertical_pieces,
+    widen,
+)
+from resources.parsers.pdf.scripts import marked
+from resources.parsers.pdf.unseen import (
+    LAYERS,
+    OUTSIDE,
+    SMALLEST,
+    VERTICAL,
+    WHITE,
+    Shapes,
+    Unseen,
+    is_outside,
+    is_tiny,
+    look_alike,
+    sifted,
+    suspects_of,
+    traits_of,
 )
 from resources.parsers.registry import PageGuard
 
@@ -38,8 +72,6 @@ from resources.parsers.registry import PageGuard
 
 
 P = TypeVar("P", PdfItem, PdfRule)
-LIGHT = 0xF0
-"""Least value of red, green and blue of a colour that counts as white."""
 SLACK = 0.01
 """Share by which two libraries may report the size of a page differently."""
 BATCH = 16
@@ -115,34 +147,21 @@ def _manner(font: str) -> tuple[bool, bool, bool, bool]:
     )
 
 
-def items_of(native: Any) -> list[PdfItem]:
-    """Return the pieces of a page in liteparse's order. White text on white is hidden."""
+def items_of(native: Any) -> tuple[list[PdfItem], bool]:
+    """Return the pieces of a page in liteparse's order, and whether any is in the place of a filled shape. A piece in
+    the colour of its background is marked as hidden."""
     tags = _tags(native)
-    items = [_item(item, tags) for item in native.text_items]
-    light = [at for at, item in enumerate(native.text_items) if _is_light(item.fill_color)]
-    if light:
-        under = _shapes(native)
-        for at in light:
-            if _is_light(_colour_under(items[at], under)):
-                items[at] = replace(items[at], hidden=True)
-    return items
-
-
-def _is_light(colour: str | None) -> bool:
-    """Say whether a colour (`ffRRGGBB`) is white or nearly so."""
-    return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= LIGHT
-
-
-def _shapes(native: Any) -> list[tuple[Any, str]]:
-    graphics = native.vector_graphics
-    return [(s.bbox, s.fill_color) for s in graphics.shapes if s.fill and s.fill_color] if graphics is not None else []
-
-
-def _colour_under(item: PdfItem, shapes: list[tuple[Any, str]]) -> str:
-    """Return the colour of the last shape drawn under the middle of a piece; the page itself is white."""
-    x, y = (item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2
-    colours = [c for b, c in shapes if b.x <= x <= b.x + b.width and b.y <= y <= b.y + b.height]
-    return colours[-1] if colours else "ffffffff"
+    pieces = list(native.text_items)
+    items = [_item(piece, tags) for piece in pieces]
+    shapes = Shapes(native)
+    on_shapes = False
+    for at, piece in enumerate(pieces):
+        item = items[at]
+        colours = shapes.under((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2) if shapes.bands else ()
+        on_shapes = on_shapes or bool(colours)
+        if look_alike(piece.fill_color, colours[-1] if colours else WHITE):
+            items[at] = replace(item, hidden=True)
+    return items, on_shapes
 
 
 def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
@@ -195,6 +214,8 @@ USABLE_COVERAGE = 0.75
 """Share of a page's raw text that its layout must have; below it the page is read as plain lines."""
 MOST_UNREADABLE = 0.5
 """Share of a page's characters that may be unreadable before it is recognised as a picture."""
+LEAST_PICTURED = 0.5
+"""Share of a page's area that pictures must have for the page to be a scan."""
 LEAST_TURNED = 0.8
 """Share of a page's letters that must be upside down for the whole page to count as such."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
@@ -203,7 +224,8 @@ LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and p
 @dataclass(frozen=True, slots=True)
 class Read:
     """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the share of its
-    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files."""
+    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files;
+    `unseen` holds text that the page does not show."""
 
     page: PdfPage
     warnings: tuple[str, ...] = ()
@@ -211,6 +233,7 @@ class Read:
     put_back: float = 0.0
     recognised: bool = False
     attached: tuple[str, ...] = ()
+    unseen: Unseen = field(default_factory=dict)
 
     @property
     def needs_recognition(self) -> bool:
@@ -225,6 +248,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
     codes = PageCodes(guard.report) if barcodes else None
     natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
     texts = AnnotationTexts()
+    traits = traits_of(path)
     for number in range(1, len(document) + 1):
         if number in (guard.without or ()):
             yield _lost(number, LIMITS)
@@ -233,7 +257,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
             guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
-            read = _page(document, number, native, texts, codes)
+            read = _page(document, number, native, texts, codes, traits)
             read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
             told = codes.warnings if codes and read.page.pictures else ()
             yield replace(read, warnings=(*read.warnings, *texts.warning(number), *told))
@@ -261,17 +285,25 @@ def _lost(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
-def _page(document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None) -> Read:
+def _page(
+    document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None, traits: frozenset[str]
+) -> Read:
     form = fields(document, number, texts)
     page = document[number - 1]
+    drawn = drawn_on(page)
+    if VERTICAL in traits:
+        widen(drawn, placing(page))
     textpage = page.get_textpage()
     try:
+        pictures = pictures_of(page, number, drawn)
         if native is None:
             read = _plain(page, number, characters(page, textpage), "could not be read")
         else:
-            read = _laid_out(page, textpage, number, native, form.boxes)
+            read = _laid_out(
+                page, textpage, number, native, form.boxes, _Drawing(drawn, traits, _is_scan(pictures, page))
+            )
+            read = _written_out(read)
         written = notes(page, number, texts, lambda: page_text(textpage))
-        pictures = pictures_of(page, number)
         blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
         shown = replace(read.page, blocks=blocks, pictures=pictures)
@@ -318,43 +350,101 @@ def _readable(found: list[Character]) -> list[Character]:
     return found if is_readable(unmapped) else [c for c in found if c.mapped]
 
 
-def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
-    """Return the page in the characters of its raw text. Words that liteparse lost are taken from PDFium. If it lost
-    many, or the page reads from right to left or is upside down, PDFium's lines replace the whole page."""
+class _Drawing(NamedTuple):
+    """The objects that a page draws, the traits of its file, and whether pictures are most of the page."""
+
+    drawn: Sequence[Drawn]
+    traits: frozenset[str]
+    scan: bool
+
+
+def _is_scan(pictures: Sequence[PdfPicture], page: Any) -> bool:
+    width, height = page.get_size()
+    area = sum((p.box.x1 - p.box.x0) * (p.box.y1 - p.box.y0) for p in pictures)
+    return bool(pictures) and area > LEAST_PICTURED * width * height
+
+
+def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box], drawing: _Drawing) -> Read:
+    """Return the page in the characters of its raw text, without text that it does not show. Words that liteparse lost
+    are taken from PDFium. If it lost many, or the page reads from right to left or is upside down, PDFium's lines
+    replace the whole page."""
     width = page.get_width()
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
-    items, rules = in_points(items_of(native), unit), tuple(in_points(rules_of(native), unit))
-    if any(flags := upside_down(native)):
-        drawn = characters(page, textpage)
+    placed, on_shapes = items_of(native)
+    laid, rules = in_points(placed, unit), tuple(in_points(rules_of(native), unit))
+    items = laid
+    if VERTICAL in drawing.traits and (upright := vertical_pieces(characters(page, textpage))) is not None:
+        return Read(PdfPage(number, *size, upright, rules))
+    heads = {id(item) for item, flag in zip(laid, upside_down(native), strict=True) if flag}
+    fonts = zip(laid, native.text_items, strict=True)
+    doubtful = {id(item) for item, own in fonts if own.font_is_buggy and not item.symbol}
+    every: list[Character] | None = None
+    unseen: Unseen = {}
+    suspects = suspects_of(page, drawing.drawn, on_shapes, LAYERS in drawing.traits, drawing.scan)
+    if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
+        items, every, unseen = sifted(page, textpage, _marked_characters(page, textpage), items, suspects)
+    if heads:
+        whole = every if every is not None else _marked_characters(page, textpage)
         if _stands_on_its_head(native):
-            readable = _readable(drawn)
+            readable = _readable(whole)
             pieces = tuple(_dressed(pieces_apart(readable), items))
-            return Read(PdfPage(number, *size, pieces, rules), (), len(drawn) - len(readable))
-        items = _in_order(items, flags, drawn)
-    fonts = zip(items, native.text_items, strict=True)
-    buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
+            return Read(PdfPage(number, *size, pieces, rules), (), len(whole) - len(readable), unseen=unseen)
+        items = _in_order(items, heads, whole)
+    buggy = [item for item in items if id(item) in doubtful]
     guessed: tuple[PdfItem, ...] = ()
-    unreadable, every = 0, None
+    unreadable = 0
     if buggy and has_unmapped(textpage):
-        sorted_out = _sorted_out(items, buggy, characters(page, textpage))
+        sorted_out = _sorted_out(items, buggy, every if every is not None else _marked_characters(page, textpage))
         items, guessed, every, unreadable = sorted_out
-    raw = page_text(textpage) if every is None else "".join(c.text for c in every)
+    plain = page_text(textpage) if every is None else ""
+    raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
-        lines = _dressed(plain_lines(every if every is not None else characters(page, textpage)), items)
-        return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable)
+        lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
+        return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable, unseen=unseen)
     found = restored(items, raw)
-    if found.missing and every is None:
-        every = characters(page, textpage)
+    if found.missing:
+        every = every if every is not None else _marked_characters(page, textpage)
+        if found.coverage < LEAST_COVERAGE:
+            if not unseen:
+                items, every, unseen = sifted(page, textpage, every, items, {})
+            every = drawn_once(every)
+            found = restored(items, "".join(c.text for c in every))
     if found.coverage < USABLE_COVERAGE:
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
-        return replace(read, page=replace(read.page, items=(*read.page.items, *guessed)), unreadable=unreadable)
-    added = patches(every or [], found.missing)
+        shown = replace(read.page, items=(*read.page.items, *guessed))
+        return replace(read, page=shown, unreadable=unreadable, unseen=unseen)
+    added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, found.items)]
+    if off := tuple(item for item in added if is_outside(item, size)):
+        added = [item for item in added if not is_outside(item, size)]
+        unseen = unseen | {OUTSIDE: (*unseen.get(OUTSIDE, ()), *off)}
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
-    kept = (*found.items, *guessed, *added, *others)
-    gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
-    page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps)
-    return Read(page_laid_out, (), unreadable, 1 - found.coverage)
+    kept = tuple(replace(i, hidden=False) if i.hidden else i for i in (*found.items, *guessed, *added, *others))
+    gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
+    return Read(PdfPage(number, *size, kept, rules, gaps=gaps), (), unreadable, 1 - found.coverage, unseen=unseen)
+
+
+def _marked_text(page: Any, textpage: Any, raw: str) -> str:
+    """Return the raw text of a page with its raised and lowered figures marked."""
+    from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
+
+    return raw if page.get_rotation() else marked(textpage, raw, partial(index_of, textpage.raw))
+
+
+def _marked_characters(page: Any, textpage: Any) -> list[Character]:
+    """Return every character of a page, its raised and lowered figures marked."""
+    every = characters(page, textpage)
+    raw = "".join(c.text for c in every)
+    text = raw if page.get_rotation() else marked(textpage, raw, lambda at: at)
+    return every if text == raw else [c._replace(text=new) for c, new in zip(every, text, strict=True)]
+
+
+def _written_out(read: Read) -> Read:
+    """Return a page with its raised and lowered figures written as such."""
+    page, text = read.page, "".join(item.text for item in read.page.items)
+    if written_out(text) == text:
+        return read
+    return replace(read, page=replace(page, items=tuple(replace(i, text=written_out(i.text)) for i in page.items)))
 
 
 def _stands_on_its_head(native: Any) -> bool:
@@ -363,13 +453,13 @@ def _stands_on_its_head(native: Any) -> bool:
     return on_head > LEAST_TURNED * sum(letters)
 
 
-def _in_order(items: Sequence[PdfItem], flags: Sequence[bool], every: Sequence[Character]) -> list[PdfItem]:
-    """Return the pieces; an upside-down one gets its words in PDFium's order, found by the letters of its line.
-    liteparse puts the first word of such a line at its end."""
+def _in_order(items: Sequence[PdfItem], heads: Set[int], every: Sequence[Character]) -> list[PdfItem]:
+    """Return the pieces; an upside-down one, by its id, gets its words in PDFium's order, found by the letters of its
+    line. liteparse puts the first word of such a line at its end."""
     lines = {"".join(sorted(squeezed(line.text))): line.text for line in plain_lines(every)}
     return [
-        replace(item, text=lines.get("".join(sorted(squeezed(item.text))), item.text)) if flag else item
-        for item, flag in zip(items, flags, strict=True)
+        replace(item, text=lines.get("".join(sorted(squeezed(item.text))), item.text)) if id(item) in heads else item
+        for item in items
     ]
 
 
@@ -416,6 +506,12 @@ def _as_symbol(item: PdfItem, unmapped: Sequence[Character]) -> PdfItem:
     """Return a lone character without a Unicode map as a symbol, such as a bullet, whatever letter its code is."""
     alone = len(item.text.strip()) == 1 and any(map(Area([item]).holds, unmapped))
     return replace(item, symbol=True) if alone else item
+
+
+def _is_drawn_again(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:
+    """Say whether a few words of raw text are drawn over a piece that has the same words."""
+    text, area = squeezed(item.text), (item.x1 - item.x0) * (item.y1 - item.y0)
+    return any(text in squeezed(piece.text) for piece in pieces if _shared(piece, item) > 0.5 * area)
 
 
 def _covered(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:

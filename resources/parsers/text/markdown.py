@@ -18,6 +18,7 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, runs_in, tree_of
@@ -52,7 +53,7 @@ def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFil
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
     reader = _MarkdownReader(source, begin, HiddenContent(hidden))
-    blocks = tuple(reader.read())
+    blocks = unwrapped(tuple(reader.read()))
     return ParsedFile(blocks, properties, reader.pages.count, warnings + problems + reader.warnings(), ORIGIN)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
 from resources.parsers.text.pages import Pages
@@ -165,11 +166,11 @@ def _heading_level(line: _Line) -> int | None:
 
 
 def blocks_of_text(source: str) -> list[Block]:
-    return _PlainReader(source).blocks()
+    return list(unwrapped(_PlainReader(source).blocks()))
 
 
 def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _PlainReader(source)
-    return ParsedFile(tuple(reader.blocks()), {}, reader.pages.count, warnings, ORIGIN)
+    return ParsedFile(unwrapped(reader.blocks()), {}, reader.pages.count, warnings, ORIGIN)
