@@ -114,7 +114,7 @@ class ChunkingSettings(Section):
     )
     target_tokens: int = Field(320, ge=16, description="Own text is packed up to this many tokens; page has no limit.")
     max_tokens: int = Field(
-        512, ge=16, description="structure: longer paragraphs are divided, and own text stays within it, rows apart."
+        512, ge=16, description="structure: longer paragraphs and rows are divided, and own text stays within it."
     )
     overlap_tokens: int = Field(
         64,

@@ -126,8 +126,10 @@ def _notes(state: State, row: Any) -> list[str]:
         return notes
     spec = generations.spec_of(row)
     if state.settings.embedder.chosen_preset == AUTO and "chunk_embeddings" in state.run.reports:
-        told = ", ".join(f"{name} {count}" for name, count in row.statistics["languages"].items())
-        notes.append(f"embedder {spec.name} was chosen by the corpus's languages ({told})")
+        counts = row.statistics.get("words") or row.statistics["languages"]
+        whole = max(1, sum(counts.values()))
+        told = ", ".join(f"{name} {count / whole:.0%}" for name, count in counts.items())
+        notes.append(f"embedder {spec.name} was chosen by the words of the corpus ({told})")
     if spec.languages != "*" and state.run.reports:
         now = generations.corpus_languages(state.engine)
         others = {

@@ -142,9 +142,9 @@ class AltChunks:
             source, warnings = decode(data, _file(name))
             return ParsedFile(tuple(blocks_of_text(source)), warnings=warnings)
         if kind == "mht":
-            return _web_archive(data, _file(name))
+            return _web_archive(data, _file(name), self.hidden.read)
         if kind == "html":
-            return parse_source(*_html(data, _file(name)))
+            return parse_source(*_html(data, _file(name)), hidden=self.hidden.read)
         raise DocumentError(
             f"nothing here reads {shortened(declared) or 'a part that does not say what it is'}", "unsupported"
         )
@@ -178,7 +178,7 @@ def _html(data: bytes, name: str) -> tuple[str, str, tuple[str, ...]]:
     return source, name, warnings
 
 
-def _web_archive(data: bytes, name: str) -> ParsedFile:
+def _web_archive(data: bytes, name: str, hidden: bool) -> ParsedFile:
     """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
     message = BytesParser(policy=policy.default).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
@@ -186,7 +186,7 @@ def _web_archive(data: bytes, name: str) -> ParsedFile:
     if not content.strip():
         raise DocumentError("no page is in this web archive", "corrupt")
     if is_html:
-        return parse_source(content, name, warnings)
+        return parse_source(content, name, warnings, hidden)
     return ParsedFile(tuple(blocks_of_text(content)), warnings=warnings)
 
 
