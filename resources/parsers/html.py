@@ -16,6 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -211,10 +212,17 @@ _FORMULA_ALT = ("{\\displaystyle", "{\\textstyle", "\\(", "$\\")
 """Beginnings of the description of a picture that is LaTeX."""
 
 
+MOST_RAISED = 20
+"""Elements within raised or lowered letters; text with more in it is no script."""
+
+
 def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
     """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
     formula; None for any other, and for one with blocks in it."""
-    if tag not in ("sup", "sub", "math") or (tag != "math" and any(part.tag in _WHOLE for part in element.iter("*"))):
+    if tag not in ("sup", "sub", "math"):
+        return None
+    parts = list(islice(element.iter("*"), MOST_RAISED + 1)) if tag != "math" else []
+    if len(parts) > MOST_RAISED or any(part.tag in _WHOLE for part in parts):
         return None
     if tag == "math":
         tex = tex_of(element)

@@ -309,6 +309,12 @@ class _MarkdownReader:
         if any(child.type == "html_inline" and _OPENS_BLOCK.match(child.content) for child in token.children or []):
             yield from self._blocks_of_line(token)
             return
+        if furniture := _FURNITURE.fullmatch(token.content.strip()):
+            start, end = self._bounds(token)
+            self.finder.at = max(self.finder.at, start)
+            kind = "page_header" if furniture[1].lower() == "watermark" else "page_footer"
+            yield Block(kind, (self.finder.run(furniture[2], end),))
+            return
         kind = "quote" if self.quotes else "paragraph"
         children = token.children or []
         displayed = [at for at, child in enumerate(children) if child.type == "formula" and child.meta["display"]]
@@ -486,6 +492,10 @@ _MARKUP = {
     "image": '<img alt="{}">',
 }
 """Tokens with a text as HTML; any other is its text."""
+
+
+_FURNITURE = re.compile(r"<(page_number|watermark)>([^<>]++)</(?:page_number|watermark)>", re.IGNORECASE)
+"""Pattern of a paragraph that a vision model sets apart as the furniture of a page."""
 
 
 def _tree(content: str) -> Any:

@@ -128,6 +128,10 @@ def test_pages_tables_and_formulas_of_machine_written_markdown() -> None:
             "Table 1: <table><tr><td>Ort</td><td>Zahl</td></tr><tr><td>Köln</td><td>**5**</td></tr></table> Quelle: X",
             [("paragraph", None, "Table 1:"), ("table", None, "Ort\tZahl\nKöln\t5"), ("paragraph", None, "Quelle: X")],
         ),
+        (
+            "<watermark>DRAFT</watermark>\n\nText here.\n\n<page_number>9/22</page_number>\n",
+            [("page_header", None, "DRAFT"), ("paragraph", None, "Text here."), ("page_footer", None, "9/22")],
+        ),
         ("Between <title> and <unk> tags.", [("paragraph", None, "Between and tags.")]),
         ("<title>\n{title}\n</title>\n", [("paragraph", None, "{title}")]),
         ("One <kbd>a</kbd>\n<sup>2</sup> two\n<i>three</i>", [("paragraph", None, "One a ² two three")]),
