@@ -330,7 +330,8 @@ _OF_AN_ENDPOINT = ("api_key_env", "batch_texts", "dimensions", "encoding_format"
 class EmbedderSettings(Section):
     preset: Literal["auto", "english-small", "multilingual-small"] | None = Field(
         None,
-        description="A shipped model; auto (the default) chooses by the words of the corpus: multilingual-small from a twentieth in other languages than English.",
+        description="A shipped model; auto (the default) chooses by the words of the corpus: multilingual-small from a "
+        "twentieth in other languages than English.",
     )
     model: str | None = Field(None, description="Any sentence-transformers name or path, or the endpoint's model.")
     revision: str | None = Field(None, description="Revision of a model named on a hub, which must be given.")
