@@ -14,10 +14,10 @@ from typing import Any
 
 from pipelines.parsing.pdf.page import LOWERED, RAISED
 
-_NUMBER = re.compile(r"\d[\d.,]*+")
+_NUMBER = re.compile(r"\d[\d.,]*+", re.ASCII)
 _SIGNS = "+−–-"
 _MARKS, _CLOSING = ".,;:!?\"'", ")]%”’»"
-_FIGURES = re.compile(r"[\d+−–-]+(?:,\d+)*")
+_FIGURES = re.compile(r"[\d+−–-]+(?:,\d+)*", re.ASCII)
 _FRACTION = ("/", "⁄")
 _PLAIN = {"−": "-", "–": "-"}
 SMALLER = 0.86
