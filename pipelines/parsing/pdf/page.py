@@ -37,11 +37,11 @@ places, also inside longer ones."""
 LEAST_LINE = 20
 """Characters of a piece that is looked for in order. Shorter pieces are matched closest to the text before them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
-RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x1000
+RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x80
 """Code points that stand for raised and lowered characters while text is matched: the first of each, and how many."""
 _MARKED: dict[int, int | str] = {first + code: code for first in (RAISED, LOWERED) for code in range(_MOST_MARKED)}
 _SIGNS = _MARKED | {RAISED + ord(sign): raised(sign) for sign in "0123456789"}
-_RUN_OF_MARKED = re.compile("([\U000f5000-\U000f5fff]++)|[\U000f6000-\U000f6fff]++")
+_RUN_OF_MARKED = re.compile("([\U000f5000-\U000f507f]++)|[\U000f6000-\U000f607f]++")
 _STRAIGHT = {
     **_MARKED,
     **dict.fromkeys(map(ord, "\x02\xad\ufffe‐‑‒–—―−"), "-"),
