@@ -47,6 +47,8 @@ from pipelines.records import Block, BlockCell, Box, TextRun
 
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
+SAME_WIDTH = 0.15
+"""Share by which columns of one text may differ in width; the last lines of a column may all be short."""
 
 
 def blocks_of(
@@ -175,11 +177,17 @@ def _join_columns(page: list[Draft]) -> None:
     while at < len(page):
         above, draft = page[at - 1], page[at]
         moved = above.lines and draft.lines and draft.lines[0].column != above.lines[-1].column
-        if moved and draft.confidence == 1 and _goes_on(above, draft):
+        if moved and draft.confidence == 1 and _goes_on(above, draft) and _fits(above.lines[-1], draft.lines[0]):
             above.lines += draft.lines
             page.pop(at)
         else:
             at += 1
+
+
+def _fits(end: Line, begin: Line) -> bool:
+    """Say whether the text of one column may go on in another: it is as wide, or the text continues a sentence."""
+    wide, other = end.right - end.left, begin.right - begin.left
+    return begin.text.lstrip()[:1].islower() or abs(wide - other) <= SAME_WIDTH * max(wide, other)
 
 
 def _goes_on(last: Draft, first: Draft) -> bool:

@@ -56,7 +56,8 @@ class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
     piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
     letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
-    background."""
+    background. `at` is the place of the piece in the order in which the file draws its text, or None if it is not
+    known."""
 
     text: str
     x0: float
@@ -73,6 +74,7 @@ class PdfItem:
     symbol: bool = False
     font: str = ""
     hidden: bool = False
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +243,10 @@ def _lead(text: str) -> str:
     return match.group() if match else ""
 
 
-def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
-    """Return each text's own characters, without spaces. Long texts are matched first, in order, then short ones
-    closest to the text before them, then the others word by word."""
+def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, int | None]]:
+    """Return each text's own characters, without spaces, and where they begin in the raw text. Long texts are matched
+    first, in order, then short ones closest to the text before them, then the others word by word, which have no
+    place."""
     wanted = [squeezed(text.translate(_STRAIGHT)) for text in texts]
     found: list[str | None] = [None] * len(texts)
     ends = [0] * len(texts)
@@ -264,7 +267,7 @@ def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
         if found[index] is None:
             found[index] = matcher.find_words(whole.translate(_STRAIGHT).split(), max(0, near - 200))
         near = ends[index] or near
-    return found
+    return [(own, end - len(own) if own and end else None) for own, end in zip(found, ends, strict=True)]
 
 
 def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] | None:
@@ -290,11 +293,11 @@ def restored(items: Sequence[PdfItem], raw: str) -> Restored:
     heads = [_lead(item.text) for item in items]
     bodies = [expand_ligatures(item.text[len(head) :]) for item, head in zip(items, heads, strict=True)]
     kept, unmatched = [], []
-    for item, head, body, own in zip(items, heads, bodies, _matched(matcher, bodies), strict=True):
+    for item, head, body, (own, at) in zip(items, heads, bodies, _matched(matcher, bodies), strict=True):
         if own is None:
             unmatched.append(item)
         else:
-            kept.append(replace(item, text=head + _with_spaces_of(body, own.translate(_HYPHENS))))
+            kept.append(replace(item, text=head + _with_spaces_of(body, own.translate(_HYPHENS)), at=at))
     missing = tuple((at, text) for at, text in matcher.gaps() if _held(text))
     total = _held(matcher.own)
     lost = sum(_held(text) for _, text in missing)

@@ -379,7 +379,7 @@ def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem
     for line in lines:
         found = max(items, key=lambda item: _shared(line, item), default=line)
         fits = _shared(line, found) > 0
-        placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1)
+        placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1, at=line.at)
         dressed.append(placed if fits else line)
     return dressed
 

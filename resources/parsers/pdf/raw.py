@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pipelines.parsing.cleaning import expand_ligatures
@@ -165,7 +166,7 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     """Return the characters as pieces, one per line of PDFium's text."""
-    return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
+    return _numbered(_piece(line) for line in _lines(found))
 
 
 def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
@@ -184,7 +185,12 @@ def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
                 last = character
             part.append(character)
         pieces.append(_piece(part))
-    return tuple(piece for piece in pieces if piece is not None)
+    return _numbered(pieces)
+
+
+def _numbered(pieces: Iterable[PdfItem | None]) -> tuple[PdfItem, ...]:
+    """Return the pieces that have text, each with its place in the order of the file."""
+    return tuple(replace(piece, at=at) for at, piece in enumerate(pieces) if piece is not None)
 
 
 def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
@@ -210,7 +216,7 @@ def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> t
         if start < 0 or not squeezed(text):
             continue
         near = start + len(text)
-        pieces += plain_lines(found[solid[start] : solid[near - 1] + 1])
+        pieces += (replace(piece, at=at) for piece in plain_lines(found[solid[start] : solid[near - 1] + 1]))
     return tuple(pieces)
 
 
