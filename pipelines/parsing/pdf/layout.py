@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from pipelines.fingerprint import combined
 from pipelines.parsing.page_marks import union
@@ -28,7 +29,7 @@ from pipelines.parsing.pdf.cells import (
 from pipelines.parsing.pdf.furniture import furniture_of
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
-from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage, turned_back, with_monospace
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, UPRIGHT, PdfItem, PdfPage, with_monospace
 from pipelines.parsing.pdf.paragraphs import (
     BULLET,
     DocumentStyle,
@@ -42,11 +43,14 @@ from pipelines.parsing.pdf.paragraphs import (
     style_of,
 )
 from pipelines.parsing.pdf.tables import aligned_table
+from pipelines.parsing.pdf.turned import turned_back, with_turned_cells
 from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Box, TextRun
 
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
+LEAST_TURNED = 80
+"""Characters of one direction other than the page's, from which on they are text as any other."""
 SAME_WIDTH = 0.15
 """Share by which columns of one text may differ in width; the last lines of a column may all be short."""
 
@@ -56,21 +60,53 @@ def blocks_of(
 ) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
     """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
     hundred in no block."""
-    pages = with_monospace(pages)
-    lines = [lines_of(page) for page in pages]
-    furniture = furniture_of(lines, [page.height for page in pages])
+    shown, numbers = _laid_flat(pages)
+    flat = with_monospace(shown)
+    lines = [lines_of(page) for page in flat]
+    main = [at for at, page in enumerate(flat) if page.number not in numbers]
+    upright: list[int] = []
+    for at, after in pairwise([*main, len(flat)]):
+        for part in range(at + 1, after):
+            with_turned_cells(flat[at], lines[at], flat[part], lines[part])
+        upright.append(next((part for part in range(at, after) if flat[part].turn == UPRIGHT), at))
+    found = furniture_of([lines[at] for at in upright], [flat[at].height for at in upright])
+    furniture = {(upright[at], index): edge for (at, index), edge in found.items()}
     bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
     style = style_of(bodies)
-    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, pages, strict=True)]
+    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, flat, strict=True)]
+    for page, own in zip(flat, drafts, strict=True):
+        if page.number in numbers and sum(len(line.text) for draft in own for line in draft.lines) < LEAST_TURNED:
+            _set_aside(own)
     drafts = _with_headings(drafts, style, bookmarks)
     edges = [
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
-    _join_pages(drafts, edges)
+    _join_pages(drafts, edges, frozenset(main))
     hyphens = Hyphens(line.text for page in bodies for line in page)
-    laid_out = turned_back(_blocks(pages, drafts, edges, hyphens), pages)
+    laid_out = turned_back(_blocks(flat, drafts, edges, hyphens), flat, numbers)
     blocks = without_repeated(tuple(laid_out), len(pages))
     return blocks, _lost(pages, blocks)
+
+
+def _laid_flat(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], dict[int, int]]:
+    """Return the pages, each followed by its parts as pages with negative numbers, and the number of the page that each
+    of these numbers is part of."""
+    flat: list[PdfPage] = []
+    numbers: dict[int, int] = {}
+    for page in pages:
+        flat.append(page)
+        for part in page.parts:
+            number = -1 - len(numbers)
+            numbers[number] = page.number
+            flat.append(replace(part, number=number))
+    return flat, numbers
+
+
+def _set_aside(drafts: Sequence[Draft]) -> None:
+    """Mark a few turned words, such as a note on the margin, as uncertain text and never a heading."""
+    for draft in drafts:
+        if draft.lines:
+            draft.kind, draft.confidence, draft.metadata = "paragraph", 0.5, {"orientation": "rotated"}
 
 
 def _with_headings(
@@ -151,11 +187,13 @@ def _add_units(drafts: list[Draft], line: Line) -> None:
 # ---------------------------------------------------------------- across pages
 
 
-def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]]) -> None:
-    """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page."""
+def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]], main: Container[int]) -> None:
+    """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page. Only the
+    pages at the indexes `main` follow each other; others are parts of pages."""
     last: Draft | None = None
     for at, page in enumerate(drafts):
-        if not page:
+        if not page or at not in main:
+            _join_columns(page)
             continue
         first = page[0]
         if last is not None and last.kind == first.kind == "table":
@@ -286,7 +324,10 @@ def _indented(line: Line, left: float) -> str:
 def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
     """Return the pages whose blocks hold fewer letters and digits than their pieces, and the share lost; bullets do not
     count."""
-    wanted = {page.number: sum(_weight(item.text) for item in page.items if not item.symbol) for page in pages}
+    wanted = {
+        page.number: sum(_weight(i.text) for part in (page, *page.parts) for i in part.items if not i.symbol)
+        for page in pages
+    }
     held: Counter[int] = Counter()
     for block in blocks:
         cells: tuple[BlockCell, ...] = block.cells

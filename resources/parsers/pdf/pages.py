@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pipelines.parsing.line_text import is_right_to_left
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, is_readable, restored, squeezed, turned
+from pipelines.parsing.pdf.page import UPRIGHT, PdfItem, PdfPage, PdfRule, Turn, is_readable, restored
+from pipelines.parsing.pdf.turned import turned
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
@@ -23,14 +24,15 @@ from resources.parsers.pdf.raw import (
     Area,
     Character,
     characters,
+    directions,
     gaps_among,
     gaps_of,
     has_unmapped,
     page_text,
     patches,
     pictures_of,
-    pieces_apart,
     plain_lines,
+    turned_pieces,
 )
 from resources.parsers.registry import PageGuard
 
@@ -168,9 +170,11 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
     )
 
 
-def upside_down(native: Any) -> list[bool]:
-    """Return for each piece whether it is upside down."""
-    return [abs(abs(item.rotation or 0.0) - 180) < 2 for item in native.text_items]
+def turned_items(native: Any) -> list[bool]:
+    """Return for each piece whether it is turned by a quarter, a half or three quarters."""
+    return [
+        2 < (angle := abs(item.rotation or 0.0)) < 358 and abs((angle + 45) % 90 - 45) < 2 for item in native.text_items
+    ]
 
 
 def in_points(items: Iterable[P], unit: float) -> list[P]:
@@ -196,7 +200,7 @@ USABLE_COVERAGE = 0.75
 MOST_UNREADABLE = 0.5
 """Share of a page's characters that may be unreadable before it is recognised as a picture."""
 LEAST_TURNED = 0.8
-"""Share of a page's letters that must be upside down for the whole page to count as such."""
+"""Share of a page's letters that must run in one direction for the whole page to be turned."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
 
 
@@ -213,8 +217,13 @@ class Read:
     attached: tuple[str, ...] = ()
 
     @property
+    def texts(self) -> list[str]:
+        """The texts of all pieces, in whichever direction they run."""
+        return [item.text for page in (self.page, *self.page.parts) for item in page.items]
+
+    @property
     def needs_recognition(self) -> bool:
-        letters = sum(len(item.text) for item in self.page.items)
+        letters = sum(map(len, self.texts))
         return not letters or self.unreadable > MOST_UNREADABLE * (letters + self.unreadable)
 
 
@@ -274,9 +283,7 @@ def _page(document: Any, number: int, native: Any, texts: AnnotationTexts, codes
         pictures = pictures_of(page, number)
         blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
-        shown = replace(read.page, blocks=blocks, pictures=pictures)
-        headlong = native is not None and not read.needs_recognition and _stands_on_its_head(native)
-        return replace(read, page=turned(shown) if headlong else shown)
+        return replace(read, page=_stood_up(replace(read.page, blocks=blocks, pictures=pictures)))
     finally:
         textpage.close()
         page.close()
@@ -320,57 +327,74 @@ def _readable(found: list[Character]) -> list[Character]:
 
 def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
     """Return the page in the characters of its raw text. Words that liteparse lost are taken from PDFium. If it lost
-    many, or the page reads from right to left or is upside down, PDFium's lines replace the whole page."""
+    many, or the page reads from right to left, PDFium's lines replace the whole page. Turned text is PDFium's."""
     width = page.get_width()
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
     items, rules = in_points(items_of(native), unit), tuple(in_points(rules_of(native), unit))
-    if any(flags := upside_down(native)):
-        drawn = characters(page, textpage)
-        if _stands_on_its_head(native):
-            readable = _readable(drawn)
-            pieces = tuple(_dressed(pieces_apart(readable), items))
-            return Read(PdfPage(number, *size, pieces, rules), (), len(drawn) - len(readable))
-        items = _in_order(items, flags, drawn)
-    fonts = zip(items, native.text_items, strict=True)
+    every: list[Character] | None = None
+    parts: tuple[PdfPage, ...] = ()
+    unreadable = 0
+    texts = native.text_items
+    if any(flags := turned_items(native)):
+        every, parts, unreadable = _parts(page, textpage, PdfPage(number, *size, ()), items)
+        items, texts = ([o for o, flag in zip(of, flags, strict=True) if not flag] for of in (items, texts))
+    fonts = zip(items, texts, strict=True)
     buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
     guessed: tuple[PdfItem, ...] = ()
-    unreadable, every = 0, None
     if buggy and has_unmapped(textpage):
-        sorted_out = _sorted_out(items, buggy, characters(page, textpage))
-        items, guessed, every, unreadable = sorted_out
+        sorted_out = _sorted_out(items, buggy, characters(page, textpage) if every is None else every)
+        items, guessed, every, more = sorted_out
+        unreadable += more
     raw = page_text(textpage) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
         lines = _dressed(plain_lines(every if every is not None else characters(page, textpage)), items)
-        return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable)
+        return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable)
     found = restored(items, raw)
     if found.missing and every is None:
         every = characters(page, textpage)
     if found.coverage < USABLE_COVERAGE:
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
-        return replace(read, page=replace(read.page, items=(*read.page.items, *guessed)), unreadable=unreadable)
+        found_page = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
+        return replace(read, page=found_page, unreadable=unreadable)
     added = patches(every or [], found.missing)
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
     kept = (*found.items, *guessed, *added, *others)
     gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
-    page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps)
+    page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps, parts=parts)
     return Read(page_laid_out, (), unreadable, 1 - found.coverage)
 
 
-def _stands_on_its_head(native: Any) -> bool:
-    letters = [len(item.text.strip()) for item in native.text_items]
-    on_head = sum(count for count, flag in zip(letters, upside_down(native), strict=True) if flag)
-    return on_head > LEAST_TURNED * sum(letters)
+def _parts(
+    page: Any, textpage: Any, bare: PdfPage, items: Sequence[PdfItem]
+) -> tuple[list[Character], tuple[PdfPage, ...], int]:
+    """Return the upright characters, a page for the text of each other direction, and how many characters of these
+    cannot be read. liteparse has the words of such text in another order, and joins its lines."""
+    by_turn: dict[Turn, list[tuple[Character, float]]] = {UPRIGHT: []}
+    for character, (turn, baseline) in zip(characters(page, textpage), directions(page, textpage), strict=True):
+        by_turn.setdefault(turn, []).append((character, baseline))
+    upright = [character for character, _ in by_turn.pop(UPRIGHT)]
+    parts, unreadable = [], 0
+    for turn, found in by_turn.items():
+        readable = set(map(id, _readable([character for character, _ in found])))
+        unreadable += len(found) - len(readable)
+        pieces = turned_pieces((pair for pair in found if id(pair[0]) in readable), turn)
+        parts += [turned(replace(bare, items=tuple(_dressed(pieces, items))), turn)] if pieces else []
+    return upright, tuple(parts), unreadable
 
 
-def _in_order(items: Sequence[PdfItem], flags: Sequence[bool], every: Sequence[Character]) -> list[PdfItem]:
-    """Return the pieces; an upside-down one gets its words in PDFium's order, found by the letters of its line.
-    liteparse puts the first word of such a line at its end."""
-    lines = {"".join(sorted(squeezed(line.text))): line.text for line in plain_lines(every)}
-    return [
-        replace(item, text=lines.get("".join(sorted(squeezed(item.text))), item.text)) if flag else item
-        for item, flag in zip(items, flags, strict=True)
-    ]
+def _stood_up(page: PdfPage) -> PdfPage:
+    """Return the page turned so that most of its text is upright."""
+
+    def letters(of: PdfPage) -> int:
+        return sum(len(item.text) for item in of.items)
+
+    main = max(page.parts, key=letters, default=page)
+    if main is page or letters(main) <= LEAST_TURNED * sum(map(letters, (page, *page.parts))):
+        return page
+    others = tuple(part for part in page.parts if part is not main)
+    upright = (replace(page, rules=(), blocks=(), pictures=(), gaps=(), parts=()),) if page.items else ()
+    return replace(turned(page, main.turn), items=main.items, parts=(*upright, *others))
 
 
 def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
