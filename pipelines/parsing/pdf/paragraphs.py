@@ -20,7 +20,7 @@ from pipelines.records import BlockCell, TextRun
 # ---------------------------------------------------------------- paragraphs
 
 
-BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|[§*\-–—](?=\s))\s*")
+BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|§(?=\s+[^\s\d])|[*\-–—](?=\s))\s*")
 NUMBER = re.compile(
     r"(\(?(?:\d{1,3}|[a-zа-яіїєґ]|[ivx]{1,5})\)|(?:\d{1,3}|[a-zA-Zа-яА-ЯІЇЄҐ])\.(?=\s)|(?:\d{1,3}\.)+\d{1,3}\.?(?=\s))\s*"
 )
