@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import frexp, ldexp
 from statistics import median
@@ -25,7 +25,7 @@ IN_LINE = 0.36
 
 @dataclass(frozen=True, slots=True)
 class Cellet:
-    """Pieces of one line without a wide gap between them."""
+    """Pieces of one line without a wide gap between them. `pieces` are as the page has them."""
 
     text: str
     x0: float
@@ -33,6 +33,7 @@ class Cellet:
     x1: float
     y1: float
     bold: bool
+    pieces: tuple[PdfItem, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,8 @@ def _regions(rows: list[Row], page: PdfPage, depth: int = 0) -> list[list[Row]]:
 # ---------------------------------------------------------------- lines
 
 
-def _cellets(row: Row) -> tuple[Cellet, ...]:
+def cellets_of(row: Row) -> tuple[Cellet, ...]:
+    """Return the pieces of a row joined, but for those that a wide gap keeps apart."""
     groups: list[Row] = []
     for item in row:
         previous = groups[-1][-1] if groups else None
@@ -229,6 +231,7 @@ def _cellets(row: Row) -> tuple[Cellet, ...]:
             max(i.x1 for i in group),
             max(i.y1 for i in group),
             all(i.bold for i in group),
+            tuple(group),
         )
         for group in groups
     )
@@ -248,7 +251,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
     first, sizes = row[0], Counter[float]()
     for item in row:
         sizes[item.size] += len(item.text)
-    cells = _cellets(row)
+    cells = cellets_of(row)
     return Line(
         page=page.number,
         column=column,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,6 +39,8 @@ from resources.parsers.registry import PageGuard
 
 
 P = TypeVar("P", PdfItem, PdfRule)
+THIN = 3.0
+"""Points. An area thinner than this is a line."""
 LIGHT = 0xF0
 """Least value of red, green and blue of a colour that counts as white."""
 SLACK = 0.01
@@ -182,10 +185,24 @@ def in_points(items: Iterable[P], unit: float) -> list[P]:
 
 
 def rules_of(native: Any) -> tuple[PdfRule, ...]:
+    """Return the lines that are drawn level or upright, and the edges of areas. The edges of a light area do not show,
+    unless it is as thin as a line."""
     graphics = native.vector_graphics
     if graphics is None:
         return ()
-    return tuple(PdfRule(min(r.x1, r.x2), min(r.y1, r.y2), max(r.x1, r.x2), max(r.y1, r.y2)) for r in graphics.lines)
+    lines = [(r, PdfRule(min(r.x1, r.x2), min(r.y1, r.y2), max(r.x1, r.x2), max(r.y1, r.y2))) for r in graphics.lines]
+    light = [rule for line, rule in lines if not line.stroke and _is_light(line.fill_color)]
+    unseen = set(map(id, light)) - set(map(id, _sides_of_lines(light)))
+    return tuple(rule for _, rule in lines if id(rule) not in unseen)
+
+
+def _sides_of_lines(edges: Sequence[PdfRule]) -> Iterator[PdfRule]:
+    """Yield the edges of areas that are as thin as a line: two edges of the same length, close together."""
+    level = sorted((e for e in edges if e.x1 - e.x0 > e.y1 - e.y0), key=lambda e: (e.x0, e.x1, e.y0))
+    upright = sorted((e for e in edges if e.x1 - e.x0 <= e.y1 - e.y0), key=lambda e: (e.y0, e.y1, e.x0))
+    for a, b in (*pairwise(level), *pairwise(upright)):
+        if max(abs(a.x0 - b.x0), abs(a.x1 - b.x1), abs(a.y0 - b.y0), abs(a.y1 - b.y1)) <= THIN:
+            yield from (a, b)
 
 
 # ---------------------------------------------------------------- pages
