@@ -32,6 +32,10 @@ SAME_LINE = 2.0
 GAP = 20.0
 """Points between the parts of a ruling that has one for each column."""
 MOST_FRAMES = 60
+FAR = 4.2
+"""Sizes of the font. Rows of one table are closer to each other."""
+MOST_BETWEEN = 2
+"""Short lines between the heads of columns and the first row: a unit, a section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +106,48 @@ def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: S
     """Return the tables of a frame. `rules` are the level rulings of the page."""
     found: list[PageTable] = []
     run: list[list[_Placed]] = []
+    between: list[list[_Placed]] = []
     inside = [i for i, line in enumerate(lines) if i not in taken and _is_inside(line, frame)]
     inside.sort(key=lambda i: lines[i].y0 + lines[i].y1)
     for top, bottom in (*pairwise(frame.ys), (frame.ys[-1], frame.ys[-1])):
         own = [i for i in inside if top < (lines[i].y0 + lines[i].y1) / 2 < bottom]
         part = _whole_lines(lines, own)
         if _is_part(part, frame):
-            run.append(part)
+            run += [*between, part]
+            between = []
             continue
-        table = _table(run, rules) if run else None
+        if run and not between and _is_short(part, frame):
+            between.append(part)
+            continue
+        table = _table(run, rules) if run and not _goes_on_outside(run, lines) else None
         if table is not None:
             found.append(table)
-        run = []
+        run, between = [], []
     return found
+
+
+def _goes_on_outside(run: Sequence[Sequence[_Placed]], lines: Sequence[Line]) -> bool:
+    """Say whether the next lines above or below are rows of cells: then the rulings are inside a larger table, as those
+    above sums are, or below the heads of its columns."""
+    first, last = run[0][0].line, run[-1][-1].line
+    own = {i for part in run for placed in part for i in placed.indexes}
+    across = [li for i, li in enumerate(lines) if i not in own and li.x0 < last.x1 and last.x0 < li.x1]
+    above = sorted((li for li in across if li.y0 < first.y0), key=lambda li: -li.y0)
+    below = sorted((li for li in across if li.y0 > last.y0), key=lambda li: li.y0)
+    return _reach_cells(first, above[: MOST_BETWEEN + 1]) or _reach_cells(last, below[: MOST_BETWEEN + 1])
+
+
+def _reach_cells(last: Line, others: Sequence[Line]) -> bool:
+    """Say whether a row of cells is close, with nothing but short lines before it."""
+    for line in others:
+        if abs(line.y0 - last.y0) > FAR * last.size or is_caption(line):
+            return False
+        if is_cells(line):
+            return not is_form(line)
+        if line.x1 - line.x0 > 0.5 * (line.right - line.left):
+            return False
+        last = line
+    return False
 
 
 def _is_inside(line: Line, frame: Frame) -> bool:
@@ -154,6 +187,11 @@ def _beside(a: Line, b: Line) -> Line:
     )
 
 
+def _is_short(part: Sequence[_Placed], frame: Frame) -> bool:
+    """Say whether there is a label alone between two rulings: a section of the table."""
+    return len(part) == 1 and part[0].line.x1 - part[0].line.x0 < 0.5 * (frame.x1 - frame.x0)
+
+
 def _is_part(part: Sequence[_Placed], frame: Frame) -> bool:
     """Say whether the lines between two rulings are of a table: half of them are cells, and the others are short."""
     if not 0 < len(part) <= MOST_LINES or any(is_caption(placed.line) for placed in part):
@@ -178,7 +216,7 @@ def _table(run: Sequence[Sequence[_Placed]], rules: Sequence[PdfRule]) -> PageTa
     rows = [atoms_of(line) for line in lines[heads or 0 :] if is_cells(line)]
     body = body_of(rows)
     columns = columns_of(body)
-    if len(columns) < 2 or len(rows) + (heads is not None) < 2 or not fits(body, columns):
+    if len(columns) < 2 or len(rows) < (3 if heads is None else 1) or not fits(body, columns):
         return None
     if is_numeric(rows, columns):
         labels = [atoms_of(li) for li in lines[heads or 0 :] if not is_cells(li) and li.x1 < columns[0].x0]

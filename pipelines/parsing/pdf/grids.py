@@ -27,13 +27,17 @@ LEAST_LENGTH = 5.0
 MOST_RULES = 1500
 """Joined rulings of a page with grids. A drawing has more."""
 MOST_LINES_A_CELL = 12
+LEAST_EDGED = 0.7
+"""Share of inner walls in a grid of coloured cells."""
+MOST_BESIDE = 4
+"""Lines of a band beside which a label may stand for all; in a longer band it belongs to the nearest."""
 DRAWN = 4
 """Lines that a drawing has at least in both directions."""
 TALL = 2.0
 """Heights of a piece's font. A piece is taller only if its font has no bounds of its own."""
-LEAST_FILLED = 0.2
-"""Share of the squares of a grid that hold cells of text; a chart has fewer."""
-LEAST_WALL = 0.3
+LEAST_FILLED = 0.35
+"""Share of the squares of a grid without all its walls that hold cells of text; a chart has fewer."""
+LEAST_WALL, FULL_WALL = 0.3, 0.9
 """Share of a grid that its inner lines reach over; those of a chart end at its bars."""
 LONGEST_ROW = 60
 """Characters of a text over all columns of a table at its head or foot. A longer one is a title or a note."""
@@ -103,12 +107,17 @@ def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Columns between `xs` and bands between `ys`. `walls` are the stretches of upright lines at each x, `floors` those
-    of level lines at each y."""
+    of level lines at each y. An `edged` grid is made of edges of areas, too."""
 
     xs: tuple[float, ...]
     ys: tuple[float, ...]
     walls: tuple[Spans, ...]
     floors: tuple[Spans, ...]
+    edged: bool = False
+
+    def overlaps(self, other: Grid) -> bool:
+        across = self.xs[0] < other.xs[-1] and other.xs[0] < self.xs[-1]
+        return across and self.ys[0] < other.ys[-1] and other.ys[0] < self.ys[-1]
 
     def column(self, x: float) -> int:
         return min(max(bisect_right(self.xs, x) - 1, 0), len(self.xs) - 2)
@@ -160,6 +169,7 @@ class Grid:
             tuple(self.ys[at] for at in bands),
             tuple(self.walls[at] for at in columns),
             tuple(self.floors[at] for at in bands),
+            self.edged,
         )
 
     def is_drawing(self, cells: int) -> bool:
@@ -168,8 +178,8 @@ class Grid:
         columns, bands = range(len(self.xs) - 1), range(len(self.ys) - 1)
         walls = [[self.walled(at, row) for at in columns[1:]] for row in bands]
         floors = [[self.floored(column, at) for at in bands[1:]] for column in columns]
-        short = _share(walls) < LEAST_WALL or _share(floors) < LEAST_WALL
-        return short or cells < LEAST_FILLED * len(columns) * len(bands)
+        drawn, filled = min(_share(walls), _share(floors)), cells / (len(columns) * len(bands))
+        return drawn < LEAST_WALL or (drawn < FULL_WALL and filled < LEAST_FILLED)
 
 
 def _share(drawn: Sequence[Sequence[bool]]) -> float:
@@ -201,7 +211,15 @@ def _length(spans: Spans) -> float:
 
 
 def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
-    """Return the grids of at least two columns and two bands."""
+    """Return the grids of at least two columns and two bands: those of lines first, then those that edges of coloured
+    areas make with lines, where the lines alone make none."""
+    found = _grids([rule for rule in rules if not rule.edge])
+    if not any(rule.edge for rule in rules):
+        return found
+    return found + [grid for grid in _grids(rules, True) if not any(grid.overlaps(other) for other in found)]
+
+
+def _grids(rules: Sequence[PdfRule], edged: bool = False) -> list[Grid]:
     level, upright = joined_rules(rules)
     if len(upright) < 1 or len(level) + len(upright) < 4 or len(level) + len(upright) > MOST_RULES:
         return []
@@ -216,7 +234,7 @@ def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
         if len(xs) >= 3 and len(ys) >= 3:
             at_x = tuple([(r.y0, r.y1) for r in walls if abs(r.x0 - x) <= NEAR] for x in xs)
             at_y = tuple([(r.x0, r.x1) for r in floors if abs(r.y0 - y) <= NEAR] for y in ys)
-            grids.append(Grid(tuple(xs), tuple(ys), at_x, at_y))
+            grids.append(Grid(tuple(xs), tuple(ys), at_x, at_y, edged))
     return grids
 
 
@@ -383,32 +401,50 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
     """Return the rows of all bands, and of each cell by row and column how many rows it covers."""
     rows: list[Cells] = []
     begins: list[int] = []
+    tall: list[_Cell] = []
     for band in range(len(grid.ys) - 1):
         begins.append(len(rows))
         own = sorted((cell for cell in cells if cell.row == band), key=lambda cell: cell.column)
         low = [cell for cell in own if cell.height == 1]
         baselines = _baselines(low)
         if len(baselines) > 1 and _has_rows(low, grid, len(baselines)):
-            rows += _divided(low, baselines, len(grid.xs) - 1)
+            parts, beside = _divided(low, baselines, len(grid.xs) - 1)
+            rows += parts
+            tall += beside
             for cell in own:
-                if cell.height > 1:
+                if cell.height > 1 or any(cell is other for other in beside):
                     rows[begins[band]].append((cell.column, cell.width, list(cell.texts)))
                     rows[begins[band]].sort(key=lambda found: found[0])
         else:
             rows.append([(cell.column, cell.width, list(cell.texts)) for cell in own])
     begins.append(len(rows))
-    spans = {(begins[c.row], c.column): begins[c.row + c.height] - begins[c.row] for c in cells if c.height > 1}
+    tall += [cell for cell in cells if cell.height > 1]
+    spans = {(begins[c.row], c.column): begins[c.row + c.height] - begins[c.row] for c in tall}
     return rows, spans
 
 
-def _divided(cells: Sequence[_Cell], baselines: Sequence[float], columns: int) -> list[Cells]:
+def _divided(cells: Sequence[_Cell], baselines: Sequence[float], columns: int) -> tuple[list[Cells], list[_Cell]]:
+    """Return the rows of a band, and its cells that stand beside all of them, between their lines."""
+    tall = [cell for cell in cells if len(baselines) <= MOST_BESIDE and _is_between(cell, cells)]
+    apart = [cell for cell in cells if not any(cell is other for other in tall)]
+    if tall and apart:
+        baselines = _baselines(apart)
+    else:
+        tall, apart = [], list(cells)
     found: list[dict[int, tuple[int, list[Cellet]]]] = [{} for _ in baselines]
-    for cell in cells:
+    for cell in apart:
         for text in cell.texts:
             at = min(range(len(baselines)), key=lambda i: abs(baselines[i] - _middle(text)))
             found[at].setdefault(cell.column, (cell.width, []))[1].append(text)
     rows = [[(column, width, texts) for column, (width, texts) in sorted(row.items())] for row in found]
-    return body_rows(rows, columns)
+    return body_rows(rows, columns), tall
+
+
+def _is_between(cell: _Cell, cells: Sequence[_Cell]) -> bool:
+    """Say whether the only line of a cell is at the height of no line of the cells that have several."""
+    several = [text for other in cells if len(other.texts) > 1 for text in other.texts]
+    middle, reach = _middle(cell.texts[0]), 0.3 * (cell.texts[0].y1 - cell.texts[0].y0)
+    return len(cell.texts) == 1 and bool(several) and all(abs(_middle(text) - middle) > reach for text in several)
 
 
 # ---------------------------------------------------------------- tables
@@ -440,11 +476,22 @@ def _ruled_table(grid: Grid, lines: Sequence[Line], inside: list[int]) -> tuple[
             return None, len(whole.xs) > DRAWN and len(whole.ys) > DRAWN
         own = whole.without_short_walls(pieces)
         cells = _spread(_cells(own, [part for piece in pieces for part in _cut(piece, own)]))
+        if own.edged and not _are_coloured(cells, own):
+            return None, False
         left_out = _edge_lines(cells, own, lines, inside)
         if not left_out:
             return _table(cells, own, inside), False
         inside = [i for i in inside if i not in left_out]
     return None, False
+
+
+def _are_coloured(cells: Sequence[_Cell], grid: Grid) -> bool:
+    """Say whether the edges of a grid are those of cells: most cells have walls and text. Shaded rows have white ones
+    between them, and bars of a chart hold little text."""
+    columns, bands = len(grid.xs) - 1, len(grid.ys) - 1
+    walls = sum(grid.walled(at, row) for at in range(1, columns) for row in range(bands))
+    filled = sum(cell.width * cell.height for cell in cells)
+    return walls >= LEAST_EDGED * (columns - 1) * bands and 2 * filled >= columns * bands
 
 
 def _edge_lines(cells: Sequence[_Cell], grid: Grid, lines: Sequence[Line], inside: Sequence[int]) -> set[int]:
@@ -471,7 +518,8 @@ def _table(cells: Sequence[_Cell], grid: Grid, inside: list[int]) -> PageTable |
         return None
     rows, spans = _rows(cells, grid)
     several = sum(len(row) > 1 for row in rows)
-    if sum(map(bool, rows)) < 2 or several < 1 or median(len(cell.texts) for cell in cells) > MOST_LINES_A_CELL:
+    lines = [len(texts) for row in rows for _, _, texts in row]
+    if sum(map(bool, rows)) < 2 or several < 1 or median(lines) > MOST_LINES_A_CELL:
         return None
     table = PageTable(rows, inside, [x for pair in pairwise(grid.xs) for x in pair], row_spans=spans)
     table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)

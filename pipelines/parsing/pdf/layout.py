@@ -97,7 +97,7 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
     ruled, drawn = ruled_tables(page.rules, lines)
     for own in ruled:
         taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))
-    level, _ = joined_rules(page.rules)
+    level, _ = joined_rules([rule for rule in page.rules if not rule.edge])
     for frame in frames_of(level):
         for own in framed_tables(frame, lines, drawn.union(taken), level):
             taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))

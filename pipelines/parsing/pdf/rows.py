@@ -8,6 +8,7 @@ one row.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -103,10 +104,12 @@ def number_rows(
     body = _TableBody(lines[headers:], [_cells(row, columns) for row in rows[headers:]], columns, tightness(lines))
     waiting: list[Cellet] = []
     for at, cells in enumerate(body.cells):
-        if at and body.ends_label(at, built[-1]):
+        if at and built and body.ends_label(at, built[-1]):
             _add(built[-1], cells[0][2])
         elif _is_label(cells) and body.begins_label(at):
             waiting += cells[0][2]
+        elif at and built and not waiting and _continues_cells(built[-1], cells):
+            _extend(built[-1], cells)
         else:
             if waiting:
                 _add(cells, waiting, before=True)
@@ -218,8 +221,7 @@ def body_rows(rows: Sequence[Cells], columns: int) -> list[Cells]:
                 found.append([(0, columns, [*waiting, *cells[0][2]])])
                 waiting = []
         elif above and not waiting and _continues_cells(above, cells):
-            for column, _, cellets in cells:
-                next(own for own in above if own[0] == column)[2].extend(cellets)
+            _extend(above, cells)
         else:
             row = [(column, span, list(cellets)) for column, span, cellets in cells]
             if waiting:
@@ -234,10 +236,18 @@ def _continues_label(above: Cells, cells: Cells) -> bool:
 
 
 def _continues_cells(above: Cells, cells: Cells) -> bool:
-    own, held = {column for column, _, _ in cells}, {column for column, _, _ in above}
-    if 0 in own or not own < held or not _is_close(above, cells):
+    """Say whether cells without a label are the next lines of texts above them."""
+    texts = {column: cellets for column, _, cellets in above if not any(is_figures(c.text) for c in cellets)}
+    own = {column for column, _, _ in cells}
+    if 0 in own or not own <= texts.keys() or len(own) == len(above) or not _is_close(above, cells):
         return False
     return not any(is_figures(c.text) for _, _, cellets in cells for c in cellets)
+
+
+def _extend(above: Cells, cells: Cells) -> None:
+    held = {column: cellets for column, _, cellets in above}
+    for column, _, cellets in cells:
+        held[column].extend(cellets)
 
 
 def _is_close(above: Cells, below: Cells) -> bool:
@@ -446,7 +456,7 @@ def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> list[Cells]:
         found = placed(atoms_of(line), columns)
         if last is not None and _is_rest(line, last, found, rows):
             for column, _, atom in found:
-                owner = max((own for own in rows[-1] if own[0] <= column), key=lambda own: own[0], default=rows[-1][0])
+                owner = rows[-1][max(bisect_right(rows[-1], column, key=lambda cell: cell[0]) - 1, 0)]
                 owner[2].extend(atom.cellets)
         else:
             rows.append(merged((column, span, list(atom.cellets)) for column, span, atom in found))

@@ -20,6 +20,7 @@ from pipelines.parsing.pdf.cells import (
     home,
     is_caption,
     is_cells,
+    is_form,
 )
 from pipelines.parsing.pdf.lines import Cellet, Line
 from pipelines.parsing.pdf.page import PdfRule
@@ -50,6 +51,8 @@ MOST_LINES = 300
 MOST_CELLS = 10_000
 LEAST_PROSE = 18
 """Characters of a line of running text in a column."""
+MOST_RUNNING = 0.55
+"""Share of the lines of a table that go on in the next row."""
 MOST_PROSE = 4
 """Columns of running text beside each other."""
 MOST_EARLY = 0.3
@@ -79,7 +82,7 @@ def aligned_table(
             0 if _begins_with_sections(lines[:start], floor, columns) else _first_header(lines, start, floor, columns)
         )
         return made_table(number_rows(lines[first:end], columns, rules=rules), range(first, end), columns)
-    if is_prose(rows, columns):
+    if is_prose(rows, columns) or 2 * sum(map(is_form, lines[start:end])) > end - start:
         return None
     first, last = _stack_ends(lines, start, end, floor, blocked)
     stacked = stacked_rows(lines[first:last])
@@ -87,6 +90,8 @@ def aligned_table(
         found, lefts = stacked
         return made_table(Rows(found, header_rows(found, len(lefts), ruled=False)), range(first, last), lefts)
     texts = text_rows(lines[start:end], columns)
+    if len(texts) < 2:
+        return None
     return made_table(Rows(texts, header_rows(texts, len(columns), ruled=False)), range(start, end), columns)
 
 
@@ -103,16 +108,33 @@ def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
 
 
 def is_prose(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether the cells of two columns read as two columns of running text: lines that are wrapped."""
-    wrapped = 0
+    """Say whether rows of cells read as columns of running text: two columns of lines that are full, or one in which
+    most lines go on in the next while another column has text beside both."""
     found: dict[int, list[Cellet]] = {}
+    beside: dict[int, list[tuple[Cellet, Cellet]]] = {}
+    above: dict[int, Cellet] = {}
     for row in rows:
-        for atom in row if len(row) <= MOST_PROSE else ():
-            found.setdefault(home(atom, columns), []).extend(atom.cellets)
-    for texts in found.values():
-        if len(texts) >= LEAST_ROWS and median(len(text.text) for text in texts) >= LEAST_PROSE:
-            wrapped += has_room(texts, max(text.x1 for text in texts)) < MOST_EARLY
-    return wrapped > 1
+        if len(row) > MOST_PROSE:
+            return False
+        own = {home(atom, columns): atom.cellets[-1] for atom in row}
+        for at, cellet in own.items():
+            found.setdefault(at, []).append(cellet)
+            if at in above and len(own) > 1 and len(above) > 1:
+                beside.setdefault(at, []).append((above[at], cellet))
+        above = own
+    wide = [at for at, texts in found.items() if len(texts) >= LEAST_ROWS and _is_wide(texts)]
+    if sum(has_room(found[at], max(text.x1 for text in found[at])) < MOST_EARLY for at in wide) > 1:
+        return True
+    running = max((sum(_runs_on(a, b) for a, b in beside.get(at, ())) for at in wide), default=0)
+    return running > MOST_RUNNING * (len(rows) - 1) and running > 2
+
+
+def _is_wide(texts: Sequence[Cellet]) -> bool:
+    return median(len(text.text) for text in texts) >= LEAST_PROSE
+
+
+def _runs_on(above: Cellet, below: Cellet) -> bool:
+    return below.text[:1].islower() and not above.text.rstrip().endswith((".", ";", ":"))
 
 
 def body_of(rows: Sequence[Sequence[Atom]]) -> Sequence[Sequence[Atom]]:
