@@ -408,7 +408,7 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
         low = [cell for cell in own if cell.height == 1]
         baselines = _baselines(low)
         if len(baselines) > 1 and _has_rows(low, grid, len(baselines)):
-            parts, beside = _divided(low, baselines, len(grid.xs) - 1)
+            parts, beside = _divided(low, baselines)
             rows += parts
             tall += beside
             for cell in own:
@@ -423,7 +423,7 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
     return rows, spans
 
 
-def _divided(cells: Sequence[_Cell], baselines: Sequence[float], columns: int) -> tuple[list[Cells], list[_Cell]]:
+def _divided(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[list[Cells], list[_Cell]]:
     """Return the rows of a band, and its cells that stand beside all of them, between their lines."""
     tall = [cell for cell in cells if len(baselines) <= MOST_BESIDE and _is_between(cell, cells)]
     apart = [cell for cell in cells if not any(cell is other for other in tall)]
@@ -437,7 +437,7 @@ def _divided(cells: Sequence[_Cell], baselines: Sequence[float], columns: int) -
             at = min(range(len(baselines)), key=lambda i: abs(baselines[i] - _middle(text)))
             found[at].setdefault(cell.column, (cell.width, []))[1].append(text)
     rows = [[(column, width, texts) for column, (width, texts) in sorted(row.items())] for row in found]
-    return body_rows(rows, columns), tall
+    return body_rows(rows), tall
 
 
 def _is_between(cell: _Cell, cells: Sequence[_Cell]) -> bool:

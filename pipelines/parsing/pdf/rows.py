@@ -114,9 +114,7 @@ def number_rows(
             if waiting:
                 _add(cells, waiting, before=True)
                 waiting = []
-            if _is_label(cells):
-                cells = [(0, len(columns), cells[0][2])]
-            elif len(cells) == 1 and not any(is_figures(c.text) for c in cells[0][2]):
+            if len(cells) == 1 and cells[0][0] and not any(is_figures(c.text) for c in cells[0][2]):
                 cells = _header([atom_of(cells[0][2], False)], columns)
             built.append(cells)
     return Rows(built, head.headers, head.row_spans)
@@ -204,7 +202,7 @@ def has_room(texts: Sequence[Cellet], right: float) -> float:
     return early / max(len(texts) - 1, 1)
 
 
-def body_rows(rows: Sequence[Cells], columns: int) -> list[Cells]:
+def body_rows(rows: Sequence[Cells]) -> list[Cells]:
     """Return the rows that lines of cells make: a line without a label may continue the cells above it, and a line with
     nothing but a label may begin or end the label of another."""
     found: list[Cells] = []
@@ -218,7 +216,7 @@ def body_rows(rows: Sequence[Cells], columns: int) -> list[Cells]:
             elif len(below) > 1 and _text(below) and goes_on(text, _text(below)) and _is_close(cells, below):
                 waiting += cells[0][2]
             else:
-                found.append([(0, columns, [*waiting, *cells[0][2]])])
+                found.append([(0, 1, [*waiting, *cells[0][2]])])
                 waiting = []
         elif above and not waiting and _continues_cells(above, cells):
             _extend(above, cells)

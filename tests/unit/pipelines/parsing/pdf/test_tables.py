@@ -122,7 +122,7 @@ def test_units_above_a_table_are_its_caption() -> None:
     assert kinds(page(*units, *rows)) == ["caption", "table"]
 
 
-def test_a_label_without_values_is_a_row_over_all_columns() -> None:
+def test_a_label_without_values_is_a_row_of_its_own() -> None:
     rows = (
         YEARS,
         ("Current assets:",),
@@ -132,7 +132,7 @@ def test_a_label_without_values_is_a_row_over_all_columns() -> None:
         ("Stock", "1", "2"),
     )
     (table,) = tables(page(*lines(*rows)))
-    assert [cell.column_span for cell in table.cells if cell.row in (1, 4)] == [3, 3]
+    assert [(cell.column, cell.column_span) for cell in table.cells if cell.row in (1, 4)] == [(0, 1), (0, 1)]
     assert shown(table) == [list(filter(None, row)) for row in rows]
 
 
