@@ -198,7 +198,7 @@ def rules_of(native: Any) -> tuple[PdfRule, ...]:
     shades = {box[4] for box in boxes if min(box[2:4]) > THIN and _is_light(box[4], LEAST_SHADE)}
     thin = [box for box in boxes if min(box[2:4]) <= THIN and not (box[4] in shades and _is_light(box[4]))]
     rules = [_thin(*box, box[4] in shades) for box in thin]
-    solid = {(at, round(e.x0), round(e.y0)) for e in rules for at in (e.x1 - e.x0 > e.y1 - e.y0,)}
+    solid = {(w > h, round(left), round(top)) for x, y, w, h, _ in thin for left in (x, x + w) for top in (y, y + h)}
     edges: dict[tuple[bool, str | None, int, int], list[PdfRule]] = defaultdict(list)
     for line in graphics.lines:
         x0, x1 = sorted((line.x1, line.x2))
