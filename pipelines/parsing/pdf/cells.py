@@ -25,6 +25,10 @@ MARKER = re.compile(
     r"[•●▪◦‣∙·■□►➢▶❖✓✔*\-–—§\uf000-\uf0ff]|\(?(\d{1,3}|[a-zа-яіїєґ]|[ivxl]{1,5})[.)]|(\d{1,3}\.)+\d{0,3}\.?",
     re.IGNORECASE,
 )
+_NOTE = re.compile(r"\d{1,2}|[a-z]|[*†‡§#]+", re.IGNORECASE)
+"""The mark of a footnote. Far left of a text, it is a cell."""
+NOTE_GAP = 2.0
+"""Sizes of the font."""
 CAPTION = re.compile(
     r"(table|figure|fig\.|exhibit|chart|example|listing|таблиця|рисунок|рис\.|мал\.|схема|таблица)\s*"
     r"[A-ZА-Я]?\d+([.\-–]\d+)*[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
@@ -156,7 +160,10 @@ def is_cells(line: Line) -> bool:
         return False
     if len(atoms) < 2:
         return False
-    return not (len(atoms) == 2 and MARKER.fullmatch(atoms[0].text.strip()) and not atoms[1].numeric)
+    if len(atoms) > 2 or atoms[1].numeric:
+        return True
+    mark = atoms[0].text.strip()
+    return not (MARKER.fullmatch(mark) or (_NOTE.fullmatch(mark) and atoms[1].x0 - atoms[0].x1 < NOTE_GAP * line.size))
 
 
 def is_caption(line: Line) -> bool:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pipelines.parsing.pdf.cells import Atom, PageTable, atoms_of, columns_of, is_caption, is_cells, is_form
 from pipelines.parsing.pdf.lines import Line
 from pipelines.parsing.pdf.page import PdfRule
+from pipelines.parsing.pdf.paragraphs import contents_entries
 from pipelines.parsing.pdf.rows import (
     MOST_HEADERS,
     Rows,
@@ -119,7 +120,8 @@ def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: S
         if run and not between and _is_short(part, frame):
             between.append(part)
             continue
-        table = _table(run, rules) if run and not _goes_on_outside(run, lines) else None
+        whole = run and not _goes_on_outside(run, lines) and not _are_contents(run, lines, taken)
+        table = _table(run, rules) if whole else None
         if table is not None:
             found.append(table)
         run, between = [], []
@@ -135,6 +137,12 @@ def _goes_on_outside(run: Sequence[Sequence[_Placed]], lines: Sequence[Line]) ->
     above = sorted((li for li in across if li.y0 < first.y0), key=lambda li: -li.y0)
     below = sorted((li for li in across if li.y0 > last.y0), key=lambda li: li.y0)
     return _reach_cells(first, above[: MOST_BETWEEN + 1]) or _reach_cells(last, below[: MOST_BETWEEN + 1])
+
+
+def _are_contents(run: Sequence[Sequence[_Placed]], lines: Sequence[Line], taken: set[int]) -> bool:
+    """Say whether the lines between the rulings at the head and foot of a page are its table of contents."""
+    first = [placed.indexes[0] for placed in run[0][: MOST_BETWEEN + 1]]
+    return len(run) == 1 and any(contents_entries(lines, at, taken, at) for at in first)
 
 
 def _reach_cells(last: Line, others: Sequence[Line]) -> bool:

@@ -51,6 +51,8 @@ MOST_LINES = 300
 MOST_CELLS = 10_000
 LEAST_PROSE = 18
 """Characters of a line of running text in a column."""
+LONGEST_MARK = 6
+"""Characters of an abbreviation in a legend."""
 MOST_RUNNING = 0.55
 """Share of the lines of a table that go on in the next row."""
 MOST_PROSE = 4
@@ -90,9 +92,10 @@ def aligned_table(
         found, lefts = stacked
         return made_table(Rows(found, header_rows(found, len(lefts), ruled=False)), range(first, last), lefts)
     texts = text_rows(lines[start:end], columns)
-    if len(texts) < 2:
+    headers = header_rows(texts, len(columns), ruled=False)
+    if len(texts) < 2 or (not headers and _is_legend(rows, columns)):
         return None
-    return made_table(Rows(texts, header_rows(texts, len(columns), ruled=False)), range(start, end), columns)
+    return made_table(Rows(texts, headers), range(start, end), columns)
 
 
 def made_table(found: Rows, lines: Iterable[int], columns: Sequence[Column]) -> PageTable:
@@ -127,6 +130,13 @@ def is_prose(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
         return True
     running = max((sum(_runs_on(a, b) for a, b in beside.get(at, ())) for at in wide), default=0)
     return running > MOST_RUNNING * (len(rows) - 1) and running > 2
+
+
+def _is_legend(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
+    """Say whether rows without a header are abbreviations, or other short marks, and what they mean."""
+    marks, meanings = [row[0].text for row in rows], [row[-1].text for row in rows]
+    short = len(columns) == 2 and median(map(len, marks)) <= LONGEST_MARK and all(" " not in mark for mark in marks)
+    return short and not any(atom.numeric for row in rows for atom in row) and median(map(len, meanings)) > LONGEST_MARK
 
 
 def _is_wide(texts: Sequence[Cellet]) -> bool:

@@ -314,3 +314,29 @@ def test_lines_of_names_with_colons_are_no_table() -> None:
 
 def test_one_row_is_no_table() -> None:
     assert tables(rows([["Goat", "Sheep", "Cow"]], XS), [level(95), level(112)]) == []
+
+
+@pytest.mark.parametrize("rules", [[], [level(60), level(200)]], ids=["no rulings", "rulings at head and foot"])
+def test_contents_are_no_table(rules: Sequence[PdfRule]) -> None:
+    titles = ("Overview", "Risk factors", "Properties", "Legal proceedings", "Market", "Selected data")
+    items = [item(title, 60, 100 + 15 * at) for at, title in enumerate(titles)]
+    items += [item(str(3 + 9 * at), 540, 100 + 15 * at, right=True) for at in range(len(titles))]
+    assert tables(items, rules) == []
+
+
+NOTES = ["Includes private nursery schools.", "Since the survey is in the fall.", "Five states gave no counts."]
+
+
+@pytest.mark.parametrize("marks", [("1", "2", "3"), ("a", "b", "c"), ("*", "†", "‡")])
+def test_footnotes_are_no_table(marks: Sequence[str]) -> None:
+    assert tables(rows(list(zip(marks, NOTES, strict=True)), (60, 75))) == []
+
+
+def test_a_legend_is_no_table() -> None:
+    legend = [["LDA", "La Distribution alimentaire"], ["AIM", "Association of makers"], ["EH", "European Handbook"]]
+    assert tables(rows(legend, (60, 120))) == []
+
+
+def test_a_borderless_table_with_a_header_is_one() -> None:
+    lines = [["Kind", "Weight", "Milk", "Price"], ["Saanen", "60", "3.1", "200"], ["Alpine", "55", "2.9", "180"]]
+    assert tables(rows(lines, XS)) == [lines]
