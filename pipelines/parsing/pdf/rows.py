@@ -36,6 +36,8 @@ HANGING = 3.0
 CENTRED_AMONG, CENTRED_ALONE = 0.15, 0.3
 MOST_HEADERS = 6
 _YEAR = re.compile(r"\(?(fy|fiscal)?(19|20)\d\d(/\d\d)?[ea]?\)?(\(\w\)|[*†‡]+)?\.?|fy\d\d[*†‡]*", re.IGNORECASE)
+_ITEM = re.compile(r"[-–—•▪■●*]\s|\(?[^\W_]{1,2}[.)]\s")
+"""The beginning of an item of a list, which never continues the text above it."""
 _MARK = re.compile(r"(\(\w{1,2}\))+")
 _GOES_ON = re.compile(
     r".*([,;(–—/&]|\b(and|or|of|to|for|from|in|on|at|by|the|a|an|with|і|та|або|з|до|на|у|в|за|для))",
@@ -142,6 +144,8 @@ class _TableBody:
         cells, line = self.cells[at], self.lines[at]
         distance = pitch(self.lines[at - 1], line)
         if not _is_label(cells) or distance > self.tight or len(above) < 2 or above[0][0] != 0:
+            return False
+        if _ITEM.match(line.text):
             return False
         if distance < CENTRED * line.size or goes_on(_text(above), _text(cells)):
             return True
@@ -468,7 +472,7 @@ def _is_rest(line: Line, last: Line, cells: Sequence[tuple[int, int, Atom]], row
         return False
     above = {column: " ".join(c.text for c in cellets) for column, _, cellets in rows[-1]}
     own = {column for column, _, _ in cells}
-    if 0 in own and own <= above.keys():
+    if 0 in own and own <= above.keys() and not _ITEM.match(line.text):
         return all(goes_on(above[column], atom.text) for column, _, atom in cells) and len(above) > 1
     return 0 not in own and own <= above.keys() and not any(atom.numeric for _, _, atom in cells)
 
