@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from pipelines.parsing.pdf.cells import (
@@ -307,8 +307,9 @@ def head_rows(
         return _line_by_line(rows, columns, rules)
     heads: list[_Head] = []
     lowest: dict[int, _Head] = {}
-    for line in rows:
-        row = [part for atom in line for part in _apart(atom, columns)]
+    for at, line in enumerate(rows):
+        below = rows[at + 1] if at + 1 < len(rows) else ()
+        row = [part for atom in line for half in _apart(atom, columns) for part in _words_apart(half, below)]
         own = [_Head(column, span, [cellets]) for column, span, cellets in _header(row, columns, rules)]
         units = _are_units([head.text for head in own])
         for head in own:
@@ -342,6 +343,32 @@ def _apart(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
     clear = [columns[a].x1 < piece.x0 for a, piece in zip(homes, pieces[1:], strict=False)]
     parts = [[piece for piece, at in zip(pieces, homes, strict=True) if at == own] for own in dict.fromkeys(homes)]
     return [atom_of(cellets_of(part)) for part in parts] if any(clear) else [atom]
+
+
+def _words_apart(atom: Atom, below: Sequence[Atom]) -> list[Atom]:
+    """Divide a header into words that are each in line with a header of their own in the row below: a layout library
+    joins what is close."""
+    own = [other for other in below if other.x0 < atom.x1 and atom.x0 < other.x1]
+    words = atom.text.split()
+    if len(own) < 2 or len(atom.cellets) > 1 or len(words) < len(own):
+        return [atom]
+    (cellet,), found, start = atom.cellets, list[Cellet](), 0
+    width = (cellet.x1 - cellet.x0) / max(len(cellet.text), 1)
+    for match in re.finditer(r"\S+", cellet.text):
+        x0, x1 = cellet.x0 + width * match.start(), cellet.x0 + width * match.end()
+        nearest = min(range(len(own)), key=lambda i: abs(own[i].x0 + own[i].x1 - x0 - x1))
+        if found and nearest == start:
+            found[-1] = replace(found[-1], text=f"{found[-1].text} {match[0]}", x1=x1)
+        else:
+            found.append(replace(cellet, text=match[0], x0=x0, x1=x1))
+            start = nearest
+    if len(found) != len(own):
+        return [atom]
+    level = [
+        min(abs(a.x0 - b.x0), abs(a.x1 - b.x1), abs(a.x0 + a.x1 - b.x0 - b.x1) / 2)
+        for a, b in zip(found, own, strict=True)
+    ]
+    return [atom_of([part], False) for part in found] if max(level) <= HANGING else [atom]
 
 
 def _line_by_line(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule]) -> Rows:
@@ -388,26 +415,27 @@ def _is_one_head(above: _Head, head: _Head, columns: Sequence[Column], rules: Se
     left, right = min(upper.x0, lower.x0), max(upper.x1, lower.x1)
     if any(top < rule.y0 < bottom and rule.x0 < right and left < rule.x1 for rule in rules):
         return False
-    return head.span == 1 or _goes_on(above.lines[-1], head.lines[0])
+    if head.span == 1 or _goes_on(above.lines[-1], head.lines[0]):
+        return True
+    return len(_ruled_under(atom_of(above.lines[-1], False), columns, rules)) == head.span
 
 
 def _ruled_under(atom: Atom, columns: Sequence[Column], rules: Sequence[PdfRule]) -> list[int]:
-    """Return the columns over which a ruling right below a header reaches; an empty list if it has no ruling."""
+    """Return the columns over which the ruling below a header reaches, or below its second line; an empty list if it
+    has none, or one below all columns."""
     bottom, height = max(c.y1 for c in atom.cellets), max(c.y1 - c.y0 for c in atom.cellets)
     for rule in rules:
-        if (
-            -0.4 * height < rule.y0 - bottom < 0.6 * height
-            and rule.x0 - HANGING <= atom.x0
-            and atom.x1 <= rule.x1 + HANGING
-        ):
-            return [at for at, c in enumerate(columns) if rule.x0 - HANGING <= (c.x0 + c.x1) / 2 <= rule.x1 + HANGING]
+        below = -0.4 * height < rule.y0 - bottom < 1.8 * height
+        if below and rule.x0 - HANGING <= atom.x0 and atom.x1 <= rule.x1 + HANGING:
+            under = [at for at, c in enumerate(columns) if rule.x0 <= (c.x0 + c.x1) / 2 <= rule.x1]
+            return under if len(under) < len(columns) else []
     return []
 
 
 def _header(row: Sequence[Atom], columns: Sequence[Column], rules: Sequence[PdfRule] = ()) -> Cells:
     """Return a header row; a text in the middle of several columns, or over a ruling as wide as these, covers them."""
     ruled = [_ruled_under(atom, columns, rules) for atom in row] if rules else []
-    if ruled and all(len(found) < len(columns) for found in ruled) and sum(len(found) > 1 for found in ruled):
+    if any(len(found) > 1 for found in ruled):
         cells: Cells = []
         for atom, under in zip(row, ruled, strict=True):
             (column, span, _), *_ = placed([atom], columns)

@@ -209,6 +209,23 @@ def test_lines_of_a_header_over_one_column_are_one_cell() -> None:
     assert table == [["Year", "Race"], ["Asian/ Pacific Islander", "White", "Two or more races"], *lines]
 
 
+def test_words_that_are_close_are_headers_of_their_columns() -> None:
+    head = [item("Average borrowed", 330, 84), item("by students", 340, 96), item("Share", 240, 96)]
+    head += [item("graduate Graduate", 300, 114), item("Degree", 60, 126), item("None", 220, 126)]
+    head += [item("only", 340, 126, right=True), item("only", 385, 126, right=True)]
+    lines = [["Public", "12.4", "8.1", "6.2"], ["Private", "9.5", "7.7", "6.0"], ["Other", "8.3", "9.1", "4.4"]]
+    body = [
+        item(text, x, 148 + 14 * at, right=bool(number))
+        for at, line in enumerate(lines)
+        for number, (x, text) in enumerate(zip((60, 240, 340, 385), line, strict=True))
+    ]
+    rules = [level(80, 50, 420), level(108, 290, 420), level(108, 205, 280), level(138, 50, 420), level(192, 50, 420)]
+    (table,) = tables([*head, *body], rules)
+    assert table[0] == ["Degree", "Share", "Average borrowed by students"]
+    assert table[1] == ["None", "graduate only", "Graduate only"]
+    assert table[2:] == lines
+
+
 def test_wrapped_labels_and_values_of_one_row_are_together() -> None:
     lines = [
         ["Variable", "Assumption"],
