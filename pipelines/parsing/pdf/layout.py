@@ -19,14 +19,14 @@ from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
     PageTable,
     cells_of,
-    grids_of,
     joined_edges,
     row_texts,
-    ruled_table,
     same_columns,
     says_units,
 )
+from pipelines.parsing.pdf.frames import framed_tables, frames_of
 from pipelines.parsing.pdf.furniture import furniture_of
+from pipelines.parsing.pdf.grids import joined_rules, ruled_tables
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
 from pipelines.parsing.pdf.page import LEAST_COVERAGE, UPRIGHT, PdfItem, PdfPage, with_monospace
@@ -132,11 +132,14 @@ def _with_headings(
 def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> list[Draft]:
     drafts: list[Draft] = []
     taken: dict[int, Draft] = {}
-    for grid in grids_of(page.rules):
-        table = ruled_table(grid, lines, set(taken))
-        if table is not None:
-            taken.update(dict.fromkeys(table.lines, _table_draft(table, page)))
-    blocked = set(taken)
+    ruled, drawn = ruled_tables(page.rules, lines)
+    for own in ruled:
+        taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))
+    level, _ = joined_rules([rule for rule in page.rules if not rule.edge])
+    for frame in frames_of(level):
+        for own in framed_tables(frame, lines, drawn.union(taken), level):
+            taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))
+    blocked = drawn.union(taken)
     pending: list[Line] = []
     placed: set[int] = set()
 
@@ -157,7 +160,7 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
             flush()
             drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
             at = entries[-1][-1] + 1
-        elif (table := aligned_table(lines, at, blocked, at - len(pending))) is not None:
+        elif at not in drawn and (table := aligned_table(lines, at, blocked, at - len(pending), level)) is not None:
             del pending[len(pending) - (at - table.lines[0]) :]
             units = pending.pop() if pending and says_units(pending[-1], lines[table.lines[0]]) else None
             flush()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from pipelines.parsing.pdf.columns import Row, regions_of
-from pipelines.parsing.pdf.page import PdfGap, PdfPage
+from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
 from pipelines.records import Box
 
 CELL_GAP = 0.95
@@ -20,7 +20,7 @@ IN_LINE = 0.36
 
 @dataclass(frozen=True, slots=True)
 class Cellet:
-    """Pieces of one line without a wide gap between them."""
+    """Pieces of one line without a wide gap between them. `pieces` are as the page has them."""
 
     text: str
     x0: float
@@ -28,6 +28,7 @@ class Cellet:
     x1: float
     y1: float
     bold: bool
+    pieces: tuple[PdfItem, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ class Line:
         return Box(self.page, round(self.x0, 2), round(self.y0, 2), round(self.x1, 2), round(self.y1, 2))
 
 
-def _cellets(row: Row) -> tuple[Cellet, ...]:
+def cellets_of(row: Row) -> tuple[Cellet, ...]:
+    """Return the pieces of a row joined, but for those that a wide gap keeps apart."""
     groups: list[Row] = []
     for item in row:
         previous = groups[-1][-1] if groups else None
@@ -76,6 +78,7 @@ def _cellets(row: Row) -> tuple[Cellet, ...]:
             max(i.x1 for i in group),
             max(i.y1 for i in group),
             all(i.bold for i in group),
+            tuple(group),
         )
         for group in groups
     )
@@ -95,7 +98,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
     first, sizes = row[0], Counter[float]()
     for item in row:
         sizes[item.size] += len(item.text)
-    cells = _cellets(row)
+    cells = cellets_of(row)
     return Line(
         page=page.number,
         column=column,
@@ -135,7 +138,7 @@ def lines_of(page: PdfPage) -> list[Line]:
     upright = [item for item in items if not item.rotated]
     lines: list[Line] = []
     gaps = sorted(page.gaps, key=lambda gap: gap.y)
-    regions = regions_of(upright, page.height, page.rules)
+    regions = regions_of(upright, page.height, [rule for rule in page.rules if not rule.edge])
     for column, region in enumerate(regions):
         left = min(row[0].x0 for row in region)
         right = max(item.x1 for row in region for item in row)

@@ -77,12 +77,13 @@ class PdfItem:
 
 @dataclass(frozen=True, slots=True)
 class PdfRule:
-    """A straight ruling, horizontal or vertical."""
+    """A straight ruling, horizontal or vertical, or the `edge` of a coloured area."""
 
     x0: float
     y0: float
     x1: float
     y1: float
+    edge: bool = False
 
 
 @dataclass(frozen=True, slots=True)

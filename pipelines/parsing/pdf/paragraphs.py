@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from pipelines.parsing.pdf.cells import CAPTION, LEADERS
 from pipelines.parsing.pdf.lines import Line
-from pipelines.parsing.pdf.tables import TIGHT, goes_on, pitch
+from pipelines.parsing.pdf.rows import TIGHT, goes_on, pitch
 from pipelines.records import BlockCell, TextRun
 
 # ---------------------------------------------------------------- paragraphs

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pipelines.parsing.page_marks import union
-from pipelines.parsing.pdf.cells import Grid, grids_of
+from pipelines.parsing.pdf.grids import Grid, grids_of
 from pipelines.parsing.pdf.lines import Cellet, Line
 from pipelines.parsing.pdf.page import UPRIGHT, PdfItem, PdfPage, PdfRule, Turn
 from pipelines.records import Block, Box, TextRun
@@ -178,7 +178,8 @@ def _cell(stack: Sequence[Line], part: PdfPage) -> Cellet:
     """Return the lines of a turned cell as one cell of the page as shown."""
     box = union([shown(line.box, part, part.turn) for line in stack])
     text = " ".join(line.text for line in stack)
-    return Cellet(text, box.x0, box.y0, box.x1, box.y1, all(line.bold for line in stack))
+    bold, places = all(line.bold for line in stack), (box.x0, box.y0, box.x1, box.y1)
+    return Cellet(text, *places, bold, (PdfItem(text, *places, stack[0].size, bold),))
 
 
 def _holds(grid: Grid, cell: Cellet) -> bool:

@@ -7,9 +7,11 @@ the rest of the document is kept. Nothing is fetched.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,8 +42,12 @@ from resources.parsers.registry import PageGuard
 
 
 P = TypeVar("P", PdfItem, PdfRule)
+LEAST_APART, THIN = 0.1, 3.0
+"""Points between the two edges of an area that is as thin as a line."""
 LIGHT = 0xF0
 """Least value of red, green and blue of a colour that counts as white."""
+LEAST_SHADE = 0xA0
+"""Least value of red, green and blue of a colour that shades cells. A line is darker, or no area has its colour."""
 SLACK = 0.01
 """Share by which two libraries may report the size of a page differently."""
 BATCH = 16
@@ -130,9 +136,9 @@ def items_of(native: Any) -> list[PdfItem]:
     return items
 
 
-def _is_light(colour: str | None) -> bool:
+def _is_light(colour: str | None, least: int = LIGHT) -> bool:
     """Say whether a colour (`ffRRGGBB`) is white or nearly so."""
-    return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= LIGHT
+    return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= least
 
 
 def _shapes(native: Any) -> list[tuple[Any, str]]:
@@ -186,10 +192,41 @@ def in_points(items: Iterable[P], unit: float) -> list[P]:
 
 
 def rules_of(native: Any) -> tuple[PdfRule, ...]:
+    """Return the lines that are drawn level or upright, and the edges of coloured areas. An area that is as thin as a
+    line is one, unless it has the colour of shaded areas. Light lines count as edges, since they show only on an area;
+    the edges of a light area never show."""
     graphics = native.vector_graphics
     if graphics is None:
         return ()
-    return tuple(PdfRule(min(r.x1, r.x2), min(r.y1, r.y2), max(r.x1, r.x2), max(r.y1, r.y2)) for r in graphics.lines)
+    boxes = [(s.bbox.x, s.bbox.y, s.bbox.width, s.bbox.height, s.fill_color) for s in graphics.shapes if s.fill]
+    shades = {box[4] for box in boxes if min(box[2:4]) > THIN and _is_light(box[4], LEAST_SHADE)}
+    thin = [box for box in boxes if min(box[2:4]) <= THIN and not (box[4] in shades and _is_light(box[4]))]
+    rules = [_thin(*box, box[4] in shades) for box in thin]
+    solid = {(w > h, round(left), round(top)) for x, y, w, h, _ in thin for left in (x, x + w) for top in (y, y + h)}
+    edges: dict[tuple[bool, str | None, int, int], list[PdfRule]] = defaultdict(list)
+    for line in graphics.lines:
+        x0, x1 = sorted((line.x1, line.x2))
+        y0, y1 = sorted((line.y1, line.y2))
+        level = x1 - x0 > y1 - y0
+        if line.stroke:
+            rules.append(PdfRule(x0, y0, x1, y1, _is_light(line.stroke_color)))
+        elif not _is_light(line.fill_color) and (level, round(x0), round(y0)) not in solid:
+            ends = (x0, x1) if level else (y0, y1)
+            edges[level, line.fill_color, *map(round, ends)].append(PdfRule(x0, y0, x1, y1, True))
+    for found in edges.values():
+        found.sort(key=lambda edge: (edge.y0, edge.x0))
+        apart = [b.x0 - a.x0 + b.y0 - a.y0 for a, b in pairwise(found)]
+        sides = [any(LEAST_APART < d <= THIN for d in apart[max(at - 1, 0) : at + 1]) for at in range(len(found))]
+        rules += [replace(edge, edge=not side) for edge, side in zip(found, sides, strict=True)]
+    return tuple(rules)
+
+
+def _thin(x: float, y: float, width: float, height: float, colour: str | None, shade: bool) -> PdfRule:
+    """Return the middle of an area as thin as a line."""
+    edge = shade or _is_light(colour)
+    if width > height:
+        return PdfRule(x, y + height / 2, x + width, y + height / 2, edge)
+    return PdfRule(x + width / 2, y, x + width / 2, y + height, edge)
 
 
 # ---------------------------------------------------------------- pages
