@@ -58,10 +58,10 @@ class Place:
 class TextRun:
     """A stretch of source text in one place: a line of a page, a block of a text file.
 
-    `text` is the source's own, uncleaned. Successive runs of a block are joined by one
-    space, or directly if `joined` is true (a word divided at the end of the line; the hyphen
-    is already removed if it was only a line-end hyphen). `gaps` are the (x_end, x_start) of the places in
-    the line at which a sentence may end, from left to right."""
+    `text` is the source's own, uncleaned. Successive runs of a block are lines, with a space between them if their
+    script has spaces (pipelines/parsing/joining.py); they are joined directly if `joined` is true (a word divided at
+    the end of the line; the hyphen is already removed if it was only a line-end hyphen). `gaps` are the
+    (x_end, x_start) of the places in the line at which a sentence may end, from left to right."""
 
     text: str
     box: Box | None = None

@@ -24,6 +24,7 @@ from pipelines.parsing.cleaning import (
     composes,
     ends_with_space,
 )
+from pipelines.parsing.joining import is_spaced
 from pipelines.parsing.line_text import stops_of
 from pipelines.records import (
     Block,
@@ -163,7 +164,7 @@ def _inseparable(runs: Sequence[TextRun]) -> list[TextRun]:
 
 def pieces_of(runs: Sequence[TextRun], code: bool) -> list[CleanedRun]:
     """Return the cleaned runs that hold text. Joined runs have no gap between them unless a space ends the one or
-    begins the other."""
+    begins the other; others are lines, with a space between them if their script has spaces."""
     clean, between = (clean_code, "\n") if code else (clean_text, " ")
     pieces: list[CleanedRun] = []
     gap = ""
@@ -176,6 +177,8 @@ def pieces_of(runs: Sequence[TextRun], code: bool) -> list[CleanedRun]:
         if not code and not text:
             gap = gap or (" " if run.text else "")
             continue
+        if gap == " " and not run.joined and pieces and not is_spaced(pieces[-1].text, text):
+            gap = ""
         pieces.append(CleanedRun(text, gap if pieces else "", run))
         gap = " " if not code and ends_with_space(run.text) else ""
     while code and pieces and not pieces[-1].text.strip():

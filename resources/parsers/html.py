@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.joining import unwrapped
 from pipelines.parsing.pictures import figure
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
@@ -344,7 +345,7 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = ()) -> Pars
     walker.walk()
     if walker.hidden:
         warnings += (f"{walker.hidden} hidden elements were left out",)
-    return ParsedFile(tuple(walker.blocks), properties_of(root), None, warnings, ORIGIN)
+    return ParsedFile(unwrapped(walker.blocks), properties_of(root), None, warnings, ORIGIN)
 
 
 def shown_of(source: str, name: str) -> tuple[str, tuple[str, ...]]:

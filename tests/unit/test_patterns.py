@@ -44,7 +44,7 @@ BUILT = {
 
 BOUNDED = {
     "pipelines/indexing/boundaries.py:_WORD_BEFORE": 24,
-    "pipelines/parsing/pdf/paragraphs.py:_DIVIDED": 100,
+    "pipelines/parsing/joining.py:_DIVIDED": 100,
     "pipelines/evaluation/cloze.py:_GOVERNS": 1_000,
     "pipelines/evaluation/suggest.py:_PARTS": 4_000,
     "resources/sources/files.py:_pattern": 255,  # of a name; a path is linear in its names

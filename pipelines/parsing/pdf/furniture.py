@@ -1,18 +1,26 @@
-"""Which lines of a PDF are running headers, footers and page numbers: text that repeats at the edges of pages.
+"""Which text of a PDF is furniture: running headers and footers, page numbers, watermarks, and the numbers of lines.
 
-A line is such furniture if it is among the outermost lines of its page, at the same height and with the same words as
-on other pages close by, and its numbers are the same or go up with the page. A line that merely happens to begin
-several pages is not: its pages do not follow each other.
+A line is furniture if it is among the outermost lines of its page, at the same height and with the same words as on
+other pages close by, and its numbers are the same or go up with the page. A line that merely happens to begin several
+pages is not: its pages do not follow each other. Neither is a numbered heading that begins every page: it is larger
+than the text or is named as a part, and its text follows it.
+
+Watermarks and numbers of lines are set apart before lines are made, since they stand among the words of lines.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from statistics import median
 
+from pipelines.parsing.pdf.headings import KEYWORD
 from pipelines.parsing.pdf.lines import Line
+from pipelines.parsing.pdf.page import PdfItem, PdfPage
 
 EDGE_LINES = 4
 EDGE_SHARE = 0.14
@@ -91,8 +99,49 @@ def _is_furniture(key: Key, found: Sequence[Sighting], total: int) -> bool:
     return _dense(pages, total)
 
 
+LARGER = 1.08
+LEAST_LARGER = 0.3
+"""Points, beside the share LARGER, by which a heading is larger than the text."""
+NEXT_LINE = 2.5
+"""Sizes of a heading within which the text below it begins, from the foot of the one to the head of the other."""
+
+
+def _is_numbered_heading(at: Sighting, moving: frozenset[int], lines: Sequence[Line], usual: float) -> bool:
+    """Say whether a line whose only changing number is at one of the positions `moving` is a heading of its page: it is
+    larger than the text or begins like `Part 2`, and text follows close below it."""
+    line = lines[at[1]]
+    if len(moving) != 1 or len(line.cells) > 1 or not any(map(str.isalpha, line.text)):
+        return False
+    below = min(
+        (other.y0 for other in lines if other.y0 > line.y0 + 0.5 * line.size and not other.rotated), default=0.0
+    )
+    if not 0 < below - line.y1 < NEXT_LINE * line.size:
+        return False
+    named = KEYWORD.match(line.text.strip())
+    if named is not None and moving == {0}:
+        return True
+    return line.size >= LARGER * usual + LEAST_LARGER and not _SELF_EVIDENT.search(line.text)
+
+
+def _moving(sightings: Sequence[Sighting]) -> frozenset[int]:
+    """Return the positions of the numbers that change from sighting to sighting, each time to another number."""
+    count = len(sightings)
+    values = zip(*(sighting[3] for sighting in sightings), strict=True)
+    return frozenset(at for at, found in enumerate(values) if count > 1 and len(set(found)) == count)
+
+
+def _usual_size(pages: Sequence[Sequence[Line]]) -> float:
+    sizes: Counter[float] = Counter()
+    for lines in pages:
+        for line in lines:
+            sizes[line.size] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 0.0
+
+
 def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> dict[tuple[int, int], str]:
     """Map (position of the page, index of the line) to `page_header` or `page_footer`."""
+    usual = _usual_size(pages)
+    headings: set[tuple[int, int]] = set()
     seen: dict[Key, list[Sighting]] = defaultdict(list)
     for at, (lines, height) in enumerate(zip(pages, heights, strict=True)):
         for edge, index in _edges(lines, height):
@@ -103,9 +152,13 @@ def furniture_of(pages: Sequence[Sequence[Line]], heights: Sequence[float]) -> d
     for key, sightings in seen.items():
         for cluster in _clusters(sightings):
             evident = _SELF_EVIDENT.fullmatch(pages[cluster[0][0]][cluster[0][1]].text.strip())
-            if evident or _is_furniture(key, cluster, len(pages)):
+            moving = _moving(cluster) if key[0] == "page_header" and "#" in key[1] else frozenset()
+            own = {(s[0], s[1]) for s in cluster if moving and _is_numbered_heading(s, moving, pages[s[0]], usual)}
+            if 2 * len(own) > len(cluster):
+                headings |= own
+            elif evident or _is_furniture(key, cluster, len(pages)):
                 found.update({(page, index): key[0] for page, index, *_ in cluster})
-    found |= _numbered_slots(pages, heights)
+    found |= {place: edge for place, edge in _numbered_slots(pages, heights).items() if place not in headings}
     return _with_text_left(_contiguous(found, pages, heights), pages)
 
 
@@ -173,3 +226,171 @@ def _contiguous(
                     break
                 kept[at, index] = edge
     return kept
+
+
+def furniture_line(items: Sequence[PdfItem], page: PdfPage) -> Line:
+    """Return pieces of furniture as one line."""
+    x0, y0 = min(item.x0 for item in items), min(item.y0 for item in items)
+    x1, y1 = max(item.x1 for item in items), max(item.y1 for item in items)
+    text = " ".join(item.text for item in items)
+    return Line(page.number, 0, x0, x1, text, x0, y0, x1, y1, 0.0, False, False, False, None, None, ())
+
+
+# ---------------------------------------------------------------- watermarks
+
+
+MUCH_LARGER = 1.6
+"""Times the size of the text from which text that repeats behind the lines of pages is a watermark."""
+LEAST_MARK = 16.0
+"""Points. Smaller text is not looked at."""
+LEAST_SLANT = 1.6
+"""Least width and height, in sizes, of slanted text. Text in a quarter turn is as narrow as its line."""
+
+
+def _is_slanted(item: PdfItem) -> bool:
+    return item.rotated and min(item.x1 - item.x0, item.y1 - item.y0) > LEAST_SLANT * item.size
+
+
+def without_watermarks(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[list[PdfItem]]]:
+    """Return the pages without watermarks, and the watermarks of each: large slanted text, and large text that repeats
+    in one place of many pages with lines across it."""
+    marks: list[list[PdfItem]] = [[] for _ in pages]
+    large = [[i for i in page.items if i.size >= LEAST_MARK and any(map(str.isalpha, i.text))] for page in pages]
+    if not any(large):
+        return list(pages), marks
+    usual = _usual_item_size(pages)
+    again: Counter[tuple[str, int, int]] = Counter()
+    for at, items in enumerate(large):
+        large[at] = [item for item in items if item.size >= MUCH_LARGER * usual]
+        again.update({_place(item) for item in large[at]})
+    for at, page in enumerate(pages):
+        marks[at] = [
+            item
+            for item in large[at]
+            if (_is_slanted(item) and item.size >= 2 * usual)
+            or (2 <= again[_place(item)] >= LEAST_SHARE * len(pages) and (item.rotated or _is_crossed(item, page)))
+        ]
+    return [
+        replace(page, items=tuple(item for item in page.items if item not in own)) if own else page
+        for page, own in zip(pages, marks, strict=True)
+    ], marks
+
+
+LEAST_SHARE = 0.5
+"""Share of the pages of a document that a watermark is on, unless it is slanted."""
+
+
+def _usual_item_size(pages: Sequence[PdfPage]) -> float:
+    sizes: Counter[float] = Counter()
+    for page in pages:
+        for item in page.items:
+            sizes[item.size] += len(item.text)
+    return sizes.most_common(1)[0][0]
+
+
+def _place(item: PdfItem) -> tuple[str, int, int]:
+    return item.text, round(item.x0 / SAME_HEIGHT), round(item.y0 / SAME_HEIGHT)
+
+
+def _is_crossed(mark: PdfItem, page: PdfPage) -> bool:
+    """Say whether smaller text lies across a mark."""
+    across = 0.0
+    for item in page.items:
+        if item.size < mark.size / 1.2:
+            wide, high = min(item.x1, mark.x1) - max(item.x0, mark.x0), min(item.y1, mark.y1) - max(item.y0, mark.y0)
+            across += wide if wide > 0 and high > 0.3 * (item.y1 - item.y0) else 0.0
+    return across > 0.3 * (mark.x1 - mark.x0)
+
+
+# ---------------------------------------------------------------- numbers of lines
+
+
+LEAST_NUMBERED = 8
+SAME_COLUMN = 8.0
+"""Points by which numbers of lines may differ at both their ends; one end is aligned better."""
+EVEN = 0.2
+"""Share of the usual distance by which the distances of numbers may differ."""
+LEAST_GOING_ON = 0.12
+"""Share of the numbered lines that must go on in the middle of a sentence; rows of a table begin anew."""
+LEAST_ALONE = 2
+"""Numbers beside no text, which say the same: rows of a table have content."""
+STEPS = (1, 2, 5, 10)
+_LINE_NUMBER = re.compile(r"\d{1,3}")
+
+
+def without_line_numbers(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[list[PdfItem]]]:
+    """Return the pages without the numbers of their lines, and the numbers of each page, from the top down: numbers in
+    one column left or right of all text that count lines at even distances, beside text that runs on."""
+    columns = [_numbers_of(page) for page in pages]
+    if not any(columns):
+        return list(pages), columns
+    going_on = sum(_goes_on(page, column)[0] for page, column in zip(pages, columns, strict=True) if column)
+    alone = sum(_goes_on(page, column)[1] for page, column in zip(pages, columns, strict=True) if column)
+    if going_on < LEAST_GOING_ON * sum(map(len, columns)) and alone < LEAST_ALONE:
+        return list(pages), [[] for _ in pages]
+    return [
+        replace(page, items=tuple(i for i in page.items if id(i) not in own)) if (own := set(map(id, column))) else page
+        for page, column in zip(pages, columns, strict=True)
+    ], columns
+
+
+def _numbers_of(page: PdfPage) -> list[PdfItem]:
+    """Return the column of line numbers of a page, or nothing."""
+    numbers = [i for i in page.items if not i.rotated and len(i.text) <= 3 and _LINE_NUMBER.fullmatch(i.text)]
+    if len(numbers) < LEAST_NUMBERED:
+        return []
+    words = [item for item in page.items if len(item.text) > 3 and not item.rotated]
+    if not words:
+        return []
+    left, right = min(item.x0 for item in words), max(item.x1 for item in words)
+    for side in ([i for i in numbers if i.x1 <= left], [i for i in numbers if i.x0 >= right]):
+        found = _counting(sorted(side, key=lambda item: item.y0))
+        if len(found) >= LEAST_NUMBERED:
+            return found
+    return []
+
+
+def _counting(numbers: Sequence[PdfItem]) -> list[PdfItem]:
+    """Return the longest run of numbers that count at even distances in one column."""
+    best: list[PdfItem] = []
+    run: list[PdfItem] = []
+    for item in numbers:
+        if run and not _counts_on(run, item):
+            run = []
+        run.append(item)
+        if len(run) > len(best):
+            best = run
+    return best
+
+
+def _counts_on(run: Sequence[PdfItem], item: PdfItem) -> bool:
+    last = run[-1]
+    count = int(item.text) - int(last.text)
+    if count != (int(run[1].text) - int(run[0].text) if len(run) > 1 else count) or count not in STEPS:
+        return False
+    if (
+        min(abs(item.x1 - last.x1), abs(item.x0 - last.x0)) > SAME_COLUMN / 4
+        or abs(item.x0 - last.x0) > 2 * SAME_COLUMN
+    ):
+        return False
+    step = item.y0 - last.y0
+    if len(run) == 1:
+        return step > 0
+    usual = run[1].y0 - run[0].y0
+    return abs(step - usual) <= EVEN * usual
+
+
+def _goes_on(page: PdfPage, numbers: Sequence[PdfItem]) -> tuple[int, int]:
+    """Return how many numbered lines begin in the middle of a sentence, and how many have no text."""
+    half = median(item.y1 - item.y0 for item in numbers) / 2
+    own = set(map(id, numbers))
+    first: dict[int, PdfItem] = {}
+    heights = [(item.y0 + item.y1) / 2 for item in numbers]
+    for item in page.items:
+        if id(item) in own:
+            continue
+        at = bisect_left(heights, (item.y0 + item.y1) / 2 - half)
+        beside = at < len(heights) and abs(heights[at] - (item.y0 + item.y1) / 2) <= half
+        if beside and (at not in first or item.x0 < first[at].x0):
+            first[at] = item
+    return sum(item.text.lstrip()[:1].islower() for item in first.values()), len(numbers) - len(first)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pipelines.fingerprint import combined
+from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
     PageTable,
@@ -25,7 +26,12 @@ from pipelines.parsing.pdf.cells import (
     says_units,
 )
 from pipelines.parsing.pdf.frames import framed_tables, frames_of
-from pipelines.parsing.pdf.furniture import furniture_of
+from pipelines.parsing.pdf.furniture import (
+    furniture_line,
+    furniture_of,
+    without_line_numbers,
+    without_watermarks,
+)
 from pipelines.parsing.pdf.grids import joined_rules, ruled_tables
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
@@ -34,7 +40,6 @@ from pipelines.parsing.pdf.paragraphs import (
     BULLET,
     DocumentStyle,
     Draft,
-    Hyphens,
     contents_draft,
     contents_entries,
     drafts_of,
@@ -61,7 +66,8 @@ def blocks_of(
     """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
     hundred in no block."""
     shown, numbers = _laid_flat(pages)
-    flat = with_monospace(shown)
+    flat, counted = without_line_numbers(with_monospace(shown))
+    flat, marks = without_watermarks(flat)
     lines = [lines_of(page) for page in flat]
     main = [at for at, page in enumerate(flat) if page.number not in numbers]
     upright: list[int] = []
@@ -81,9 +87,11 @@ def blocks_of(
     edges = [
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
+    for edge, page, *pieces in zip(edges, flat, counted, marks, strict=True):
+        edge += [("page_header", line) for items in pieces if items for line in [furniture_line(items, page)]]
     _join_pages(drafts, edges, frozenset(main))
-    hyphens = Hyphens(line.text for page in bodies for line in page)
-    laid_out = turned_back(_blocks(flat, drafts, edges, hyphens), flat, numbers)
+    words = DocumentWords(line.text for page in bodies for line in page)
+    laid_out = turned_back(_blocks(flat, drafts, edges, words), flat, numbers)
     blocks = without_repeated(tuple(laid_out), len(pages))
     return blocks, _lost(pages, blocks)
 
@@ -289,12 +297,12 @@ def _blocks(
     pages: Sequence[PdfPage],
     drafts: Sequence[Sequence[Draft]],
     edges: Sequence[Sequence[tuple[str, Line]]],
-    hyphens: Hyphens,
+    words: DocumentWords,
 ) -> Iterable[Block]:
     for page, found, edge in zip(pages, drafts, edges, strict=True):
         indents = sorted({round(d.marker_x / 6) for d in found if d.kind == "list_item"})[:DEEPEST_ITEM]
         blocks = [Block(kind, (TextRun(li.text, li.box),)) for kind, li in edge if kind == "page_header"]
-        content = [_block(draft, hyphens, indents) for draft in found]
+        content = [_block(draft, words, indents) for draft in found]
         typed = [block for block in page.blocks if block.kind == "paragraph"]
         placed = [*(figures_of(page) if page.pictures else ()), *typed]
         blocks += with_figures(content, placed, page.number) if placed else content
@@ -304,13 +312,13 @@ def _blocks(
         yield from blocks if sure == 1 else [replace(b, confidence=min(b.confidence, sure)) for b in blocks]
 
 
-def _block(draft: Draft, hyphens: Hyphens, indents: Sequence[int]) -> Block:
+def _block(draft: Draft, words: DocumentWords, indents: Sequence[int]) -> Block:
     if draft.kind == "table":
-        return Block("table", cells=tuple(draft.cells))
+        return Block("table", cells=words.cells(draft.cells))
     if draft.kind == "code":
         left = min(line.x0 for line in draft.lines)
         return Block("code", tuple(TextRun(_indented(line, left), line.box) for line in draft.lines))
-    runs = hyphens.runs(draft.lines)
+    runs = list(words.runs(TextRun(line.text, line.box, gaps=line.gaps) for line in draft.lines))
     level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
     if draft.kind == "list_item":
         level = min(bisect_left(indents, round(draft.marker_x / 6)) + 1, DEEPEST_ITEM)

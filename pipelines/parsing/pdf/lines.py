@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from pipelines.parsing.pdf.columns import Row, regions_of
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
+from pipelines.parsing.pdf.vertical import paragraphs_of
 from pipelines.records import Box
 
 CELL_GAP = 0.95
@@ -34,7 +35,7 @@ class Cellet:
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of text. `column` numbers the columns of a page in reading order; `left` and `right` are the column's
-    edges in points. `gaps` are those of records.Run."""
+    edges in points. `gaps` are those of records.Run. A `vertical` line is a column of text set from top to bottom."""
 
     page: int
     column: int
@@ -55,6 +56,7 @@ class Line:
     rotated: bool = False
     hidden: bool = False
     gaps: tuple[tuple[float, float], ...] = ()
+    vertical: bool = False
 
     @property
     def box(self) -> Box:
@@ -118,6 +120,7 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
         cells=cells,
         rotated=first.rotated,
         hidden=all(item.hidden for item in row),
+        vertical=first.vertical,
     )
 
 
@@ -133,9 +136,9 @@ def _with_gaps(line: Line, gaps: Sequence[PdfGap]) -> Line:
 
 
 def lines_of(page: PdfPage) -> list[Line]:
-    """Return the lines of a page in reading order: columns one after the other, rotated text last."""
+    """Return the lines of a page in reading order: columns one after the other, then vertical and rotated text."""
     items = [replace(i, text="•") if i.symbol and len(i.text.strip()) == 1 else i for i in page.items if i.text.strip()]
-    upright = [item for item in items if not item.rotated]
+    upright = [item for item in items if not item.rotated and not item.vertical]
     lines: list[Line] = []
     gaps = sorted(page.gaps, key=lambda gap: gap.y)
     regions = regions_of(upright, page.height, [rule for rule in page.rules if not rule.edge])
@@ -144,7 +147,10 @@ def lines_of(page: PdfPage) -> list[Line]:
         right = max(item.x1 for row in region for item in row)
         own = [_line(row, page, column, left, right) for row in region]
         lines += [_with_gaps(line, gaps) for line in own] if gaps else own
+    paragraphs = paragraphs_of([item for item in items if item.vertical])
+    for column, own_items in enumerate(paragraphs, start=len(regions)):
+        lines += [_line([item], page, column, item.x0, item.x1) for item in own_items]
     for item in items:
         if item.rotated:
-            lines.append(_line([item], page, len(regions), item.x0, item.x1))
+            lines.append(_line([item], page, len(regions) + len(paragraphs), item.x0, item.x1))
     return lines

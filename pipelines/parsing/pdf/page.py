@@ -18,6 +18,7 @@ from statistics import quantiles
 from unicodedata import category
 
 from pipelines.parsing.cleaning import expand_ligatures
+from pipelines.parsing.raised import lowered, raised
 from pipelines.records import Block, Box
 
 # ---------------------------------------------------------------- page and its own characters
@@ -34,14 +35,18 @@ places, also inside longer ones."""
 LEAST_LINE = 20
 """Characters of a piece that is looked for in order. Shorter pieces are matched closest to the text before them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
-_STRAIGHT = str.maketrans(
-    {
-        **dict.fromkeys("\x02\xad\ufffe‐‑‒–—―−", "-"),
-        **dict.fromkeys("‘’‚‛ʼ′`´", "'"),
-        **dict.fromkeys("“”„‟″", '"'),
-        **dict.fromkeys("•●▪◦‣∙■□►➢▶", "-"),
-    }
-)
+RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x1000
+"""Code points that stand for raised and lowered characters while text is matched: the first of each, and how many."""
+_MARKED: dict[int, int | str] = {first + code: code for first in (RAISED, LOWERED) for code in range(_MOST_MARKED)}
+_SIGNS = _MARKED | {RAISED + ord(sign): raised(sign) for sign in "0123456789"}
+_RUN_OF_MARKED = re.compile("([\U000f5000-\U000f5fff]++)|[\U000f6000-\U000f6fff]++")
+_STRAIGHT = {
+    **_MARKED,
+    **dict.fromkeys(map(ord, "\x02\xad\ufffe‐‑‒–—―−"), "-"),
+    **dict.fromkeys(map(ord, "‘’‚‛ʼ′`´"), "'"),
+    **dict.fromkeys(map(ord, "“”„‟″"), '"'),
+    **dict.fromkeys(map(ord, "•●▪◦‣∙■□►➢▶"), "-"),
+}
 _RAISED = re.compile(r"([®™©℠†‡*]|\(\d{1,2}\))")
 """Small signs above a line; the raw text may have them after all lines of the page."""
 _SPACES = re.compile(r"(\s+)")
@@ -54,8 +59,8 @@ class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
     piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
     letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
-    background. `at` is the place of the piece in the order in which the file draws its text, or None if it is not
-    known."""
+    background; `vertical` is text set from top to bottom. `at` is the place of the piece in the order in which the file
+    draws its text, or None if it is not known."""
 
     text: str
     x0: float
@@ -72,6 +77,7 @@ class PdfItem:
     symbol: bool = False
     font: str = ""
     hidden: bool = False
+    vertical: bool = False
     at: int | None = None
 
 
@@ -159,6 +165,16 @@ def _with_spaces_of(text: str, characters: str) -> str:
         parts.append(part if part.isspace() else characters[at : at + len(part)])
         at += 0 if part.isspace() else len(part)
     return "".join(parts)
+
+
+def as_signs(text: str) -> str:
+    """Return a text with a plain or raised character for each marked one, so that its offsets stay."""
+    return text.translate(_SIGNS)
+
+
+def written_out(text: str) -> str:
+    """Return a text with its marked characters as raised and lowered ones: 10⁶, H₂O."""
+    return _RUN_OF_MARKED.sub(lambda run: (raised if run[1] else lowered)(run[0].translate(_MARKED)), text)
 
 
 class _Matcher:
@@ -272,8 +288,8 @@ def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, 
                 if place is not None:
                     ends[index] = place + len(text)
                     found[index] = matcher.own[place : ends[index]]
-                elif least >= LEAST_LINE and (lowered := _without_raised(matcher, text, near)) is not None:
-                    found[index], ends[index] = lowered
+                elif least >= LEAST_LINE and (bare := _without_raised(matcher, text, near)) is not None:
+                    found[index], ends[index] = bare
             near = ends[index] if found[index] is not None else near
     near = 0
     for index, whole in enumerate(texts):

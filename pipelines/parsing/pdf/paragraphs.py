@@ -1,21 +1,20 @@
 """Which lines of a page form one block of text: a paragraph, list item, caption, code, footnote or contents entry.
 
-A contents page has titles with page numbers, which are neither tables nor headings. The document's own words decide
-whether a hyphen at the end of a line is kept.
+A contents page has titles with page numbers, which are neither tables nor headings.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from pipelines.parsing.pdf.cells import CAPTION, LEADERS
 from pipelines.parsing.pdf.lines import Line
 from pipelines.parsing.pdf.rows import TIGHT, goes_on, pitch
-from pipelines.records import BlockCell, TextRun
+from pipelines.records import BlockCell
 
 # ---------------------------------------------------------------- paragraphs
 
@@ -166,6 +165,8 @@ def _begins_item(draft: Draft, above: Line, line: Line, ratio: float) -> bool:
 def _breaks(draft: Draft, line: Line, style: DocumentStyle) -> bool:
     """Say whether `line` begins a new block after the lines of `draft`."""
     above = draft.lines[-1]
+    if line.vertical:
+        return abs(line.size - above.size) > _tolerance(line.size)
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
     if _differs(above, line) and not _is_fragment(above, line):
         return True
@@ -241,6 +242,7 @@ def drafts_of(lines: Sequence[Line], style: DocumentStyle, page_height: float) -
     for line in lines:
         same = above is not None and above.column == line.column and not line.rotated
         gap = (middle(line) - middle(above)) / style.pitch(line.size) if same and above else float("inf")
+        gap = 1.0 if same and line.vertical else gap
         begun = _begun(line, gap, style, page_height)
         last = drafts[-1] if drafts else None
         if last is not None and same and _goes_on(last, begun, line, style):
@@ -347,68 +349,3 @@ def _entries(lines: Sequence[Line], ends: Sequence[int]) -> list[list[int]]:
             entries.append(begun)
             begun = []
     return entries
-
-
-# ---------------------------------------------------------------- hyphens at the end of a line
-
-
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:-[^\W\d_]+)*")
-_DIVIDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-‐\xad]\s*$")
-_REST = re.compile(r"(?<!\s)\s*+([^\W\d_]++(?:-[^\W\d_]++)*+)")
-LEAST_PART = 3
-LONGEST_WORD = 100
-
-
-def _divided(text: str) -> re.Match[str] | None:
-    """Return the word that a hyphen at the end of the text divides. Only the end is searched: a page may hold one word
-    of a hundred thousand letters."""
-    end = text.rstrip()
-    return _DIVIDED.search(end[-LONGEST_WORD:]) if end[-1:] in ("-", "‐", "\xad") else None
-
-
-class Hyphens:
-    """The document's own words, which decide which hyphens at line ends are dropped."""
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.words: set[str] = set()
-        self.compounds: set[str] = set()
-        divided = False
-        for line in lines:
-            whole = _REST.sub(" ", line, count=1) if divided else line
-            end = _divided(line)
-            divided = end is not None
-            for word in _WORD.findall((whole.rstrip()[: -len(end.group())] if end else whole).lower()):
-                if "-" in word:
-                    self.compounds.add(word)
-                    self.words.update(word.split("-"))
-                else:
-                    self.words.add(word)
-
-    def is_soft(self, before: str, after: str) -> bool:
-        """Say whether the hyphen between two line parts is dropped. It is kept before a capital or a digit, and in a
-        compound that occurs elsewhere with its hyphen or whose parts are both words here."""
-        divided, rest = _divided(before), _REST.match(after)
-        if divided is None or rest is None or rest[1][0].isupper():
-            return False
-        if before.rstrip().endswith("\xad"):
-            return True
-        a, b = divided[1].lower(), rest[1].lower()
-        if a + b in self.words or a + b in self.compounds:
-            return True
-        if f"{a}-{b}" in self.compounds:
-            return False
-        last, first = a.rsplit("-", 1)[-1], b.split("-", 1)[0]
-        both = last in self.words and first in self.words and min(len(last), len(first)) >= LEAST_PART
-        return not both and "-" not in a + b
-
-    def runs(self, lines: Sequence[Line]) -> list[TextRun]:
-        """Return the runs of a block, one a line."""
-        runs: list[TextRun] = []
-        for line in lines:
-            joined = False
-            if runs and _divided(runs[-1].text) and _REST.match(line.text):
-                joined = True
-                if self.is_soft(runs[-1].text, line.text):
-                    runs[-1] = replace(runs[-1], text=runs[-1].text.rstrip()[:-1])
-            runs.append(TextRun(line.text, line.box, joined=joined, gaps=line.gaps))
-        return runs

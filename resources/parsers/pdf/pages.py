@@ -9,14 +9,27 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pipelines.parsing.line_text import is_right_to_left
-from pipelines.parsing.pdf.page import UPRIGHT, PdfItem, PdfPage, PdfRule, Turn, is_readable, restored
+from pipelines.parsing.pdf.page import (
+    LEAST_COVERAGE,
+    UPRIGHT,
+    PdfItem,
+    PdfPage,
+    PdfPicture,
+    PdfRule,
+    Turn,
+    as_signs,
+    is_readable,
+    restored,
+    squeezed,
+    written_out,
+)
 from pipelines.parsing.pdf.turned import turned
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
@@ -25,16 +38,39 @@ from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, ou
 from resources.parsers.pdf.raw import (
     Area,
     Character,
+    Direction,
+    Drawn,
     characters,
     directions,
+    drawn_on,
+    drawn_once,
     gaps_among,
     gaps_of,
     has_unmapped,
     page_text,
     patches,
     pictures_of,
+    placing,
     plain_lines,
     turned_pieces,
+    vertical_pieces,
+    widen,
+)
+from resources.parsers.pdf.scripts import marked
+from resources.parsers.pdf.unseen import (
+    LAYERS,
+    OUTSIDE,
+    SMALLEST,
+    VERTICAL,
+    WHITE,
+    Shapes,
+    Unseen,
+    is_outside,
+    is_tiny,
+    look_alike,
+    sifted,
+    suspects_of,
+    traits_of,
 )
 from resources.parsers.registry import PageGuard
 
@@ -123,34 +159,26 @@ def _manner(font: str) -> tuple[bool, bool, bool, bool]:
     )
 
 
-def items_of(native: Any) -> list[PdfItem]:
-    """Return the pieces of a page in liteparse's order. White text on white is hidden."""
+def items_of(native: Any) -> tuple[list[PdfItem], bool]:
+    """Return the pieces of a page in liteparse's order, and whether any is in the place of a filled shape. A piece in
+    the colour of its background is marked as hidden."""
     tags = _tags(native)
-    items = [_item(item, tags) for item in native.text_items]
-    light = [at for at, item in enumerate(native.text_items) if _is_light(item.fill_color)]
-    if light:
-        under = _shapes(native)
-        for at in light:
-            if _is_light(_colour_under(items[at], under)):
-                items[at] = replace(items[at], hidden=True)
-    return items
+    pieces = list(native.text_items)
+    items = [_item(piece, tags) for piece in pieces]
+    shapes = Shapes(native)
+    on_shapes = False
+    for at, piece in enumerate(pieces):
+        item = items[at]
+        colours = shapes.under((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2) if shapes.bands else ()
+        on_shapes = on_shapes or bool(colours)
+        if look_alike(piece.fill_color, colours[-1] if colours else WHITE):
+            items[at] = replace(item, hidden=True)
+    return items, on_shapes
 
 
 def _is_light(colour: str | None, least: int = LIGHT) -> bool:
     """Say whether a colour (`ffRRGGBB`) is white or nearly so."""
     return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= least
-
-
-def _shapes(native: Any) -> list[tuple[Any, str]]:
-    graphics = native.vector_graphics
-    return [(s.bbox, s.fill_color) for s in graphics.shapes if s.fill and s.fill_color] if graphics is not None else []
-
-
-def _colour_under(item: PdfItem, shapes: list[tuple[Any, str]]) -> str:
-    """Return the colour of the last shape drawn under the middle of a piece; the page itself is white."""
-    x, y = (item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2
-    colours = [c for b, c in shapes if b.x <= x <= b.x + b.width and b.y <= y <= b.y + b.height]
-    return colours[-1] if colours else "ffffffff"
 
 
 def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
@@ -236,6 +264,8 @@ USABLE_COVERAGE = 0.75
 """Share of a page's raw text that its layout must have; below it the page is read as plain lines."""
 MOST_UNREADABLE = 0.5
 """Share of a page's characters that may be unreadable before it is recognised as a picture."""
+LEAST_PICTURED = 0.5
+"""Share of a page's area that pictures must have for the page to be a scan."""
 LEAST_TURNED = 0.8
 """Share of a page's letters that must run in one direction for the whole page to be turned."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
@@ -244,7 +274,8 @@ LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and p
 @dataclass(frozen=True, slots=True)
 class Read:
     """A page as read. `unreadable` counts characters in fonts without a Unicode map; `put_back` is the share of its
-    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files."""
+    letters and digits that the layout had lost; `recognised` is true for scans; `attached` holds names of files;
+    `unseen` holds text that the page does not show."""
 
     page: PdfPage
     warnings: tuple[str, ...] = ()
@@ -252,6 +283,7 @@ class Read:
     put_back: float = 0.0
     recognised: bool = False
     attached: tuple[str, ...] = ()
+    unseen: Unseen = field(default_factory=dict)
 
     @property
     def texts(self) -> list[str]:
@@ -271,6 +303,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
     codes = PageCodes(guard.report) if barcodes else None
     natives = _by_number(native_pages(path, len(document))) if guard.without is None else None
     texts = AnnotationTexts()
+    traits = traits_of(path)
     for number in range(1, len(document) + 1):
         if number in (guard.without or ()):
             yield _lost(number, LIMITS)
@@ -279,7 +312,7 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
             guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
-            read = _page(document, number, native, texts, codes)
+            read = _page(document, number, native, texts, codes, traits)
             read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
             told = codes.warnings if codes and read.page.pictures else ()
             yield replace(read, warnings=(*read.warnings, *texts.warning(number), *told))
@@ -307,17 +340,25 @@ def _lost(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
-def _page(document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None) -> Read:
+def _page(
+    document: Any, number: int, native: Any, texts: AnnotationTexts, codes: PageCodes | None, traits: frozenset[str]
+) -> Read:
     form = fields(document, number, texts)
     page = document[number - 1]
+    drawn = drawn_on(page)
+    if VERTICAL in traits:
+        widen(drawn, placing(page))
     textpage = page.get_textpage()
     try:
+        pictures = pictures_of(page, number, drawn)
         if native is None:
             read = _plain(page, number, characters(page, textpage), "could not be read")
         else:
-            read = _laid_out(page, textpage, number, native, form.boxes)
+            read = _laid_out(
+                page, textpage, number, native, form.boxes, _Drawing(drawn, traits, _is_scan(pictures, page))
+            )
+            read = _written_out(read)
         written = notes(page, number, texts, lambda: page_text(textpage))
-        pictures = pictures_of(page, number)
         blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
         return replace(read, page=_stood_up(replace(read.page, blocks=blocks, pictures=pictures)))
@@ -362,53 +403,120 @@ def _readable(found: list[Character]) -> list[Character]:
     return found if is_readable(unmapped) else [c for c in found if c.mapped]
 
 
-def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box]) -> Read:
-    """Return the page in the characters of its raw text. Words that liteparse lost are taken from PDFium. If it lost
-    many, or the page reads from right to left, PDFium's lines replace the whole page. Turned text is PDFium's."""
+class _Drawing(NamedTuple):
+    """The objects that a page draws, the traits of its file, and whether pictures are most of the page."""
+
+    drawn: Sequence[Drawn]
+    traits: frozenset[str]
+    scan: bool
+
+
+def _is_scan(pictures: Sequence[PdfPicture], page: Any) -> bool:
+    width, height = page.get_size()
+    area = sum((p.box.x1 - p.box.x0) * (p.box.y1 - p.box.y0) for p in pictures)
+    return bool(pictures) and area > LEAST_PICTURED * width * height
+
+
+def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Sequence[Box], drawing: _Drawing) -> Read:
+    """Return the page in the characters of its raw text, without text that it does not show. Words that liteparse lost
+    are taken from PDFium. If it lost many, or the page reads from right to left or is upside down, PDFium's lines
+    replace the whole page."""
     width = page.get_width()
     unit = native.width / width if width else 1.0
     size = native.width / unit, native.height / unit
-    items, rules = in_points(items_of(native), unit), tuple(in_points(rules_of(native), unit))
+    placed, on_shapes = items_of(native)
+    laid, rules = in_points(placed, unit), tuple(in_points(rules_of(native), unit))
+    items = laid
+    if VERTICAL in drawing.traits and (upright := vertical_pieces(characters(page, textpage))) is not None:
+        return Read(PdfPage(number, *size, upright, rules))
+    flags = turned_items(native)
+    askew = {id(item) for item, flag in zip(laid, flags, strict=True) if item.rotated and not flag}
+    fonts = zip(laid, native.text_items, strict=True)
+    doubtful = {id(item) for item, own in fonts if own.font_is_buggy and not item.symbol}
     every: list[Character] | None = None
+    whole = _marked_characters(page, textpage) if any(flags) else None
+    unseen: Unseen = {}
+    suspects = suspects_of(page, drawing.drawn, on_shapes, LAYERS in drawing.traits, drawing.scan)
+    if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
+        whole = whole if whole is not None else _marked_characters(page, textpage)
+        items, every, unseen = sifted(page, textpage, whole, items, suspects)
     parts: tuple[PdfPage, ...] = ()
     unreadable = 0
-    texts = native.text_items
-    if any(flags := turned_items(native)):
-        every, parts, unreadable = _parts(page, textpage, PdfPage(number, *size, ()), items)
-        items, texts = ([o for o, flag in zip(of, flags, strict=True) if not flag] for of in (items, texts))
-    fonts = zip(items, texts, strict=True)
-    buggy = [item for item, own in fonts if own.font_is_buggy and not item.symbol]
+    if whole is not None and any(flags):
+        ways = dict(zip(map(id, whole), directions(page, textpage), strict=True))
+        seen = [(c, ways[id(c)]) for c in (whole if every is None else every)]
+        every, parts, unreadable = _parts(seen, PdfPage(number, *size, ()), items)
+        items = [item for item in items if not item.rotated or id(item) in askew]
+    buggy = [item for item in items if id(item) in doubtful]
     guessed: tuple[PdfItem, ...] = ()
     if buggy and has_unmapped(textpage):
-        sorted_out = _sorted_out(items, buggy, characters(page, textpage) if every is None else every)
+        sorted_out = _sorted_out(items, buggy, every if every is not None else _marked_characters(page, textpage))
         items, guessed, every, more = sorted_out
         unreadable += more
-    raw = page_text(textpage) if every is None else "".join(c.text for c in every)
+    plain = page_text(textpage) if every is None else ""
+    raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
-        lines = _dressed(plain_lines(every if every is not None else characters(page, textpage)), items)
-        return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable)
+        lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
+        return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable, unseen=unseen)
     found = restored(items, raw)
-    if found.missing and every is None:
-        every = characters(page, textpage)
+    if found.missing:
+        every = every if every is not None else _marked_characters(page, textpage)
+        if found.coverage < LEAST_COVERAGE:
+            if not unseen:
+                items, every, unseen = sifted(page, textpage, every, items, {})
+            every = drawn_once(every)
+            found = restored(items, "".join(c.text for c in every))
     if found.coverage < USABLE_COVERAGE:
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
-        found_page = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
-        return replace(read, page=found_page, unreadable=unreadable)
-    added = patches(every or [], found.missing)
+        shown = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
+        return replace(read, page=shown, unreadable=unreadable, unseen=unseen)
+    added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, found.items)]
+    if off := tuple(item for item in added if is_outside(item, size)):
+        added = [item for item in added if not is_outside(item, size)]
+        unseen = unseen | {OUTSIDE: (*unseen.get(OUTSIDE, ()), *off)}
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
-    kept = (*found.items, *guessed, *added, *others)
-    gaps = gaps_of(page, textpage, raw) if every is None else gaps_among(every)
-    page_laid_out = PdfPage(number, *size, kept, rules, gaps=gaps, parts=parts)
-    return Read(page_laid_out, (), unreadable, 1 - found.coverage)
+    kept = tuple(replace(i, hidden=False) if i.hidden else i for i in (*found.items, *guessed, *added, *others))
+    gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
+    return Read(
+        PdfPage(number, *size, kept, rules, gaps=gaps, parts=parts), (), unreadable, 1 - found.coverage, unseen=unseen
+    )
+
+
+def _marked_text(page: Any, textpage: Any, raw: str) -> str:
+    """Return the raw text of a page with its raised and lowered figures marked."""
+    from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
+
+    return raw if page.get_rotation() else marked(textpage, raw, partial(index_of, textpage.raw))
+
+
+def _marked_characters(page: Any, textpage: Any) -> list[Character]:
+    """Return every character of a page, its raised and lowered figures marked."""
+    every = characters(page, textpage)
+    raw = "".join(c.text for c in every)
+    text = raw if page.get_rotation() else marked(textpage, raw, lambda at: at)
+    return every if text == raw else [c._replace(text=new) for c, new in zip(every, text, strict=True)]
+
+
+def _written_out(read: Read) -> Read:
+    """Return a page with its raised and lowered figures written as such."""
+    text = "".join(read.texts)
+    if written_out(text) == text:
+        return read
+
+    def written(page: PdfPage) -> PdfPage:
+        items = tuple(replace(item, text=written_out(item.text)) for item in page.items)
+        return replace(page, items=items, parts=tuple(map(written, page.parts)))
+
+    return replace(read, page=written(read.page))
 
 
 def _parts(
-    page: Any, textpage: Any, bare: PdfPage, items: Sequence[PdfItem]
+    drawn: Iterable[tuple[Character, Direction]], bare: PdfPage, items: Sequence[PdfItem]
 ) -> tuple[list[Character], tuple[PdfPage, ...], int]:
     """Return the upright characters, a page for the text of each other direction, and how many characters of these
     cannot be read. liteparse has the words of such text in another order, and joins its lines."""
     by_turn: dict[Turn, list[tuple[Character, float]]] = {UPRIGHT: []}
-    for character, (turn, baseline) in zip(characters(page, textpage), directions(page, textpage), strict=True):
+    for character, (turn, baseline) in drawn:
         by_turn.setdefault(turn, []).append((character, baseline))
     upright = [character for character, _ in by_turn.pop(UPRIGHT)]
     parts, unreadable = [], 0
@@ -477,6 +585,12 @@ def _as_symbol(item: PdfItem, unmapped: Sequence[Character]) -> PdfItem:
     """Return a lone character without a Unicode map as a symbol, such as a bullet, whatever letter its code is."""
     alone = len(item.text.strip()) == 1 and any(map(Area([item]).holds, unmapped))
     return replace(item, symbol=True) if alone else item
+
+
+def _is_drawn_again(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:
+    """Say whether a few words of raw text are drawn over a piece that has the same words."""
+    text, area = squeezed(item.text), (item.x1 - item.x0) * (item.y1 - item.y0)
+    return any(text in squeezed(piece.text) for piece in pieces if _shared(piece, item) > 0.5 * area)
 
 
 def _covered(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:

@@ -10,11 +10,14 @@ import ctypes
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from statistics import median
 from typing import Any, NamedTuple
 
 from pipelines.parsing.cleaning import expand_ligatures
+from pipelines.parsing.joining import is_spaced
 from pipelines.parsing.line_text import Placed, ends_in, is_right_to_left, logical
-from pipelines.parsing.pdf.page import UPRIGHT, PdfGap, PdfItem, PdfPicture, Turn, squeezed
+from pipelines.parsing.pdf.page import UPRIGHT, PdfGap, PdfItem, PdfPicture, Turn, as_signs, squeezed
 from pipelines.records import Box
 from resources.hashes import bytes_hash
 
@@ -24,6 +27,11 @@ from resources.hashes import bytes_hash
 _SCALE = 1000
 _REACH = 1000.0
 _BAND = 16
+_CELL = 2.0
+_NO_WIDTH, _SLANT = 0.02, 0.001
+"""Points of width from which PDFium reads a text, and the slant that gives a line of 20 points as much."""
+SAME_PLACE = 0.2
+"""Share of a character's width, and points, within which the same character is the same one drawn again."""
 _HYPHENS = "\x02\ufffe"
 
 
@@ -48,10 +56,28 @@ class Area:
             for band in range(int(item.y0 - 1) // _BAND, int(item.y1 + 1) // _BAND + 1):
                 self.bands[band].append(item)
 
-    def holds(self, character: Character) -> bool:
+    def holders(self, character: Character) -> Iterator[PdfItem]:
+        """Yield the pieces that a character lies in."""
         x, y = (character.x0 + character.x1) / 2, (character.y0 + character.y1) / 2
-        near = self.bands.get(int(y) // _BAND, ())
-        return any(i.x0 - 1 <= x <= i.x1 + 1 and i.y0 - 1 <= y <= i.y1 + 1 for i in near)
+        for item in self.bands.get(int(y) // _BAND, ()):
+            if item.x0 - 1 <= x <= item.x1 + 1 and item.y0 - 1 <= y <= item.y1 + 1:
+                yield item
+
+    def holds(self, character: Character) -> bool:
+        return next(self.holders(character), None) is not None
+
+
+def widen(drawn: Iterable[Drawn], shown: Placing) -> None:
+    """Slant texts without width by a hair, since PDFium leaves them out of a page's text: those of vertical text whose
+    characters are all of one width."""
+    import pypdfium2.raw as pdfium
+
+    read = bounds_reader(shown)
+    for kind, item, matrix in drawn:
+        bounds = read(item, matrix) if kind == pdfium.FPDF_PAGEOBJ_TEXT else None
+        if bounds is not None and min(bounds[2] - bounds[0], bounds[3] - bounds[1]) < _NO_WIDTH:
+            own = _matrix(item)
+            pdfium.FPDFPageObj_Transform(item, 1, 0, _SLANT, 1, -_SLANT * own[5], 0)
 
 
 def page_text(textpage: Any) -> str:
@@ -95,19 +121,20 @@ def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
     return read
 
 
-def gaps_of(page: Any, textpage: Any, raw: str) -> tuple[PdfGap, ...]:
-    """Return the gaps at which sentences may end within the lines of a page's raw text. Only the characters around
-    each gap are read: to read all would nearly halve the speed of parsing."""
+def gaps_of(page: Any, textpage: Any, raw: str, signs: str) -> tuple[PdfGap, ...]:
+    """Return the gaps at which sentences may end within the lines of a page's raw text; `signs` is the same with
+    raised figures. Only the characters around each gap are read: to read all would nearly halve the speed of
+    parsing."""
     from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
 
     read = _reader(page, textpage)
-    found = ((at, [read(index_of(textpage.raw, index)) for index in at]) for at in ends_in(raw))
+    found = ((at, [read(index_of(textpage.raw, index)) for index in at]) for at in ends_in(signs))
     return tuple(_gap(*pair) for (end, start), pair in found if (pair[0].text, pair[1].text) == (raw[end], raw[start]))
 
 
 def gaps_among(found: Sequence[Character]) -> tuple[PdfGap, ...]:
     """Return the same as `gaps_of` if all characters are already read."""
-    return tuple(_gap(found[end], found[start]) for end, start in ends_in("".join(c.text for c in found)))
+    return tuple(_gap(found[end], found[start]) for end, start in ends_in(as_signs("".join(c.text for c in found))))
 
 
 def _gap(before: Character, after: Character) -> PdfGap:
@@ -152,6 +179,24 @@ def has_unmapped(textpage: Any) -> bool:
     return any(unmapped(textpage.raw, index) == 1 for index in range(textpage.count_chars()))
 
 
+def drawn_once(found: Sequence[Character]) -> list[Character]:
+    """Return the characters without repetitions: the same character in the same place is drawn again to look bold, or
+    by accident."""
+    seen: dict[tuple[str, int, int], tuple[float, float]] = {}
+    once: list[Character] = []
+    for character in found:
+        if character.text.strip():
+            x, y = character.x0, character.y0
+            reach = max(SAME_PLACE * (character.x1 - x), SAME_PLACE)
+            at = (int(x // _CELL), int(y // _CELL))
+            near = (seen.get((character.text, at[0] + dx, at[1] + dy)) for dx in (-1, 0, 1) for dy in (-1, 0, 1))
+            if any(place and abs(place[0] - x) < reach and abs(place[1] - y) < reach for place in near):
+                continue
+            seen[(character.text, *at)] = (x, y)
+        once.append(character)
+    return once
+
+
 def _piece(line: Sequence[Character]) -> PdfItem | None:
     solid = [c for c in line if c.text.strip()]
     if not solid:
@@ -167,6 +212,87 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     """Return the characters as pieces, one per line of PDFium's text."""
     return _numbered(_piece(line) for line in _lines(found))
+
+
+def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
+    """Return the characters as pieces, one per column, if most of them are set from top to bottom; else None. PDFium
+    does not part the columns. Other text is in pieces as `plain_lines` gives them."""
+    columns: list[list[Character]] = [[]]
+    spaced = False
+    for character in found:
+        if not character.text.strip():
+            spaced = True
+            continue
+        last = next((c for c in reversed(columns[-1][-MOST_MARKS:]) if c.text.isalnum()), None)
+        last = last or (columns[-1][-1] if columns[-1] else None)
+        if last is not None and _is_below(last, character, MOST_SPACED if spaced else MOST_APART):
+            wide = max(character.x1 - character.x0, last.x1 - last.x0)
+            columns[-1] += [character._replace(text=" ")] * (character.y0 - last.y0 > MOST_APART * wide)
+        else:
+            columns.append([])
+        columns[-1].append(character)
+        spaced = False
+    set_down = [len(column) > 1 for column in columns]
+    letters = sum(len(column) for column, vertical in zip(columns, set_down, strict=True) if vertical)
+    if 2 * letters <= sum(map(len, columns)):
+        return None
+    pieces: list[PdfItem | None] = []
+    for vertical, group in groupby(columns, key=lambda column: len(column) > 1 or _is_unspaced(column)):
+        if vertical:
+            pieces += map(_vertical_piece, group)
+        else:
+            pieces += plain_lines(c for column in group for c in column)
+    return tuple(piece for piece in pieces if piece is not None)
+
+
+MOST_MARKS = 4
+"""Marks in a row, from which the letter before them is sought."""
+MOST_APART, MOST_SPACED = 2.2, 5.0
+"""Widths of a character from one character of a column to the next; with a space between them."""
+
+
+def _is_below(last: Character, character: Character, most: float) -> bool:
+    """Say whether a character follows another one in a column. The boxes of marks stand beside and above their place,
+    and outside the column if their font is not in the file."""
+    wide = max(last.x1 - last.x0, character.x1 - character.x0, 1.0)
+    aside, down = abs(character.x0 - last.x0), character.y0 - last.y0
+    if character.text.isalnum() and last.text.isalnum():
+        return aside < 0.8 * wide and 0.3 * wide < down < most * wide
+    return aside < 1.8 * wide and (0.15 if aside >= 0.8 * wide else -0.3) * wide < down < most * wide
+
+
+def _is_unspaced(column: Sequence[Character]) -> bool:
+    """Say whether a lone character is of a script that is set vertically."""
+    return len(column) == 1 and not is_spaced(column[0].text, column[0].text)
+
+
+def _vertical_piece(column: Sequence[Character]) -> PdfItem | None:
+    piece = _piece(column)
+    if piece is None:
+        return None
+    letters = [c for c in column if c.text.isalnum()] or column
+    size = max(round(median(c.x1 - c.x0 for c in letters), 1), 1.0)
+    x0, x1 = min(c.x0 for c in letters), max(c.x1 for c in letters)
+    return replace(piece, size=size, x0=x0, x1=x1, y1=max(piece.y1, column[-1].y0 + size), vertical=True)
+
+
+def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
+    """Return pieces as `plain_lines` does, but split a line at gaps wider than the line is high, in whichever
+    direction it runs."""
+    pieces: list[PdfItem | None] = []
+    for line in _lines(found):
+        high = max((c.y1 - c.y0 for c in line), default=0.0)
+        part: list[Character] = []
+        last: Character | None = None
+        for character in line:
+            if character.text.strip():
+                if last is not None and max(character.x0 - last.x1, last.x0 - character.x1) > high:
+                    pieces.append(_piece(part))
+                    part = []
+                last = character
+            part.append(character)
+        pieces.append(_piece(part))
+    return tuple(piece for piece in pieces if piece is not None)
 
 
 class Direction(NamedTuple):
@@ -285,38 +411,29 @@ def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> t
     return tuple(pieces)
 
 
-# ---------------------------------------------------------------- pictures
+# ---------------------------------------------------------------- what is drawn
 
 
 DEEPEST = 8
-"""Most levels of forms within forms that are searched for pictures. It bounds the recursion."""
+"""Most levels of forms within forms that are searched. It bounds the recursion."""
 LEAST_DRAWN = 2.0
 """Least width and height of a picture, in points. Anything thinner is a rule, and shows nothing even as a strip of a
 picture."""
 
 _Matrix = tuple[float, float, float, float, float, float]
-_PLAIN: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+PAGE_SPACE: _Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+Drawn = tuple[int, Any, _Matrix]
+"""A text, path or picture on a page: PDFium's kind and object, and the matrix from the object's space to the page's."""
 
 
-def pictures_of(page: Any, number: int) -> tuple[PdfPicture, ...]:
-    """Return the pictures of a page in the order in which they are drawn."""
-    shown: Placing | None = None
-    found = []
-    for item, matrix in _images(page.raw):
-        shown = shown or placing(page)
-        box = _box(item, matrix, shown, number, page.get_size())
-        if box is not None:
-            found.append(PdfPicture(box, _hash(item)))
-    return tuple(found)
-
-
-def _images(page: Any) -> Iterator[tuple[Any, _Matrix]]:
-    """Return the pictures on a page and in its forms, each with the matrix from its space to the page's."""
+def drawn_on(page: Any) -> list[Drawn]:
+    """Return the texts, paths and pictures on a page and in its forms, in the order of drawing."""
     import pypdfium2.raw as pdfium
 
-    kind_of, image, form = pdfium.FPDFPageObj_GetType, pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM
+    kind_of, form = pdfium.FPDFPageObj_GetType, pdfium.FPDF_PAGEOBJ_FORM
+    found: list[Drawn] = []
 
-    def walk(holder: Any, matrix: _Matrix, depth: int) -> Iterator[tuple[Any, _Matrix]]:
+    def walk(holder: Any, matrix: _Matrix, depth: int) -> None:
         count, take = (
             (pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject)
             if depth
@@ -325,12 +442,46 @@ def _images(page: Any) -> Iterator[tuple[Any, _Matrix]]:
         for at in range(count(holder)):
             item = take(holder, at)
             kind = kind_of(item)
-            if kind == image:
-                yield item, matrix
-            elif kind == form and depth < DEEPEST:
-                yield from walk(item, _after(_matrix(item), matrix), depth + 1)
+            if kind != form:
+                found.append((kind, item, matrix))
+            elif depth < DEEPEST:
+                walk(item, _after(_matrix(item), matrix), depth + 1)
 
-    return walk(page, _PLAIN, 0)
+    walk(page.raw, PAGE_SPACE, 0)
+    return found
+
+
+Bounds = tuple[float, float, float, float]
+"""Left, top, right and bottom in points from the top left of a page."""
+
+
+def bounds_reader(shown: Placing) -> Callable[[Any, _Matrix], Bounds | None]:
+    """Return a function that reads the bounds of an object whose space the matrix leads to the page's."""
+    import pypdfium2.raw as pdfium
+
+    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
+    edges = tuple(map(ctypes.byref, (left, bottom, right, top)))
+    read_bounds = pdfium.FPDFPageObj_GetBounds
+    ax, bx, cx, ay, by, cy = shown
+    to_page: dict[_Matrix, _Matrix] = {}
+
+    def read(item: Any, matrix: _Matrix) -> Bounds | None:
+        if not read_bounds(item, *edges):
+            return None
+        if matrix not in to_page:
+            to_page[matrix] = _after(matrix, (ax, ay, bx, by, cx, cy))
+        a, b, c, d, e, f = to_page[matrix]
+        x0, x1, y0, y1 = left.value, right.value, bottom.value, top.value
+        ax0, ax1, cy0, cy1 = a * x0, a * x1, c * y0, c * y1
+        bx0, bx1, dy0, dy1 = b * x0, b * x1, d * y0, d * y1
+        return (
+            e + (ax0 if ax0 < ax1 else ax1) + (cy0 if cy0 < cy1 else cy1),
+            f + (bx0 if bx0 < bx1 else bx1) + (dy0 if dy0 < dy1 else dy1),
+            e + (ax1 if ax0 < ax1 else ax0) + (cy1 if cy0 < cy1 else cy0),
+            f + (bx1 if bx0 < bx1 else bx0) + (dy1 if dy0 < dy1 else dy0),
+        )
+
+    return read
 
 
 def _matrix(item: Any) -> _Matrix:
@@ -338,7 +489,7 @@ def _matrix(item: Any) -> _Matrix:
 
     found = pdfium.FS_MATRIX()
     if not pdfium.FPDFPageObj_GetMatrix(item, found):
-        return _PLAIN
+        return PAGE_SPACE
     return found.a, found.b, found.c, found.d, found.e, found.f
 
 
@@ -351,22 +502,27 @@ def _after(inner: _Matrix, outer: _Matrix) -> _Matrix:
     )  # fmt: skip
 
 
-def _box(item: Any, matrix: _Matrix, shown: Placing, number: int, size: tuple[float, float]) -> Box | None:
-    """Return the part of a picture's box that lies on its page, or None if it is thinner than LEAST_DRAWN."""
-    import pypdfium2.raw as pdfium
+def pictures_of(page: Any, number: int, drawn: Iterable[Drawn]) -> tuple[PdfPicture, ...]:
+    """Return the pictures of a page in the order in which they are drawn."""
+    from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE as IMAGE
 
-    left, bottom, right, top = (ctypes.c_float() for _ in range(4))
-    if not pdfium.FPDFPageObj_GetBounds(item, left, bottom, right, top):
+    images = [(item, matrix) for kind, item, matrix in drawn if kind == IMAGE]
+    if not images:
+        return ()
+    read, size = bounds_reader(placing(page)), page.get_size()
+    placed = ((item, _on_page(read(item, matrix), size)) for item, matrix in images)
+    return tuple(PdfPicture(Box(number, *bounds), _hash(item)) for item, bounds in placed if bounds is not None)
+
+
+def _on_page(bounds: Bounds | None, size: tuple[float, float]) -> Bounds | None:
+    """Return the part of a picture's place that lies on its page, or None if it is thinner than LEAST_DRAWN."""
+    if bounds is None:
         return None
-    a, b, c, d, e, f = matrix
-    corners = [(x, y) for x in (left.value, right.value) for y in (bottom.value, top.value)]
-    places = [shown.point(a * x + c * y + e, b * x + d * y + f) for x, y in corners]
-    (x0, x1), (y0, y1) = (
-        (max(min(side), 0.0), min(max(side), most)) for side, most in zip(zip(*places, strict=True), size, strict=True)
-    )
+    x0, y0 = max(bounds[0], 0.0), max(bounds[1], 0.0)
+    x1, y1 = min(bounds[2], size[0]), min(bounds[3], size[1])
     if min(x1 - x0, y1 - y0) < LEAST_DRAWN:
         return None
-    return Box(number, *(round(side, 2) for side in (x0, y0, x1, y1)))
+    return round(x0, 2), round(y0, 2), round(x1, 2), round(y1, 2)
 
 
 def _hash(item: Any) -> str:

@@ -12,21 +12,24 @@ import ctypes
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
+from pipelines.parsing.hidden import METADATA as HIDDEN
+from pipelines.parsing.hidden import HiddenContent
 from pipelines.parsing.pdf.headings import Bookmark
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import LEAST_COVERAGE
-from pipelines.records import Block, ParsedFile, TextRun
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage
+from pipelines.records import Block, Box, ParsedFile, TextRun
 from resources.parsers import ocr as scans
 from resources.parsers.labels import key_value
 from resources.parsers.package import xml_parser
 from resources.parsers.pdf.annotations import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
+from resources.parsers.pdf.unseen import OUTSIDE
 from resources.parsers.registry import PageGuard
 from resources.parsers.untrusted import listed
 
@@ -311,9 +314,14 @@ _PROPERTIES = {"Author": "author", "Subject": "subject", "Keywords": "keywords"}
 
 
 def parse(
-    path: Path, guard: PageGuard = _PLAIN, ocr: scans.OcrSettings = _NO_OCR, barcodes: bool = False
+    path: Path,
+    guard: PageGuard = _PLAIN,
+    ocr: scans.OcrSettings = _NO_OCR,
+    barcodes: bool = False,
+    hidden: bool = False,
 ) -> ParsedFile:
-    """Return the blocks of every page, with the document's information entries; `barcodes` are read if asked for.
+    """Return the blocks of every page, with the document's information entries; `barcodes` are read if asked for, and
+    text that the pages do not show if `hidden`.
 
     Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
     text is in fonts that do not say which letters they draw)."""
@@ -326,10 +334,12 @@ def parse(
         attached = [*attachments(document), *(name for read in found for name in read.attached)]
     finally:
         document.close()
+    unseen = HiddenContent(hidden)
     if not form.instead:
-        _refuse_unreadable(path, found, ocr, guard)
+        found = [_with_unseen(read, unseen) if read.unseen else read for read in found]
+        _refuse_unreadable(path, found, ocr, guard, unseen)
     blocks, lost = blocks_of([read.page for read in found], bookmarks) if not form.instead else ((), [])
-    warnings = [*_warnings(found), *form.warnings]
+    warnings = [*_warnings(found), *form.warnings, *unseen.warnings()]
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
     warnings += [f"attachments were not read: {listed(list(dict.fromkeys(attached)))}"] if attached else []
     origin = f"{ORIGIN}, {scans.ORIGIN}" if any(read.recognised for read in found) else ORIGIN
@@ -422,7 +432,27 @@ def _bookmarks(document: Any) -> list[Bookmark]:
     return found
 
 
-def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, guard: PageGuard) -> None:
+def _with_unseen(read: Read, content: HiddenContent) -> Read:
+    """Return a page, with the text that it does not show as paragraphs if that is to be read. Text outside the page has
+    no box there."""
+    page = read.page
+    blocks: list[Block] = []
+    for reason, pieces in read.unseen.items():
+        if content.taken(reason, len(pieces)):
+            runs = tuple(_run(piece, page, reason) for piece in pieces)
+            blocks.append(Block("paragraph", runs, metadata=HIDDEN))
+    return replace(read, page=replace(page, blocks=(*page.blocks, *blocks)))
+
+
+def _run(piece: PdfItem, page: PdfPage, reason: str) -> TextRun:
+    box = Box(page.number, *(round(side, 2) for side in (piece.x0, piece.y0, piece.x1, piece.y1)))
+    on_page = reason != OUTSIDE
+    return TextRun(piece.text, box if on_page else None, locator=None if on_page else f"page {page.number}")
+
+
+def _refuse_unreadable(
+    path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, guard: PageGuard, unseen: HiddenContent
+) -> None:
     unreadable = sum(read.unreadable for read in pages)
     readable = sum(len(text) for read in pages for text in read.texts)
     if unreadable and unreadable >= MOST_UNREADABLE * (readable + unreadable):
@@ -441,7 +471,7 @@ def _refuse_unreadable(path: Path, pages: Sequence[Read], ocr: scans.OcrSettings
         raise DocumentError(f"{message} ({reasons})", "limit_exceeded")
     if reasons:
         message += f" ({reasons})" + (": then run `pincite index --retry-failed`" if scans.remedy(ocr) else "")
-    raise DocumentError(message, "no_text")
+    raise DocumentError("; ".join((message, *unseen.warnings())), "no_text")
 
 
 def _warnings(pages: Sequence[Read]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import data_figure
 from resources.parsers.source_text import Finder, read_text
@@ -29,7 +30,9 @@ def parse(path: Path, restricts: bool = True) -> ParsedFile:
     """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
-    return ParsedFile(tuple(_MarkdownReader(source, begin).blocks()), properties, None, warnings + problems, ORIGIN)
+    return ParsedFile(
+        unwrapped(tuple(_MarkdownReader(source, begin).blocks())), properties, None, warnings + problems, ORIGIN
+    )
 
 
 def _tokens(text: str) -> list[Any]:
@@ -62,14 +65,17 @@ class _MarkdownReader:
         return start, end
 
     def _runs(self, inline: Any) -> list[TextRun]:
-        """Return the pieces of text of an inline token, joined as in the source."""
+        """Return the pieces of text of an inline token, joined as in the source. A piece that is not joined begins a
+        line."""
         start, end = self._bounds(inline)
         self.finder.at = max(self.finder.at, start)
         runs: list[TextRun] = []
+        joined = True
         for child in inline.children or []:
-            text = self._piece(child)
+            text = self._piece(child) if child.type != "softbreak" else ""
             if text:
-                runs.append(self.finder.run(text, end, joined=True))
+                runs.append(self.finder.run(text, end, joined=joined))
+            joined = child.type != "softbreak" and (joined or bool(text))
         return runs
 
     def _figures(self, holder: Any) -> Iterator[Block]:
@@ -215,11 +221,10 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
     """Yield the runs of a paragraph line by line."""
     line: list[TextRun] = []
     for run in runs:
-        if run.text == "\n":
-            if line:
-                yield line
+        if line and (run.text == "\n" or not run.joined):
+            yield line
             line = []
-        else:
+        if run.text != "\n":
             line.append(run)
     if line:
         yield line

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
 
@@ -178,7 +179,7 @@ def _heading_level(line: _Line) -> int | None:
 
 
 def blocks_of_text(source: str) -> list[Block]:
-    return _PlainReader(source).blocks()
+    return list(unwrapped(_PlainReader(source).blocks()))
 
 
 def parse(path: Path) -> ParsedFile:
@@ -186,4 +187,4 @@ def parse(path: Path) -> ParsedFile:
     source, warnings = read_text(path)
     reader = _PlainReader(source)
     pages = reader.pages if reader.pages > 1 else None
-    return ParsedFile(tuple(reader.blocks()), {}, pages, warnings, ORIGIN)
+    return ParsedFile(unwrapped(reader.blocks()), {}, pages, warnings, ORIGIN)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.parsing.elements import build_elements
+from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.line_text import ends_in, stops_of
 from pipelines.parsing.pdf.lines import lines_of
 from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPage
-from pipelines.parsing.pdf.paragraphs import Hyphens
-from pipelines.records import Block, Box, Element, ParsedFile, Stop
+from pipelines.records import Block, Box, Element, ParsedFile, Stop, TextRun
 from tests.support.builders import raw
 
 BOX = Box(1, 100, 50, 300, 62)
@@ -100,7 +100,8 @@ def test_a_hyphen_that_goes_at_a_line_end_moves_no_stop() -> None:
     rows = [item("It ends. Then com-", 60, 100), item("pletely. So it is", 60, 113)]
     gaps = (PdfGap(105, 99, 104), PdfGap(118, 100, 105))
     lines = lines_of(PdfPage(1, 600, 800, tuple(rows), gaps=gaps))
-    element = elements(Block("paragraph", tuple(Hyphens(["completely"]).runs(lines))))[0]
+    runs = (TextRun(line.text, line.box, gaps=line.gaps) for line in lines)
+    element = elements(Block("paragraph", DocumentWords(["completely"]).runs(runs)))[0]
     assert element.text == "It ends. Then completely. So it is"
     first, second = element.places
     assert (first.stops, second.stops) == ((Stop(9, 99, 104),), (Stop(9, 100, 105),))

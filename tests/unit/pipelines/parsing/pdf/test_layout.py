@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restored
-from pipelines.parsing.pdf.paragraphs import Hyphens
 from pipelines.records import Block
 
 LETTER = 5.0
@@ -81,16 +81,16 @@ def test_line_end_hyphens_by_the_words_of_the_document() -> None:
     (block,) = blocks_of([page(1, *column(lines))])[0]
     assert text_of(block) == (
         "The information that we have on cost-sharing and on well-known rules, and information on others, "
-        "is in the part on cost-sharing, which treats of pre- 1990 contracts."
+        "is in the part on cost-sharing, which treats of pre-1990 contracts."
     )
 
 
 def test_hyphens_between_two_words_of_the_document_stay() -> None:
-    hyphens = Hyphens(["the client spoke", "of a facing page"])
-    assert not hyphens.is_soft("all client-", "facing staff")
-    assert hyphens.is_soft("all indi-", "vidual staff")
-    assert not hyphens.is_soft("the Smith-", "Jones papers")
-    assert not Hyphens(["an e-mail came"]).is_soft("no e-", "mail came")
+    words = DocumentWords(["the client spoke", "of a facing page"])
+    assert not words.is_soft("all client-", "facing staff")
+    assert words.is_soft("all indi-", "vidual staff")
+    assert not words.is_soft("the Smith-", "Jones papers")
+    assert not DocumentWords(["an e-mail came"]).is_soft("no e-", "mail came")
 
 
 def test_running_headers_footers_and_page_numbers() -> None:
