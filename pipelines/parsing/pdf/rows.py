@@ -296,6 +296,8 @@ def _continues_cells(above: Cells, cells: Cells) -> bool:
         return False
     if any(texts[column][-1].text.rstrip().endswith((".", ";", ":")) for column in own):
         return False
+    if any(cellets[0].bold != texts[column][-1].bold for column, _, cellets in cells):
+        return False
     return not any(is_figures(c.text) for _, _, cellets in cells for c in cellets)
 
 
