@@ -35,6 +35,8 @@ CENTRED = 0.85
 HANGING = 3.0
 CENTRED_AMONG, CENTRED_ALONE = 0.15, 0.3
 MOST_HEADERS = 6
+MOST_BEGUN = 6
+"""Lines of a text above the one that has the label of its row."""
 _YEAR = re.compile(r"\(?(fy|fiscal)?(19|20)\d\d(/\d\d)?[ea]?\)?(\(\w\)|[*†‡]+)?\.?|fy\d\d[*†‡]*", re.IGNORECASE)
 _ITEM = re.compile(r"[-–—•▪■●*]\s|\(?[^\W_]{1,2}[.)]\s")
 """The beginning of an item of a list, which never continues the text above it."""
@@ -105,21 +107,44 @@ def number_rows(
     built = head.rows
     body = _TableBody(lines[headers:], [_cells(row, columns) for row in rows[headers:]], columns, tightness(lines))
     waiting: list[Cellet] = []
+    begun: dict[int, list[Cellet]] = {}
     for at, cells in enumerate(body.cells):
+        if begun and (len(cells) > 1 or not cells[0][0]):
+            cells = _completed(begun, cells)
+            begun = {}
         if at and built and body.ends_label(at, built[-1]):
             _add(built[-1], cells[0][2])
         elif _is_label(cells) and body.begins_label(at):
             waiting += cells[0][2]
-        elif at and built and not waiting and _continues_cells(built[-1], cells):
+        elif at and built and not waiting and not body.is_nearer_below(at) and _continues_cells(built[-1], cells):
             _extend(built[-1], cells)
+        elif body.begins_text(at):
+            begun.setdefault(cells[0][0], []).extend(cells[0][2])
         else:
             if waiting:
                 _add(cells, waiting, before=True)
                 waiting = []
-            if len(cells) == 1 and cells[0][0] and not any(is_figures(c.text) for c in cells[0][2]):
+            if len(cells) == 1 and _stands_over(cells[0], columns):
                 cells = _header([atom_of(cells[0][2], False)], columns)
             built.append(cells)
+    if begun:
+        built.append(_completed(begun, []))
     return Rows(built, head.headers, head.row_spans)
+
+
+def _completed(begun: dict[int, list[Cellet]], cells: Cells) -> Cells:
+    """Return the cells of a row with the lines of text that begin above it."""
+    found = {column: (span, texts) for column, span, texts in cells}
+    for column, texts in begun.items():
+        span, rest = found.get(column, (1, []))
+        found[column] = (span, [*texts, *rest])
+    return [(column, span, texts) for column, (span, texts) in sorted(found.items())]
+
+
+def _stands_over(cell: tuple[int, int, list[Cellet]], columns: Sequence[Column]) -> bool:
+    """Say whether a text alone on its line is a section over the values, not the text of one column."""
+    column, _, texts = cell
+    return column > 0 and abs(texts[0].x0 - columns[column].x0) > HANGING and not any(is_figures(c.text) for c in texts)
 
 
 def _is_label(cells: Cells) -> bool:
@@ -160,6 +185,32 @@ class _TableBody:
         labels = [cells[0][2][-1].x1 for cells in self.cells if len(cells) > 1 and cells[0][0] == 0]
         room = max((x1 for x1 in labels if x1 <= end), default=end) - above.x1
         return room < (cellet.x1 - cellet.x0) * (len(text.split()[0]) + 1) / len(text)
+
+    def begins_text(self, at: int) -> bool:
+        """Say whether the line is the beginning of a text whose last line has the label and the values of its row."""
+        cells = self.cells[at]
+        if len(cells) != 1 or not cells[0][0]:
+            return False
+        for below in range(at + 1, min(at + MOST_BEGUN, len(self.cells))):
+            texts, rest = (
+                next((found for column, _, found in self.cells[line] if column == cells[0][0]), [])
+                for line in (below - 1, below)
+            )
+            if not rest or any(is_figures(c.text) for c in (*texts, *rest)):
+                return False
+            if pitch(self.lines[below - 1], self.lines[below]) > self.tight:
+                return False
+            if not (self.is_nearer_below(below - 1) or goes_on(texts[-1].text, rest[0].text)):
+                return False
+            if len(self.cells[below]) > 1:
+                return self.cells[below][0][0] == 0
+        return False
+
+    def is_nearer_below(self, at: int) -> bool:
+        """Say whether the line is clearly closer to the one below than to the one above."""
+        if not 0 < at < len(self.lines) - 1:
+            return False
+        return 1.15 * pitch(self.lines[at], self.lines[at + 1]) < pitch(self.lines[at - 1], self.lines[at])
 
     def begins_label(self, at: int) -> bool:
         """Say whether the line, a label without values, is the beginning of the label of the line below."""
@@ -242,6 +293,10 @@ def _continues_cells(above: Cells, cells: Cells) -> bool:
     texts = {column: cellets for column, _, cellets in above if not any(is_figures(c.text) for c in cellets)}
     own = {column for column, _, _ in cells}
     if 0 in own or not own <= texts.keys() or len(own) == len(above) or not _is_close(above, cells):
+        return False
+    if any(texts[column][-1].text.rstrip().endswith((".", ";", ":")) for column in own):
+        return False
+    if any(cellets[0].bold != texts[column][-1].bold for column, _, cellets in cells):
         return False
     return not any(is_figures(c.text) for _, _, cellets in cells for c in cellets)
 
@@ -435,6 +490,7 @@ def _ruled_under(atom: Atom, columns: Sequence[Column], rules: Sequence[PdfRule]
 def _header(row: Sequence[Atom], columns: Sequence[Column], rules: Sequence[PdfRule] = ()) -> Cells:
     """Return a header row; a text in the middle of several columns, or over a ruling as wide as these, covers them."""
     ruled = [_ruled_under(atom, columns, rules) for atom in row] if rules else []
+    ruled = [found if ruled.count(found) == 1 else [] for found in ruled]
     if any(len(found) > 1 for found in ruled):
         cells: Cells = []
         for atom, under in zip(row, ruled, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median
 
 from pipelines.parsing.pdf.cells import (
@@ -267,6 +268,9 @@ def _follows_tightly(lines: Sequence[Line], at: int, run: _TableRows, tight: flo
     if pitch(last, line) >= tight or not columns:
         return False
     if any(c.x0 - NEAR <= line.x0 and line.x1 <= c.x1 + NEAR for c in columns[1:]):
+        return True
+    between = pairwise(columns[1:])
+    if any(not c.numeric and abs(c.x0 - line.x0) <= SAME_LEFT and line.x1 < after.x0 for c, after in between):
         return True
     if len(columns) < 2 or line.x1 > columns[1].x0 + NEAR or not is_numeric(run.rows, columns):
         return False

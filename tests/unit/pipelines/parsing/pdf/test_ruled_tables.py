@@ -238,6 +238,38 @@ def test_wrapped_labels_and_values_of_one_row_are_together() -> None:
     assert [row[0] for row in table] == ["Variable", "Population", "Income per capita in constant dollars", "Inflation"]
 
 
+def test_a_text_above_the_line_of_its_label_begins_that_row() -> None:
+    lines = [
+        ["3.1", "Bylaws of the company.", "17", "2015"],
+        ["", "Agreement between the company and", "", ""],
+        ["4.2", "its owners, as of May.", "18", "2016"],
+        ["", "Warrant for shares issued to the", "", ""],
+        ["4.3", "bank, as of June.", "19", "2016"],
+    ]
+    (table,) = tables(rows(lines, (60, 120, 360, 440)))
+    assert [row[1] for row in table] == [
+        "Bylaws of the company.",
+        "Agreement between the company and its owners, as of May.",
+        "Warrant for shares issued to the bank, as of June.",
+    ]
+
+
+def test_a_text_below_the_line_of_its_label_ends_that_row() -> None:
+    lines = [
+        ["A-17", "Reisekosten", "37,90", "3.5."],
+        ["", "Fahrt nach Bonn und zurück", "", ""],
+        ["A-18", "Miete", "21,00", "4.5."],
+        ["B-02", "Druck", "9,50", "1.6."],
+        ["", "Plakate für die Halle", "", ""],
+    ]
+    (table,) = tables(rows(lines, (60, 120, 360, 440)))
+    assert [row[1] for row in table] == [
+        "Reisekosten Fahrt nach Bonn und zurück",
+        "Miete",
+        "Druck Plakate für die Halle",
+    ]
+
+
 def test_rulings_above_sums_do_not_divide_a_statement() -> None:
     lines = [
         ["Sales", "90", "80"],
