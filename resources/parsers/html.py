@@ -35,6 +35,7 @@ from resources.parsers.html_shown import USUAL_SIZE, Shown, font_size
 from resources.parsers.html_word import item_of, kind_of, list_level, outline_level
 from resources.parsers.labels import header_rows, is_figure, key_value
 from resources.parsers.source_text import Finder, decode
+from resources.parsers.spans import Spans
 from resources.parsers.untrusted import signed, whole
 
 # ---------------------------------------------------------------- source
@@ -349,28 +350,27 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
     down that name the columns of rows below them."""
     shown = shown or Shown(table)
     blocks: list[Block] = []
-    taken: set[tuple[int, int]] = set()
     cells: list[BlockCell] = []
     in_header = True
     captions = [part for part in table if part.tag == "caption" and not shown.leaves_out(part)]
     for caption in captions:
         blocks.append(Block("caption", tuple(runs_in(caption, finder, shown))))
     rows, after = _shown_rows(table, shown)
+    spans = Spans(sum(len(_cells(row)) for row in rows))
     plain = [at for at, row in enumerate(rows) if not _is_header(row)]
     for at, row in enumerate(rows):
         in_header = in_header and _is_header(row)
         header = in_header or (at < plain[-1] and _heads_anew(row))
         column = 0
         for cell in _cells(row):
-            while (at, column) in taken:
+            while spans.covers(at, column):
                 column += 1
             wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
             if shown.leaves_out(cell):
                 column += 0 if shown.takes_no_place(cell) else wide
                 continue
             tall = tall if tall == 1 else max(1, after(row, tall) - at)
-            if wide * tall <= MOST_SPAN:
-                taken.update((at + r, column + c) for r in range(tall) for c in range(wide))
+            spans.add(at, column, min(tall, len(rows) - at), wide)
             cells.append(BlockCell(at, column, tuple(runs_in(cell, finder, shown)), tall, wide, header))
             column += wide
     if cells and all(cell.header for cell in cells):

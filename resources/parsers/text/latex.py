@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pipelines.records import Block, BlockCell, TextRun
 from resources.parsers.formulas import latex_text
 from resources.parsers.labels import MOST_HEADER_ROWS, header_rows, is_figure
+from resources.parsers.spans import Spans
 
 TABLES = frozenset(
     (
@@ -162,17 +163,16 @@ class _Table:
 
     def _cells(self) -> list[BlockCell]:
         cells: list[BlockCell] = []
-        taken: set[tuple[int, int]] = set()
+        spans = Spans(sum(len(row.cells) for row in self.rows))
         for at, row in enumerate(self.rows):
             column = 0
             for start, end in row.cells:
                 inner, wide, tall = self._spans(start, end)
                 tall = min(tall, len(self.rows) - at)
                 run = self._run(*inner)
-                if run.text or (at, column) not in taken:
+                if run.text or not spans.covers(at, column):
                     cells.append(BlockCell(at, column, (run,), tall, wide))
-                if tall > 1 and wide * tall <= MOST_SPAN:
-                    taken.update((at + r, column + c) for r in range(1, tall) for c in range(wide))
+                spans.add(at, column, tall, wide)
                 column += wide
         return cells
 

@@ -215,21 +215,26 @@ def _joined(blocks: Sequence[Block]) -> list[Block]:
     found: list[Block] = []
     last = -1
     """Index of the last block in the body."""
+    rests: dict[int, list[TextRun]] = {}
+    """The runs of blocks that go on, with those of their rests: a tuple for each rest would cost their square."""
     for block in blocks:
         if block.kind in ("page_header", "page_footer"):
             found.append(block)
             continue
-        if last >= 0 and block.kind == found[last].kind == "paragraph" and _continues(found[last], block):
+        runs = rests.get(last) or (found[last].runs if last >= 0 else ())
+        if last >= 0 and block.kind == found[last].kind == "paragraph" and _continues(runs, block):
             first, *rest = block.runs
-            found[last] = replace(found[last], runs=(*found[last].runs, replace(first, joined=False), *rest))
+            rests.setdefault(last, list(runs)).extend((replace(first, joined=False), *rest))
             continue
         last = len(found)
         found.append(block)
+    for at, runs in rests.items():
+        found[at] = replace(found[at], runs=tuple(runs))
     return found
 
 
-def _continues(before: Block, block: Block) -> bool:
-    if not before.runs or not block.runs or before.runs[-1].locator == block.runs[0].locator:
+def _continues(before: Sequence[TextRun], block: Block) -> bool:
+    if not before or not block.runs or before[-1].locator == block.runs[0].locator:
         return False
-    ends, begins = before.runs[-1].text.rstrip()[-1:], block.runs[0].text.lstrip()[:1]
+    ends, begins = before[-1].text.rstrip()[-1:], block.runs[0].text.lstrip()[:1]
     return begins.islower() and (ends.isalnum() or ends in ",;–—")

@@ -36,6 +36,8 @@ _RULE = re.compile(r"[-+=_:|\s\u2500-\u257f]+")
 _STROKES = "-=_─━═"
 _COLUMN = re.compile(r"[-=─━═]{2,}")
 _MOST_HEADER_LINES = 3
+_LEAST_IN_VAIN, _MOST_IN_VAIN = 100, 8
+"""Lines that may be searched for the table of a rule that has none: of any text, and more for each of its lines."""
 _LEAST_ALIGNED = 3
 """Lines that make a table by their columns alone."""
 
@@ -59,13 +61,15 @@ def tables_in(source: str, lines: Sequence[Line]) -> Iterator[FoundTable]:
     """Yield the tables among lines without an empty one between them, in order."""
     at = taken = 0
     misfit = -1
+    left = _LEAST_IN_VAIN + _MOST_IN_VAIN * len(lines)
     while at < len(lines):
         found, end = None, _end_of_bars(lines, at)
         if end > at:
             found = _barred(source, lines, at, end)
             at = end
         elif is_rule(lines[at].text):
-            found = _ruled(source, lines, (taken, at))
+            found, end = _ruled(source, lines, (taken, at)) if left > 0 else (None, at)
+            left -= 0 if found else end - at
             if found is None and at > max(taken, misfit):
                 found, misfit = _under_one_rule(source, lines, at)
             at += 1
@@ -179,13 +183,14 @@ def _extend(row: _Cells, cells: _Cells) -> None:
 # ---------------------------------------------------------------- rules with columns
 
 
-def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> FoundTable | None:
-    """Return the table whose columns a rule gives: `-----  ----`. `after` is the first line that the header may begin
-    at, and the rule. Rules above the header and below the last row belong to the table."""
+def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
+    """Return the table whose columns a rule gives: `-----  ----`, and the first line that is no part of one. `after`
+    is the first line that the header may begin at, and the rule. Rules above the header and below the last row belong
+    to the table."""
     first, at = after
     columns = [(found.start(), found.end()) for found in _COLUMN.finditer(lines[at].text)]
     if len(columns) < 2 or any(map(lines[at].text.count, f"{_BARS}+")):
-        return None
+        return None, at
     header: list[_Cells] = []
     begin = at
     while begin > first and len(header) < _MOST_HEADER_LINES and (cells := _in_columns(lines[begin - 1], columns)):
@@ -205,9 +210,9 @@ def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> FoundT
         end += 1
     rows = _rows(source, body, divided=False)
     if not rows or len(header) + len(rows) < 2:
-        return None
+        return None, end
     head = [_merged(header)] if header else []
-    return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None))
+    return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None)), end
 
 
 def _is_figure(source: str, cell: list[_Piece]) -> bool:
@@ -221,13 +226,16 @@ def _in_columns(line: Line, columns: Sequence[tuple[int, int]]) -> _Cells | None
         return None
     bounds, at, place = [0], 0, 0
     for (_, left), (right, _) in pairwise(columns):
+        if at == len(text):  # the cells of all columns would cost their number in each line
+            break
         while at < len(text) and (place < left or not text[at].isspace()):
             if place >= right:
                 return None
             place += 2 if unicodedata.east_asian_width(text[at]) in "WF" else 1
             at += 1
         bounds.append(at)
-    bounds.append(len(text))
+    if at < len(text):
+        bounds.append(len(text))
     return [_piece(line, begin, end) for begin, end in pairwise(bounds)]
 
 

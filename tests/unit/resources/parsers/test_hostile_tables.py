@@ -1,0 +1,107 @@
+"""What tables and pages of a hostile author cost: in proportion to the text, whatever spans and rules it claims."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.records import Block, TextRun
+from resources.parsers.registry import media_type_of, parse_file
+from resources.parsers.text import pages
+from tests.support.growth import Parts, assert_linear
+
+
+def _parsed(path: Path, text: str) -> tuple[Block, ...]:
+    path.write_text(text, encoding="utf-8")
+    return parse_file(path, media_type_of(path) or "").blocks
+
+
+def _row_of_html(**spans: int) -> str:
+    said = "".join(f" {name}={value}" for name, value in spans.items())
+    return f"<tr><td{said}>a</td><td>b</td></tr>"
+
+
+MADE: dict[str, tuple[str, Callable[[int], str]]] = {
+    "tall cells": (".html", lambda rows: f"<table>{_row_of_html(rowspan=1000000) * rows}</table>"),
+    "wide cells": (".html", lambda rows: f"<table>{_row_of_html(colspan=1000000) * rows}</table>"),
+    "both": (".html", lambda rows: f"<table>{_row_of_html(rowspan=30, colspan=30) * rows}</table>"),
+    "tall cells in Markdown": (".md", lambda rows: f"<table>{_row_of_html(rowspan=1000000) * rows}</table>\n"),
+    "rows of LaTeX": (
+        ".md",
+        lambda rows: "\\begin{tabular}{ll}\n" + "\\multirow{999999}{*}{a} & b \\\\\n" * rows + "\\end{tabular}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_places_that_spans_claim_take_no_memory(tmp_path: Path, name: str) -> None:
+    ending, make = MADE[name]
+    path = tmp_path / f"page{ending}"
+    _parsed(path, make(2))
+    tracemalloc.start()
+    blocks = _parsed(path, make(1000))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(blocks[0].cells) == 2000
+    assert most < 12 << 20
+
+
+@pytest.mark.parametrize("unit", ["---  ---\n", "---  ---\n----  --\n", "---  ---\n---\n"])
+def test_rules_without_rows_are_not_searched_from_each(tmp_path: Path, unit: str) -> None:
+    def counted(length: int) -> dict[str, int]:
+        parts = Parts()
+        parts.counted("parse", lambda: _parsed(tmp_path / "rules.txt", unit * (length // len(unit))))
+        return parts.steps
+
+    assert_linear(counted, 4000)
+
+
+def test_a_wide_rule_makes_no_cells_that_no_line_fills(tmp_path: Path) -> None:
+    rule = "--- " * 500
+    blocks = _parsed(tmp_path / "wide.txt", f"{rule}\n" + "a   b\n" * 500)
+    assert sum(len(block.cells) for block in blocks) == 1000
+
+
+def test_a_table_below_a_rule_keeps_its_columns(tmp_path: Path) -> None:
+    (block,) = _parsed(tmp_path / "table.txt", "Name   Days  Note\n-----  ----  ----\nAda    28\nBob    30    late\n")
+    cells = [(cell.row, cell.column, "".join(run.text for run in cell.runs), cell.header) for cell in block.cells]
+    assert cells == [
+        (0, 0, "Name", True),
+        (0, 1, "Days", True),
+        (0, 2, "Note", True),
+        (1, 0, "Ada", False),
+        (1, 1, "28", False),
+        (2, 0, "Bob", False),
+        (2, 1, "30", False),
+        (2, 2, "late", False),
+    ]
+
+
+def test_cells_that_reach_down_keep_the_places_of_others(tmp_path: Path) -> None:
+    page = (
+        "<table><tr><td rowspan=9 colspan=2>a<td>b</tr><tr><td>c</tr><tr><td>d</tr></table>"
+        "<table><tr><td>e<td rowspan=2>f</tr><tr><td>g<td>h</tr></table>"
+    )
+    first, second = _parsed(tmp_path / "page.html", page)
+    assert [(cell.row, cell.column) for cell in first.cells] == [(0, 0), (0, 2), (1, 2), (2, 2)]
+    assert [(cell.row, cell.column) for cell in second.cells] == [(0, 0), (0, 1), (1, 0), (1, 2)]
+
+
+def test_a_paragraph_over_many_pages_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed = 0
+    plain = pages.replace
+
+    def counted(thing: Any, **changes: Any) -> Any:
+        nonlocal handed
+        handed += len(changes.get("runs", ()))
+        return plain(thing, **changes)
+
+    monkeypatch.setattr(pages, "replace", counted)
+    blocks = _parsed(tmp_path / "pages.txt", "word\f" * 400)
+    assert [run.text for block in blocks for run in block.runs] == ["word"] * 400
+    assert len(blocks) == 1 and isinstance(blocks[0].runs[0], TextRun)
+    assert handed < 5 * 400
