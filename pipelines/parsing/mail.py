@@ -115,6 +115,8 @@ class AttachmentNames:
 
 MOST_PARTS = 300
 """Most parts of a mail that is split. A mail with more is one document, and its reader names the attachments."""
+CALENDARS = frozenset({"text/calendar", "application/ics"})
+"""Media types of invitations, which are read with their mail: programs attach them too."""
 DEEPEST = 5
 """Most levels of attached mails whose attachments are documents too."""
 _ENCODED = frozenset({"base64", "quoted-printable"})
@@ -281,7 +283,8 @@ def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) ->
     names, within = AttachmentNames(), list[MailDocument]()
     written, apart, left = set[str](), set[str](), 0
     for at, leaf in enumerate(_leaves(body)):
-        if leaf.media_type.startswith("text/") and not leaf.attached and not (leaf.name and at):
+        is_text = leaf.media_type.startswith("text/") and not leaf.attached and not (leaf.name and at)
+        if is_text or leaf.media_type in CALENDARS:
             written.add(leaf.section)
             continue
         left += leaf.octets
