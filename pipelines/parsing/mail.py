@@ -13,7 +13,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import collapse_rfc2231_value, decode_params, quote, unquote
@@ -225,11 +225,14 @@ def _count(part: MailPart) -> int:
     return 1 + sum(map(_count, part.parts))
 
 
-def _leaves(part: MailPart) -> Iterator[MailPart]:
-    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded."""
+def _leaves(part: MailPart, shown: bool = False) -> Iterator[MailPart]:
+    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded. A picture is not
+    attached if it is `shown`: it lies beside the page that shows it (multipart/related), whatever it says itself."""
     if part.media_type.startswith("multipart/"):
         for below in part.parts:
-            yield from _leaves(below)
+            yield from _leaves(below, shown or part.media_type == "multipart/related")
+    elif shown and part.media_type.startswith("image/"):
+        yield replace(part, attached=False)
     else:
         yield part
 
