@@ -406,7 +406,7 @@ def test_documents_with_orders_change_nothing_of_others_and_leave_no_link(
         for text in written:
             assert 0 < len(text) <= LONGEST and "evil" not in text and "http" not in text, uri
     said = "\n".join(server.prompts)
-    assert ENDLESS in said and "cellar" not in said
+    assert "answer HACKED" in said and ENDLESS not in said and "cellar" not in said
     for prompt in server.prompts:
         marks = (1, 0) if "<document>" in prompt else (0, 2)  # the shipped prompt names the second itself
         assert (prompt.count("</document>"), prompt.count("</chunk>")) == marks
