@@ -300,9 +300,10 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
 
     runs: list[TextRun] = []
 
-    def add(text: str | None) -> None:
+    def add(text: str | None, holder: Any = None) -> None:
         if text:
-            runs.append(finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+            run = finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True)
+            runs.append(shown.with_signs(run, holder) if shown is not None else run)
 
     events = etree.iterwalk(element, events=("start", "end"))
     for event, part in events:
@@ -323,11 +324,11 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
                 add(" ")
             if tag == "img" and not _is_icon(part) and (part.get("alt") or "").strip():
                 runs += picture_runs(part, finder)
-            add(part.text)
+            add(part.text, part)
         elif part is not element:
             if tag in _BREAKING:
                 add(" ")
-            add(part.tail)
+            add(part.tail, part.getparent())
     return runs
 
 
@@ -597,7 +598,7 @@ class _Walker:
                 self._figure(image)
             events.skip_subtree()
             return
-        self._text(element.text)
+        self._text(element.text, element)
 
     def _end(self, element: Any, tag: str) -> None:
         if tag and tag not in _SKIPPED and self.stack and not self.shown.leaves_out(element):
@@ -615,15 +616,16 @@ class _Walker:
             self.open_looks.pop()
             if tag == "p":
                 self.item_level = None
-        self._text(element.tail)
+        self._text(element.tail, element.getparent())
 
-    def _text(self, text: str | None) -> None:
+    def _text(self, text: str | None, holder: Any) -> None:
         if not text:
             return
         if text.strip():
             self.has_words = True
             self._see(text)
-        self.runs.append(self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+        run = self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True)
+        self.runs.append(self.shown.with_signs(run, holder))
 
     def _see(self, text: str) -> None:
         """Note the look of some of the text that is collected."""
