@@ -298,7 +298,7 @@ class _MarkdownReader:
     def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
         opened = self.tokens[at - 1]
         if opened.type == "heading_open":
-            yield Block("heading", tuple(self._runs(token)), int(opened.tag[1]))
+            yield Block("heading", tuple(_without_attributes(self._runs(token))), int(opened.tag[1]))
         elif self.lists:
             yield from self._in_list(self._runs(token))
         else:
@@ -531,3 +531,17 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
             line.append(run)
     if line:
         yield line
+
+
+def _without_attributes(runs: list[TextRun]) -> list[TextRun]:
+    """Return the runs of a heading without the attributes at its end, `{#id .class}` or `{: #id}`, that pandoc and
+    others write."""
+    last = runs[-1].text.rstrip() if runs else ""
+    begin = last.rfind("{")
+    if begin < 0 or not last.endswith("}") or not last[begin + 1 : -1].lstrip(": ").startswith(("#", ".", "-}")):
+        return runs
+    text, end = last[:begin].rstrip(), runs[-1].source_end
+    if end is not None:
+        end -= len(last) - len(text)
+    rest = [replace(runs[-1], text=text, source_end=end)] if text else []
+    return [*runs[:-1], *rest] if text or len(runs) > 1 else runs
