@@ -216,9 +216,9 @@ MOST_RAISED = 20
 """Elements within raised or lowered letters; text with more in it is no script."""
 
 
-def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
+def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = None) -> TextRun | None:
     """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
-    formula; None for any other, and for one with blocks in it."""
+    formula; None for any other, and for one with blocks in it. Raised letters that are not `shown` are left out."""
     if tag not in ("sup", "sub", "math"):
         return None
     parts = list(islice(element.iter("*"), MOST_RAISED + 1)) if tag != "math" else []
@@ -228,11 +228,26 @@ def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
         tex = tex_of(element)
         text = formula_text(tex) if tex else mathml_text(element)
     else:
-        written = "".join(element.itertext())
+        written = "".join(element.itertext()) if shown is None else _shown_text(element, shown)
         text = raised(written) if tag == "sup" else lowered(written)
     places = [run for run in pass_over(element, finder) if run.source_start is not None]
     start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
     return TextRun(text, None, start, end, joined=places[0].joined if places else True)
+
+
+def _shown_text(element: Any, shown: Shown) -> str:
+    from lxml import etree
+
+    texts: list[str] = []
+    events = etree.iterwalk(element, events=("start", "end"))
+    for event, part in events:
+        if event == "end":
+            texts.append(part.tail or "" if part is not element else "")
+        elif shown.leaves_out(part):
+            events.skip_subtree()
+        else:
+            texts.append(part.text or "" if isinstance(part.tag, str) else "")
+    return "".join(texts)
 
 
 def pass_over(element: Any, finder: Finder) -> list[TextRun]:
@@ -316,7 +331,7 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
                 pass_over(part, finder)
                 events.skip_subtree()
                 continue
-            if (whole_run := inline_run(part, tag, finder)) is not None:
+            if (whole_run := inline_run(part, tag, finder, shown)) is not None:
                 runs.append(whole_run)
                 events.skip_subtree()
                 continue
@@ -586,7 +601,7 @@ class _Walker:
             self._formula(element)
             events.skip_subtree()
             return
-        elif (run := inline_run(element, tag, self.finder)) is not None:
+        elif (run := inline_run(element, tag, self.finder, self.shown)) is not None:
             self.has_words = True
             self._see(run.text)
             self.runs.append(run)

@@ -30,6 +30,8 @@ def _text(block: Block) -> str:
         ('площа 5 м<font style="vertical-align:super"><b>3</b></font>', "площа 5 м³"),
         ('x<span style="vertical-align:sub">i</span> ≤ 3', "x_i ≤ 3"),
         ('21<span style="vertical-align:super">st</span> of May', "21st of May"),
+        ('10<sup>6<span style="display:none">9</span></sup> Pa', "10⁶ Pa"),
+        ("10<sup><b>6</b><del>7</del></sup> Pa", "10⁶ Pa"),
         ('10<span style="vertical-align:baseline">6</span>', "106"),
     ],
 )
