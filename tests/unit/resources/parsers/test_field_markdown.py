@@ -536,3 +536,16 @@ def test_bold_letters_of_markdown_in_a_table_of_latex(tmp_path: Path) -> None:
     assert found(tmp_path, text) == [
         ("table", None, "Method\tScore (%)\nOurs\t91.2\nTheirs\t0.5** (0.1)**"),
     ]
+
+
+def test_check_marks_of_azure(tmp_path: Path) -> None:
+    text = ":selected: Так :unselected: Ні\n\n<table>\n<tr><th>Art</th><th>Ja</th></tr>\n"
+    text += "<tr><td>Voll :selected:</td><td>:unselected:</td></tr>\n</table>\n\n`:selected:` is code\n"
+    path = written(tmp_path, text)
+    _, elements, _ = elements_of(path)
+    assert outline(elements) == [
+        ("paragraph", None, "☒ Так ☐ Ні"),
+        ("table", None, "Art\tJa\nVoll ☒\t☐"),
+        ("paragraph", None, ":selected: is code"),
+    ]
+    assert sources(path, elements[0]) == [":selected: Так :unselected: Ні"]
