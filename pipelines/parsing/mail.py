@@ -13,7 +13,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import collapse_rfc2231_value, decode_params, quote, unquote
@@ -123,7 +123,6 @@ _ENCODED = frozenset({"base64", "quoted-printable"})
 _ENCODINGS = _ENCODED | {"7bit", "8bit", "binary", ""}
 _LINE = "\r\n"
 _MOST_DIGITS = 19
-_RELATED = "multipart/related"
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +226,10 @@ def _count(part: MailPart) -> int:
 
 
 def _leaves(part: MailPart) -> Iterator[MailPart]:
-    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded. A picture beside
-    the text that shows it is not attached, though some programs say so."""
+    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded."""
     if part.media_type.startswith("multipart/"):
-        shown = part.media_type == _RELATED
         for below in part.parts:
-            is_picture = shown and below.media_type.startswith("image/")
-            yield from _leaves(replace(below, attached=False) if is_picture else below)
+            yield from _leaves(below)
     else:
         yield part
 
