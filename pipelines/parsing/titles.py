@@ -56,7 +56,8 @@ PARTS: Mapping[str, str] = {
     "uk": """огляд; вступ; передмова; зміст; зведення; підсумок; підсумки; резюме; анотація; загальні положення;
         загальна інформація; загальні відомості; висновок; висновки; визначення; терміни та визначення; мета; предмет;
         частина; розділ; глава; стаття; пункт; додаток; сторінка; аркуш; лист; слайд; титульна сторінка; порядок
-        денний; протокол; примітка; примітки; увага; важливо; додатки; література; список літератури; джерела; таблиця;
+        денний; протокол; примітка; примітки; увага; важливо; додатки; література; список літератури; джерела;
+        таблиця;
         рисунок; перелік; дані; головна; назва; заголовок; для службового користування; проєкт; проект; чернетка""",
     "ru": """обзор; введение; предисловие; содержание; оглавление; резюме; аннотация; общие положения; заключение;
         выводы; определения; цель; часть; раздел; глава; статья; приложение; страница; лист; слайд; повестка дня;
@@ -67,15 +68,19 @@ PARTS: Mapping[str, str] = {
         seite; blatt; tabelle; folie; deckblatt; titelseite; tagesordnung; protokoll; hinweis; hinweise; achtung;
         warnung; wichtig; literatur; literaturverzeichnis; startseite; titel; entwurf; vertraulich; daten""",
     "fr": """apercu; vue d ensemble; introduction; resume; synthese; sommaire; contenu; table des matieres; entete; en
-        tete; avant propos; preface; preambule; contexte; conclusion; conclusions; generalites; dispositions generales;
+        tete; avant propos; preface; preambule; contexte; conclusion; conclusions; generalites;
+        dispositions generales;
         definitions; objet; objectif; objectifs; partie; section; chapitre; article; annexe; page; feuille; feuil;
         diapositive; page de garde; ordre du jour; proces verbal; remarque; remarques; attention; avertissement;
         important; bibliographie; references; accueil; titre; brouillon; confidentiel; donnees""",
-    "es": """vision general; descripcion general; panorama general; introduccion; resumen; resumen ejecutivo; contenido;
+    "es": """vision general; descripcion general; panorama general; introduccion; resumen; resumen ejecutivo;
+        contenido;
         contenidos; indice; tabla de contenido; tabla de contenidos; encabezado; prologo; prefacio; antecedentes;
         conclusion; conclusiones; generalidades; disposiciones generales; definiciones; objeto; objetivo; objetivos;
-        parte; seccion; capitulo; articulo; anexo; pagina; hoja; diapositiva; portada; orden del dia; acta; nota; notas;
-        atencion; advertencia; importante; bibliografia; referencias; inicio; titulo; borrador; confidencial; datos""",
+        parte; seccion; capitulo; articulo; anexo; pagina; hoja; diapositiva; portada; orden del dia; acta; nota;
+        notas;
+        atencion; advertencia; importante; bibliografia; referencias; inicio; titulo; borrador; confidencial;
+        datos""",
     "pl": """przeglad; omowienie; wstep; wprowadzenie; streszczenie; podsumowanie; spis tresci; zawartosc; tresc;
         naglowek; przedmowa; slowo wstepne; tlo; wnioski; postanowienia ogolne; informacje ogolne; definicje; cel;
         zakres; czesc; sekcja; rozdzial; artykul; zalacznik; strona; arkusz; slajd; okladka; strona tytulowa; porzadek
@@ -87,19 +92,102 @@ PARTS: Mapping[str, str] = {
         diapositiva; copertina; frontespizio; ordine del giorno; verbale; nota; note; attenzione; avvertenza;
         importante; bibliografia; riferimenti; titolo; bozza; riservato; dati""",
     "pt": """visao geral; introducao; resumo; sumario; conteudo; indice; cabecalho; prefacio; conclusao; definicoes;
-        objetivo; parte; secao; capitulo; artigo; anexo; pagina; folha; planilha; capa; ordem do dia; ata; nota; aviso;
+        objetivo; parte; secao; capitulo; artigo; anexo; pagina; folha; planilha; capa; ordem do dia; ata; nota;
+        aviso;
         referencias; titulo; rascunho; dados""",
     "nl": """overzicht; inleiding; samenvatting; inhoud; inhoudsopgave; koptekst; voorwoord; achtergrond; conclusie;
         algemeen; definities; doel; deel; hoofdstuk; artikel; bijlage; pagina; blad; dia; voorblad; agenda; notulen;
         opmerking; let op; waarschuwing; belangrijk; titel; concept; vertrouwelijk; gegevens""",
     "cs": """prehled; uvod; souhrn; shrnuti; obsah; zahlavi; predmluva; zaver; definice; cel; cast; oddil; kapitola;
         clanek; priloha; strana; list; snimek; program; zapis; poznamka; upozorneni; literatura; nazev; data""",
+    "el": """επισκόπηση; εισαγωγή; περίληψη; σύνοψη; περιεχόμενα; πίνακας περιεχομένων; κεφαλίδα; πρόλογος; ιστορικό;
+        συμπεράσματα; συμπέρασμα; γενικά; γενικές διατάξεις; ορισμοί; σκοπός; αντικείμενο; πεδίο εφαρμογής; μέρος;
+        ενότητα; κεφάλαιο; άρθρο; παράρτημα; σελίδα; φύλλο; διαφάνεια; εξώφυλλο; ημερήσια διάταξη; πρακτικά; σημείωση;
+        σημειώσεις; προσοχή; προειδοποίηση; βιβλιογραφία; αρχική; αρχική σελίδα; τίτλος; προσχέδιο; δεδομένα""",
+    "tr": """genel bakış; giriş; özet; yönetici özeti; içindekiler; içerik; dizin; üst bilgi; önsöz; arka plan; sonuç;
+        sonuçlar; genel; genel hükümler; genel bilgiler; tanımlar; amaç; kapsam; dayanak; bölüm; kısım; madde; ek;
+        ekler; sayfa; sayfa1; slayt; kapak; gündem; tutanak; not; notlar; dikkat; uyarı; önemli; kaynakça; kaynaklar;
+        ana sayfa; başlık; taslak; gizli; veriler""",
+    "he": """סקירה; סקירה כללית; מבוא; הקדמה; תקציר; סיכום; תקציר מנהלים; תוכן; תוכן עניינים; תוכן העניינים; כותרת;
+        רקע;
+        מסקנות; כללי; הוראות כלליות; הגדרות; מטרה; מטרות; חלק; סעיף; פרק; נספח; עמוד; גיליון; שקופית; שער; סדר יום;
+        פרוטוקול; הערה; הערות; שים לב; אזהרה; חשוב; ביבליוגרפיה; מקורות; דף הבית; טיוטה; סודי; נתונים""",
+    "ar": """نظرة عامة; مقدمة; المقدمة; تمهيد; ملخص; الملخص; ملخص تنفيذي; الملخص التنفيذي; المحتويات; قائمة المحتويات;
+        جدول المحتويات; الفهرس; فهرس; خلفية; خاتمة; الخاتمة; أحكام عامة; تعريفات; التعريفات; الهدف; الأهداف; الغرض;
+        النطاق; جزء; الجزء; قسم; القسم; فصل; الفصل; الباب; مادة; المادة; ملحق; الملحق; صفحة; ورقة; شريحة; الغلاف;
+        جدول الأعمال; محضر; ملاحظة; ملاحظات; تنبيه; تحذير; هام; مهم; المراجع; الرئيسية; الصفحة الرئيسية; عنوان; مسودة;
+        سري; بيانات""",
+    "th": """ภาพรวม; บทนำ; คำนำ; บทสรุป; บทสรุปผู้บริหาร; สรุป; บทคัดย่อ; สารบัญ; เนื้อหา; ดัชนี; ส่วนหัว; ความเป็นมา;
+        ข้อมูลทั่วไป; บททั่วไป; คำนิยาม; นิยาม; วัตถุประสงค์; ขอบเขต; ส่วนที่; หมวด; บทที่; มาตรา; ข้อ; ภาคผนวก; หน้า;
+        แผ่นงาน; สไลด์; หน้าปก; ปก; วาระการประชุม; หมายเหตุ; ข้อควรระวัง; คำเตือน; สำคัญ; บรรณานุกรม; เอกสารอ้างอิง;
+        หน้าแรก; ฉบับร่าง; ข้อมูล""",
+    "sv": """översikt; inledning; introduktion; sammanfattning; innehåll; innehållsförteckning; förord; bakgrund;
+        slutsats; slutsatser; allmänt; definitioner; syfte; mål; del; avsnitt; kapitel; bilaga; sida; blad; bild;
+        dagordning; protokoll; anmärkning; varning; viktigt; referenser; startsida; titel; utkast""",
+    "da": """oversigt; indledning; sammenfatning; resumé; sammendrag; indhold; indholdsfortegnelse; forord; baggrund;
+        konklusion; generelt; formål; innledning; innhold; innholdsfortegnelse; forside; side; ark; dagsorden;
+        bilag; vedlegg; kapittel; afsnit; bemærkning; advarsel; vigtigt; viktig; referencer; referanser; udkast""",
+    "fi": """yleiskatsaus; johdanto; tiivistelmä; yhteenveto; sisällys; sisällysluettelo; esipuhe; tausta;
+        johtopäätökset; yleistä; määritelmät; tarkoitus; tavoite; osa; luku; liite; sivu; taulukko; dia; huomautus;
+        varoitus; tärkeää; lähteet; etusivu; otsikko; luonnos""",
+    "hu": """áttekintés; bevezetés; bevezető; összefoglaló; összefoglalás; tartalom; tartalomjegyzék; előszó; háttér;
+        következtetések; általános rendelkezések; fogalmak; cél; célok; rész; szakasz; fejezet; melléklet; függelék;
+        oldal; munkalap; dia; borító; napirend; jegyzőkönyv; megjegyzés; figyelem; figyelmeztetés; fontos; irodalom;
+        kezdőlap; cím; tervezet""",
+    "ro": """prezentare generală; introducere; rezumat; sumar; sinteză; cuprins; conținut; antet; prefață;
+        cuvânt înainte;
+        concluzii; concluzie; dispoziții generale; definiții; scop; obiectiv; obiective; parte; secțiune; capitol;
+        articol; anexă; anexa; pagină; foaie; diapozitiv; ordine de zi; proces verbal; notă; atenție; avertisment;
+        important; bibliografie; acasă; titlu; ciornă; date""",
+    "bg": """преглед; въведение; увод; резюме; обобщение; съдържание; предговор; общи положения; заключение; изводи;
+        дефиниции; определения; цел; част; раздел; глава; член; приложение; страница; лист; слайд; дневен ред;
+        забележка; внимание; важно; литература; начало; заглавие; чернова""",
+    "vi": """tổng quan; giới thiệu; lời giới thiệu; mở đầu; lời mở đầu; tóm tắt; mục lục; nội dung; lời nói đầu;
+        bối cảnh;
+        kết luận; quy định chung; định nghĩa; mục đích; mục tiêu; phạm vi; phần; chương; điều; phụ lục; trang;
+        ghi chú;
+        lưu ý; cảnh báo; quan trọng; tài liệu tham khảo; trang chủ; tiêu đề; bản nháp""",
     "cjk": """目录; 目錄; 目次; 概述; 概要; 简介; 簡介; 前言; 引言; 摘要; 序言; 总则; 總則; 附录; 附錄; 附件; 结论;
-        結論; 说明; 說明; 議事録; 議題; はじめに; 序文; まえがき; 付録; 目的; 注意; 목차;
-        개요; 서론; 요약; 머리말; 부록""",
+        結論; 说明; 說明; 議事録; 議題; はじめに; 序文; まえがき; 付録; 目的; 注意; 适用范围;
+        適用範囲; 背景; 总结; 總結; 结语; 表紙; 附則; 附则; 参考文献; 首页; 首頁; 标题; 標題; 草稿; 목차; 개요; 소개;
+        서론;
+        서문; 들어가며; 총칙; 요약; 결론; 머리말; 차례; 배경; 목적; 정의; 부록; 부칙; 표지; 비고; 주의; 참고;
+        참고문헌;
+        시트; 제목; 초안""",
 }
 """The names of parts, by language, parted by semicolons. They head a part of any document, or stand on its furniture.
 Numbers around them do not count, nor do accents."""
+
+
+UNNAMED = """
+    untitled; untitled document; untitled spreadsheet; untitled presentation; untitled form; unbenannt; namenlos;
+    ohne titel; unbenanntes dokument; unbenannte tabelle; unbenannte präsentation; sans titre; document sans titre;
+    feuille de calcul sans titre; sin título; documento sin título; senza titolo; documento senza titolo; sem título;
+    documento sem título; bez tytułu; bez nazwy; dokument bez tytułu; dokument bez nazwy; naamloos; naamloos document;
+    başlıksız; adsız; başlıksız doküman; bez názvu; dokument bez názvu; namnlös; namnlöst dokument; nimetön; névtelen;
+    fără titlu; без назви; без імені; документ без назви; без названия; без имени; без заголовка;
+    документ без названия; новый документ; новий документ; без заглавие; χωρίς τίτλο; έγγραφο χωρίς τίτλο; ללא שם;
+    ללא כותרת; מסמך ללא שם; مستند بدون عنوان; بدون عنوان; غير معنون; ไม่มีชื่อ; เอกสารไม่มีชื่อ; không có tiêu đề;
+    无标题; 无标题文档; 未命名; 未命名文档; 無標題文件; 未命名文件; 無題; 無題ドキュメント; 名称未設定; 제목 없음;
+    제목 없는 문서; 무제;
+    document; dokument; documento; документ; belge; έγγραφο; מסמך; مستند; เอกสาร; 文档; 文件; 文書; 문서;
+    book; mappe; classeur; libro; cartel; pasta; zeszyt; skoroszyt; kitap; книга; βιβλίο; חוברת; المصنف; สมุดงาน;
+    工作簿; 活頁簿;
+    통합 문서; tabelle; feuil; лист; аркуш; layout;
+    presentation; präsentation; présentation; presentación; presentazione; apresentação; prezentacja; sunu;
+    презентація;
+    презентация; παρουσίαση; מצגת; عرض تقديمي; งานนำเสนอ; 演示文稿; 簡報; プレゼンテーション; 프레젠테이션;
+    powerpoint presentation;
+    powerpoint präsentation; présentation powerpoint; presentación de powerpoint; presentazione di powerpoint;
+    presentazione standard di powerpoint; apresentação do powerpoint; prezentacja programu powerpoint;
+    powerpoint presentatie; powerpoint sunusu; prezentace aplikace powerpoint; powerpoint presentasjon;
+    powerpoint præsentation; powerpoint bemutató; prezentare powerpoint; презентація powerpoint;
+    презентация powerpoint;
+    παρουσίαση του powerpoint; מצגת של powerpoint; عرض تقديمي في powerpoint; งานนำเสนอ powerpoint;
+    powerpoint 演示文稿;
+    powerpoint 簡報; powerpoint プレゼンテーション; powerpoint 프레젠테이션
+"""
+"""Titles that programs give to a new document, parted by semicolons. Numbers after them do not count."""
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -126,7 +214,8 @@ SECTIONS = _listed(
     частина розділ глава стаття пункт додаток часть раздел статья приложение
     teil abschnitt kapitel artikel anhang anlage partie chapitre annexe parte seccion capitulo articulo anexo
     czesc rozdzial artykul zalacznik sezione capitolo articolo allegato deel hoofdstuk bijlage cast oddil kapitola
-    clanek priloha secao artigo
+    clanek priloha secao artigo κεφάλαιο ενότητα άρθρο παράρτημα bölüm madde פרק סעיף נספח الفصل فصل الباب المادة مادة
+    ملحق บทที่ หมวด ข้อ avsnitt bilaga afsnit bilag luku liite fejezet szakasz melleklet capitol sectiune anexa член
     """
 )
 """Words, in all these languages, that together with a number begin the heading of a section."""
@@ -194,7 +283,7 @@ _NUMBER = re.compile(r"\d+|[ivxlc]+|[^\W\d_]")
 _DIGITS = "0123456789"
 _NUMBERED = re.compile(
     r"(?:\d{1,2}(?:\.\d{1,3}){1,8}\.?|\d{1,2}[.)]|[IVX]{1,5}[.)]|[A-ZА-ЯІЇЄҐ]\)|§+ ?\d+[.)]?|1)\s|"
-    r"第[\d一二三四五六七八九十百〇零]{1,4}[章条條節节部编編篇回]"
+    r"第[\d一二三四五六七八九十百〇零]{1,4}[章条條節节部编編篇回]|제 ?\d{1,4} ?[장절편조관]"
 )
 
 
@@ -206,9 +295,23 @@ def file_stem(uri: str) -> str:
     return clean_text(stem) or clean_text(name) or "document"
 
 
+def _phrases(listed: str) -> frozenset[str]:
+    return frozenset(" ".join(_folded_words(phrase)) for phrase in listed.split(";"))
+
+
 @cache
 def _parts() -> frozenset[str]:
-    return frozenset(" ".join(_folded_words(phrase)) for phrases in PARTS.values() for phrase in phrases.split(";"))
+    return frozenset().union(*map(_phrases, PARTS.values()))
+
+
+@cache
+def _unnamed() -> frozenset[str]:
+    return _phrases(UNNAMED)
+
+
+def _is_unnamed(title: str) -> bool:
+    words = [word for word in (word.rstrip(_DIGITS) for word in _words(title)) if word]
+    return " ".join(words) in _unnamed()
 
 
 def _folded(text: str) -> str:
@@ -248,7 +351,7 @@ def names_a_kind(title: str) -> bool:
 def is_junk_title(title: str, uri: str) -> bool:
     """Say whether a title property is useless: a placeholder, the name of a part, or the name of some file."""
     bare = _PROGRAM.sub("", title)
-    if _JUNK.fullmatch(bare) or _FILE_SUFFIX.search(bare) or names_a_part(bare):
+    if _JUNK.fullmatch(bare) or _is_unnamed(bare) or _FILE_SUFFIX.search(bare) or names_a_part(bare):
         return True
     return _folded(bare) == _folded(file_stem(uri))
 
@@ -408,15 +511,17 @@ def _from_sheet(elements: Sequence[Element]) -> str | None:
     text = [element for element in elements if element.kind not in ("figure", "break")]
     sheet = next((element for element in text if element.kind == "heading"), None)
     for element in text:
+        names_a_sheet = element.kind == "heading" and (element.level or 1) == 1
         if element.kind not in ("heading", "paragraph", "caption"):
             break
-        if element.kind != "heading" and _is_name(element):
+        if not names_a_sheet and _is_name(element):
             return element.text
     return sheet.text if sheet and _is_name(sheet) else None
 
 
 def _from_headings(elements: Sequence[Element]) -> str | None:
-    """Return the heading that all others are below. Headings beside a section or part are sections too; a part without
+    """Return the heading that all others are below. Headings beside a section or part are sections too;
+        a part without
     text of its own does not count."""
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     headings = [element for element in text if element.kind == "heading"]

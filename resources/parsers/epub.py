@@ -262,7 +262,7 @@ def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
         if not any(above in taken for above in element.iterancestors()) and element.getparent() is not None:
             drop(element)
             element.tag = "div"
-            for name in ("hidden", "style"):  # a note that its page hides is shown where it is referred to
+            for name in ("hidden", "style", "class"):  # a note that its page hides is shown where it is referred to
                 element.attrib.pop(name, None)
             kept.append((None, element))
     return kept

@@ -132,7 +132,7 @@ def leave_out_hidden(page: Any, rules: Rules, content: HiddenContent) -> None:
         if content.taken("elements"):
             marked.update(element.iter("*"))
             _mark(element)
-            for name in ("hidden", "style"):
+            for name in ("hidden", "style", "class"):  # the reader of pages would hide it again
                 element.attrib.pop(name, None)
         else:
             drop(element)

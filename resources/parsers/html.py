@@ -217,9 +217,9 @@ MOST_RAISED = 20
 """Elements within raised or lowered letters; text with more in it is no script."""
 
 
-def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
+def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = None) -> TextRun | None:
     """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
-    formula; None for any other, and for one with blocks in it."""
+    formula; None for any other, and for one with blocks in it. Raised letters that are not `shown` are left out."""
     if tag not in ("sup", "sub", "math"):
         return None
     parts = list(islice(element.iter("*"), MOST_RAISED + 1)) if tag != "math" else []
@@ -229,11 +229,26 @@ def inline_run(element: Any, tag: str, finder: Finder) -> TextRun | None:
         tex = tex_of(element)
         text = formula_text(tex) if tex else mathml_text(element)
     else:
-        written = "".join(element.itertext())
+        written = "".join(element.itertext()) if shown is None else _shown_text(element, shown)
         text = raised(written) if tag == "sup" else lowered(written)
     places = [run for run in pass_over(element, finder) if run.source_start is not None]
     start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
     return TextRun(text, None, start, end, joined=places[0].joined if places else True)
+
+
+def _shown_text(element: Any, shown: Shown) -> str:
+    from lxml import etree
+
+    texts: list[str] = []
+    events = etree.iterwalk(element, events=("start", "end"))
+    for event, part in events:
+        if event == "end":
+            texts.append(part.tail or "" if part is not element else "")
+        elif shown.leaves_out(part):
+            events.skip_subtree()
+        else:
+            texts.append(part.text or "" if isinstance(part.tag, str) else "")
+    return "".join(texts)
 
 
 def pass_over(element: Any, finder: Finder) -> list[TextRun]:
@@ -301,9 +316,10 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
 
     runs: list[TextRun] = []
 
-    def add(text: str | None) -> None:
+    def add(text: str | None, holder: Any = None) -> None:
         if text:
-            runs.append(finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+            run = finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True)
+            runs.append(shown.with_signs(run, holder) if shown is not None else run)
 
     events = etree.iterwalk(element, events=("start", "end"))
     for event, part in events:
@@ -316,7 +332,7 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
                 pass_over(part, finder)
                 events.skip_subtree()
                 continue
-            if (whole_run := inline_run(part, tag, finder)) is not None:
+            if (whole_run := inline_run(part, tag, finder, shown)) is not None:
                 runs.append(whole_run)
                 events.skip_subtree()
                 continue
@@ -324,11 +340,11 @@ def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[Te
                 add(" ")
             if tag == "img" and not _is_icon(part) and (part.get("alt") or "").strip():
                 runs += picture_runs(part, finder)
-            add(part.text)
+            add(part.text, part)
         elif part is not element:
             if tag in _BREAKING:
                 add(" ")
-            add(part.tail)
+            add(part.tail, part.getparent())
     return runs
 
 
@@ -585,7 +601,7 @@ class _Walker:
             self._formula(element)
             events.skip_subtree()
             return
-        elif (run := inline_run(element, tag, self.finder)) is not None:
+        elif (run := inline_run(element, tag, self.finder, self.shown)) is not None:
             self.has_words = True
             self._see(run.text)
             self.runs.append(run)
@@ -597,7 +613,7 @@ class _Walker:
                 self._figure(image)
             events.skip_subtree()
             return
-        self._text(element.text)
+        self._text(element.text, element)
 
     def _end(self, element: Any, tag: str) -> None:
         if tag and tag not in _SKIPPED and self.stack and not self.shown.leaves_out(element):
@@ -615,15 +631,16 @@ class _Walker:
             self.open_looks.pop()
             if tag == "p":
                 self.item_level = None
-        self._text(element.tail)
+        self._text(element.tail, element.getparent())
 
-    def _text(self, text: str | None) -> None:
+    def _text(self, text: str | None, holder: Any) -> None:
         if not text:
             return
         if text.strip():
             self.has_words = True
             self._see(text)
-        self.runs.append(self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True))
+        run = self.finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True)
+        self.runs.append(self.shown.with_signs(run, holder))
 
     def _see(self, text: str) -> None:
         """Note the look of some of the text that is collected."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
+from pipelines.records import TextRun
 
 # ---------------------------------------------------------------- style declarations
 
@@ -127,7 +129,8 @@ MOST_RULES, MOST_OF_A_NAME = 5_000, 50
 """Rules of a page's own styles that are kept: in all, and for one name, since each is asked for each element."""
 _KEPT_NAMES = (
     "display visibility opacity font-size font-weight text-decoration color background background-color "
-    "background-image transform transition animation mso-hide mso-outline-level mso-list"
+    "background-image transform transition animation vertical-align font-family font mso-hide mso-outline-level "
+    "mso-list"
 )
 _KEPT = frozenset(_KEPT_NAMES.split())
 
@@ -233,7 +236,10 @@ _UNSEEN = frozenset(("script", "style", "head", "title"))
 
 
 class Shown:
-    """The elements of one page that are not shown, each outermost one once, and whether they are read."""
+    """The elements of one page that are not shown, each outermost one once, and whether they are read.
+
+    The styles of shown letters are noted too: elements whose letters a style raises or lowers are named `sup` and `sub`
+    from here on, and fonts of signs are known by element."""
 
     def __init__(self, root: Any, hidden: HiddenContent | None = None, styles: Styles | None = None) -> None:
         self.hidden = hidden or HiddenContent()
@@ -243,6 +249,8 @@ class Shown:
         """Passages that are struck out."""
         self._left_out: set[Any] = set()
         self._read: set[Any] = set()
+        self._signs: dict[Any, str] = {}
+        """Fonts of signs by the elements whose own text is set in them."""
         self._judge(root)
 
     def leaves_out(self, element: Any) -> bool:
@@ -263,6 +271,12 @@ class Shown:
     def holds_hidden(self, element: Any) -> bool:
         return bool(self._read) and any(part in self._read for part in element.iter("*"))
 
+    def with_signs(self, run: TextRun, element: Any) -> TextRun:
+        """Return a run of an element's own text, with the signs of its font in Unicode."""
+        font = self._signs.get(element)
+        # A space that no line may break at is one in any font.
+        return replace(run, text=symbol_text(run.text.replace("\xa0", " "), font)) if font else run
+
     def warnings(self) -> tuple[str, ...]:
         struck = (f"{self.deleted} deleted passages were left out",) if self.deleted else ()
         return (*self.hidden.warnings(), *struck)
@@ -272,7 +286,7 @@ class Shown:
 
         inner = self._inner(root)
         ground = "" if self.styles.linked else WHITE
-        open_elements: list[tuple[Any, str, bool]] = []
+        open_elements: list[tuple[Any, str, bool, str]] = []
         events = etree.iterwalk(root, events=("start", "end"))
         for event, element in events:
             tag = element.tag if isinstance(element.tag, str) else ""
@@ -283,8 +297,13 @@ class Shown:
             if not tag or tag in _UNSEEN:
                 events.skip_subtree()
                 continue
-            _, outer, in_hidden = open_elements[-1] if open_elements else (None, ground, False)
+            _, outer, in_hidden, font = open_elements[-1] if open_elements else (None, ground, False, "")
             style = self.styles.of(element)
+            font = _font(element, tag, style, font)
+            if is_symbol_font(font):
+                self._signs[element] = font
+            if tag in _OF_LETTERS and (place := style.get("vertical-align")) in _RAISED:
+                element.tag = _RAISED[place]
             background = self._background(element, style, outer)
             hidden = not in_hidden and self._is_hidden(element, tag, style, background, inner.get(element, 0))
             has_text = bool(inner.get(element, 0) & _TEXT)
@@ -298,7 +317,7 @@ class Shown:
                 continue
             if read:
                 self._read.add(element)
-            open_elements.append((element, background, in_hidden or read))
+            open_elements.append((element, background, in_hidden or read, font))
 
     def _is_hidden(self, element: Any, tag: str, style: dict[str, str], background: str, undone: int) -> bool:
         if tag in ("html", "body"):  # a script shows it
@@ -346,6 +365,23 @@ class Shown:
 
 
 _SIZED, _SEEN, _COLOURED, _TEXT = 1, 2, 4, 8
+_OF_LETTERS = frozenset(("span", "font", "small"))
+"""Elements that say nothing but how their letters look."""
+_RAISED = {"super": "sup", "sub": "sub"}
+
+
+def _font(element: Any, tag: str, style: dict[str, str], outer: str) -> str:
+    """Return the first font of an element's letters."""
+    families = style.get("font-family") or (element.get("face") if tag == "font" else "") or ""
+    if not families:
+        # The short form of all that is said of a font: the families follow the size.
+        words = style.get("font", "")[:MOST_OF_A_FONT].split()
+        families = " ".join(words[next((at for at, word in enumerate(words, 1) if word[0].isdigit()), len(words)) :])
+    return families[:MOST_OF_A_FONT].split(",")[0].strip(" \"'") or outer
+
+
+MOST_OF_A_FONT = 200
+"""Characters of the names of fonts that are looked at."""
 
 
 def _is_drawing(element: Any) -> bool:

@@ -14,7 +14,7 @@ from resources.parsers.untrusted import whole
 
 _HEADING = re.compile(r"(?:mso)?heading([1-9])")
 _LIST_LEVEL = re.compile(r"\blevel([1-9])\b")
-_BULLETS = frozenset("·•◦▪▫■□●○‣⁃–—-*o§Øüvnqll➢✓→►")
+_BULLETS = frozenset("·•◦▪▫■□●○‣⁃–—-*o§Øüvnqll➢✓→►❖❑❒◆⬧")
 """Bullets, and the letters that fonts of symbols draw as bullets."""
 _NUMBER = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3}){0,8}|[A-Za-z]|[ivxlcIVXLC]{1,7})[.)]?\Z")
 _KINDS = {"msocaption": "caption", "msofootnotetext": "footnote", "msoendnotetext": "footnote", "msoquote": "quote"}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import has_header, header_rows, key_value, reads_as_header
+from resources.parsers.package import unescaped
 from resources.parsers.source_text import read_text
 
 ORIGIN = "delimited"
@@ -290,7 +291,7 @@ def _within(rows: Sequence[_Row], most: int) -> Sequence[_Row]:
 
 
 def _run(item: _Field, row: _Row, joined: bool = False) -> TextRun:
-    return TextRun(item.value, None, item.start, item.end, f"row {row.number}", joined)
+    return TextRun(unescaped(item.value), None, item.start, item.end, f"row {row.number}", joined)
 
 
 def _line(row: _Row, prose: str | None, pairs: bool = False) -> Block:

@@ -47,6 +47,8 @@ _CAPTION = re.compile(r"\\caption\*?(?:\[[^\[\]]{0,200}+\])?\{")
 _OPTIONS = re.compile(r"\((?:[^()]{0,20}+)\)|\[[^\[\]]{0,60}+\]")
 _MULTI = re.compile(r"\\multi(?P<kind>column|row)\*?(?:\s?\[[^\[\]]{0,20}+\])?")
 _NUMBER = re.compile(r"\{\s?(-?\d{1,4})\s?\}")
+_STRONG = re.compile(r"(?<![\w*)])\*\*(?=[^\s*])([^*]{1,500}+)\*\*(?![\w*])")
+"""Bold letters of Markdown, which Nougat writes in cells. Stars after a value mark how significant it is."""
 
 
 @dataclass(slots=True)
@@ -159,7 +161,7 @@ class _Table:
     def _run(self, start: int, end: int) -> TextRun:
         text = self.source[start:end]
         start += len(text) - len(text.lstrip())
-        return TextRun(latex_text(text), None, start, start + len(text.strip()))
+        return TextRun(_STRONG.sub(r"\1", latex_text(text)), None, start, start + len(text.strip()))
 
     def _cells(self) -> list[BlockCell]:
         cells: list[BlockCell] = []

@@ -73,7 +73,7 @@ class _PlainFormulas(Finder):
     def run(self, text: str, until: int | None = None, joined: bool = False, node: bool = True) -> TextRun:
         run = super().run(text, until or self.until, joined, node)
         bold = _BOLD.fullmatch(run.text)
-        return replace(run, text=plain_formulas(bold[1] if bold else run.text))
+        return replace(run, text=_with_check_marks(plain_formulas(bold[1] if bold else run.text)))
 
 
 class _Located(Finder):
@@ -167,7 +167,10 @@ class _MarkdownReader:
             text = self._piece(child) if child.type != "softbreak" else ""
             if text:
                 run = self.finder.run(text, end, joined=joined)
-                runs.append(replace(run, text=formula_text(text)) if child.type == "formula" else run)
+                is_code = child.type == "code_inline"
+                shown = run.text if is_code else _with_check_marks(run.text)
+                written = formula_text(text) if child.type == "formula" else shown
+                runs.append(replace(run, text=written))
             joined = child.type != "softbreak" and (joined or bool(text))
         return runs
 
@@ -298,7 +301,7 @@ class _MarkdownReader:
     def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
         opened = self.tokens[at - 1]
         if opened.type == "heading_open":
-            yield Block("heading", tuple(self._runs(token)), int(opened.tag[1]))
+            yield Block("heading", tuple(_without_attributes(self._runs(token))), int(opened.tag[1]))
         elif self.lists:
             yield from self._in_list(self._runs(token))
         else:
@@ -531,3 +534,22 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
             line.append(run)
     if line:
         yield line
+
+
+def _with_check_marks(text: str) -> str:
+    """Return text with check marks for the words that Azure Document Intelligence writes for them."""
+    return text.replace(":selected:", "☒").replace(":unselected:", "☐")
+
+
+def _without_attributes(runs: list[TextRun]) -> list[TextRun]:
+    """Return the runs of a heading without the attributes at its end, `{#id .class}` or `{: #id}`, that pandoc and
+    others write."""
+    last = runs[-1].text.rstrip() if runs else ""
+    begin = last.rfind("{")
+    if begin < 0 or not last.endswith("}") or not last[begin + 1 : -1].lstrip(": ").startswith(("#", ".", "-}")):
+        return runs
+    text, end = last[:begin].rstrip(), runs[-1].source_end
+    if end is not None:
+        end -= len(last) - len(text)
+    rest = [replace(runs[-1], text=text, source_end=end)] if text else []
+    return [*runs[:-1], *rest] if text or len(runs) > 1 else runs

@@ -35,6 +35,7 @@ _COMMANDS = re.compile(r"(?:\\[A-Za-z]++\*?+(?:\s*+(?:\[[^\[\]]*+\]|\{(?:[^{}]|\
 _ITEM = re.compile(r"\\item(?![A-Za-z])\s?(?:\[([^\[\]]{0,40}+)\])?")
 _LISTS = {"itemize": "•", "enumerate": "1", "description": ""}
 _NOTE = re.compile(r"\[\^[^\[\]\s]{1,60}+\]:\s*+\S")
+_DIV = re.compile(r":{3,20}+\s?(?:\{[^{}]{0,200}+\}|[\w.-]{0,40}+)\s{0,4}:{0,20}\s{0,4}")
 _OPENS_TABLE, _CLOSES_TABLE = re.compile(r"<table\b", re.IGNORECASE), re.compile(r"</table\s?>", re.IGNORECASE)
 _MARKDOWN = re.compile(r"\s*(?:[|#>`~]|[-*+]\s|\d{1,9}[.)]\s)")
 """The beginning of a block of Markdown, which a table of HTML for layout has in its cells."""
@@ -47,6 +48,7 @@ def add_rules(parser: Any) -> None:
     interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
     parser.block.ruler.before("fence", "latex", _latex, interrupts)
     parser.block.ruler.before("reference", "note", _note, interrupts)
+    parser.block.ruler.before("reference", "fenced_div", _fenced_div, interrupts)
     parser.block.ruler.before("html_block", "html_table", _html_table, interrupts)
     parser.inline.ruler.before("escape", "formula", _inline_formula)
 
@@ -217,6 +219,15 @@ def _note(state: Any, start: int, end: int, silent: bool) -> bool:
         return True
     content = state.getLines(start, at, state.blkIndent, False).strip()
     _push_paragraph(state, start, at, content)
+    return True
+
+
+def _fenced_div(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Pass over a line that only opens or closes a part, such as `::: {.note}` (pandoc, MyST, Docusaurus)."""
+    if state.is_code_block(start) or not _DIV.fullmatch(_line(state, start)):
+        return False
+    if not silent:
+        state.line = start + 1
     return True
 
 

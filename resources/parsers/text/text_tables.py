@@ -94,10 +94,17 @@ def _end_of_bars(lines: Sequence[Line], begin: int) -> int:
     """Return the end of the lines from `begin` that are divided by bars, or are rules between such lines."""
     at = begin
     while at < len(lines) and (
-        _BAR.search(lines[at].text) or (is_rule(lines[at].text) and _has_corner(lines[at].text))
+        _BAR.search(lines[at].text)
+        or (is_rule(lines[at].text) and (_has_corner(lines[at].text) or _is_beside_bars(lines, at)))
     ):
         at += 1
     return at
+
+
+def _is_beside_bars(lines: Sequence[Line], at: int) -> bool:
+    """Say whether the line before or after is closed by bars on both sides, as those of SAP's lists are."""
+    around = (lines[near].text.strip() for near in (at - 1, at + 1) if 0 <= near < len(lines))
+    return any(len(text) > 1 and text[0] in _BARS and text[-1] in _BARS for text in around)
 
 
 def _has_corner(text: str) -> bool:

@@ -337,3 +337,83 @@ def test_a_map_beside_nothing_has_the_name_of_its_file() -> None:
 def test_a_title_stays_short_whatever_the_name_of_its_file() -> None:
     long = with_file_name("Report " * 60, f"{'name-' * 50}2024.pdf")
     assert len(long) <= 300
+
+
+# ---------------------------------------------------------------- other languages
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Εισαγωγή",
+        "1. Σκοπός",
+        "İçindekiler",
+        "GİRİŞ",
+        "מבוא",
+        "תוכן עניינים",
+        "مقدمة",
+        "قائمة المحتويات",
+        "บทนำ",
+        "สารบัญ",
+        "소개",
+        "제1장 총칙",
+        "总结",
+        "表紙",
+        "Innehållsförteckning",
+        "Johdanto",
+        "Bevezetés",
+        "Introducere",
+        "Въведение",
+        "Mục lục",
+    ],
+)
+def test_names_of_parts_in_other_languages(text: str) -> None:
+    assert names_a_part(text) or heads_a_section(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Κανονισμός αδειών",
+        "İzin yönetmeliği",
+        "נוהל חופשה",
+        "نظام الإجازات",
+        "ข้อบังคับการทำงาน",
+        "휴가 규정",
+        "休假管理办法",
+    ],
+)
+def test_names_of_documents_in_other_languages(text: str) -> None:
+    assert not names_a_part(text)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "Презентация PowerPoint",
+        "PowerPoint-Präsentation",
+        "Présentation PowerPoint",
+        "PowerPoint Sunusu",
+        "מצגת של PowerPoint",
+        "PowerPoint 演示文稿",
+        "Unbenanntes Dokument",
+        "Dokument bez tytułu",
+        "무제 1",
+        "Layout 1",
+        "Mappe1",
+        "文書1",
+    ],
+)
+def test_titles_that_programs_give(declared: str) -> None:
+    assert title_of(head("Rules of leave"), para(PROSE), declared=declared) == ("Rules of leave", False)
+
+
+def test_a_declared_title_that_speaks_of_presentations() -> None:
+    declared = "PowerPoint für Einsteiger"
+    assert title_of(head("Rules of leave"), para(PROSE), declared=declared) == (declared, False)
+
+
+def test_the_title_row_of_a_sheet_that_is_a_heading() -> None:
+    blocks = (head("Sheet1"), head("Umsatz nach Region", 2), para("Stand: November, in Tsd. EUR"), TABLE)
+    assert title_of(*blocks, media=SHEET) == ("Umsatz nach Region", False)
+    assert title_of(head("Notes"), head("Umsatz"), TABLE, media=SHEET) == ("gold", True)

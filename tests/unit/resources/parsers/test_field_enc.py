@@ -444,3 +444,10 @@ DRAWN = {
 @pytest.mark.parametrize(("text", "found"), DRAWN.values(), ids=DRAWN)
 def test_tables_drawn_in_plain_text(text: str, found: list[object]) -> None:
     assert plain_shape(text) == found
+
+
+def test_escaped_control_characters_of_a_sheet(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text("Назва,note_x000D_\nперша_x000D_,get_x86_path\n", encoding="utf-8")
+    found = [[text.strip() for text in row] for row in rows(delimited.parse(path).blocks[0])]
+    assert found == [["Назва", "note"], ["перша", "get_x86_path"]]

@@ -497,3 +497,55 @@ def test_a_note_of_one_word_is_not_lost(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_hostile_markdown_is_read(tmp_path: Path, unit: str) -> None:
     assert parse(written(tmp_path, unit * 4_000)).origin == "markdown-it"
+
+
+# ---------------------------------------------------------------- marks of pandoc, Docusaurus and Nougat
+
+
+def test_attributes_of_headings(tmp_path: Path) -> None:
+    text = "Section one {#sec .unnumbered}\n====\n\n# Вступ {: #intro }\n\n## Set {1, 2}\n\n## 概要 {#gaiyou}\n\n"
+    text += "# *End* {.x}\n"
+    path = written(tmp_path, text)
+    _, elements, _ = elements_of(path)
+    assert outline(elements) == [
+        ("heading", 1, "Section one"),
+        ("heading", 1, "Вступ"),
+        ("heading", 2, "Set {1, 2}"),
+        ("heading", 2, "概要"),
+        ("heading", 1, "End"),
+    ]
+    assert [sources(path, element)[0] for element in elements] == ["Section one", "Вступ", "Set {1, 2}", "概要", "End"]
+
+
+def test_lines_that_open_and_close_parts(tmp_path: Path) -> None:
+    text = '::: {.note}\nA note.\n:::\n\n:::warning\nFrist 31. März.\n:::\n\n::: columns\n:::: {.column width="50%"}\n'
+    text += "ліворуч\n::::\n:::\n\nText ::: inside.\n\n:::tip Ein Titel\nWort.\n:::\n\n    ::: code\n"
+    assert found(tmp_path, text) == [
+        ("paragraph", None, "A note."),
+        ("paragraph", None, "Frist 31. März."),
+        ("paragraph", None, "ліворуч"),
+        ("paragraph", None, "Text ::: inside."),
+        ("paragraph", None, ":::tip Ein Titel Wort."),
+        ("code", None, "::: code"),
+    ]
+
+
+def test_bold_letters_of_markdown_in_a_table_of_latex(tmp_path: Path) -> None:
+    text = "\\begin{tabular}{l|c} \\hline\n**Method** & **Score (%)** \\\\ \\hline\nOurs & **91.2** \\\\\n"
+    text += "Theirs & 0.5** (0.1)** \\\\ \\hline\n\\end{tabular}\n"
+    assert found(tmp_path, text) == [
+        ("table", None, "Method\tScore (%)\nOurs\t91.2\nTheirs\t0.5** (0.1)**"),
+    ]
+
+
+def test_check_marks_of_azure(tmp_path: Path) -> None:
+    text = ":selected: Так :unselected: Ні\n\n<table>\n<tr><th>Art</th><th>Ja</th></tr>\n"
+    text += "<tr><td>Voll :selected:</td><td>:unselected:</td></tr>\n</table>\n\n`:selected:` is code\n"
+    path = written(tmp_path, text)
+    _, elements, _ = elements_of(path)
+    assert outline(elements) == [
+        ("paragraph", None, "☒ Так ☐ Ні"),
+        ("table", None, "Art\tJa\nVoll ☒\t☐"),
+        ("paragraph", None, ":selected: is code"),
+    ]
+    assert sources(path, elements[0]) == [":selected: Так :unselected: Ні"]
