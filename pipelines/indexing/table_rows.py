@@ -248,8 +248,8 @@ class Row(NamedTuple):
 
 def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
     """Yield the rows of a table as texts. A table of headers alone has them as rows. Header rows further down hold for
-    the rows below them: a label across the table joins the column headers, others replace them. A data row of one
-    spanning cell is a heading within the table and takes no column header, unless no other row under the same headers
+    the rows below them: a label across the table joins the column headers, others replace them. A data row of a label
+    alone is a heading within the table and takes no column header, unless no other row under the same headers
     has a value. The first row has long headers and merged cells in full, later rows only their beginning, since rows
     times headers have no bound. A row of more tokens than the `ceiling`, if there is one, comes in parts."""
     rows = _grid(element.cells)
@@ -297,7 +297,8 @@ def _grid(cells: Sequence[Cell]) -> dict[int, list[Cell]]:
 
 
 def _across(cells: Sequence[Cell]) -> bool:
-    return len(cells) == 1 and cells[0].column_span > 1
+    """Say whether a row is a label alone: a cell over several columns, or nothing but a cell of the first."""
+    return len(cells) == 1 and (cells[0].column_span > 1 or not cells[0].column)
 
 
 def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:

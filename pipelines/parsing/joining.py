@@ -123,6 +123,8 @@ class DocumentWords:
 
     def joint(self, before: str, after: str) -> Joint:
         """Return the joint between two lines that follow each other in a paragraph."""
+        if before[-1:].isalnum() and before[-1:] < _FIRST_UNSPACED and after[:1] < _FIRST_UNSPACED:
+            return Joint.SPACE
         before, after = before[-LONGEST_WORD:].rstrip(), after[: 2 * LONGEST_WORD].lstrip()
         if not before or not after:
             return Joint.SPACE
@@ -157,7 +159,7 @@ class DocumentWords:
         after a line break within a run."""
         made: list[TextRun] = []
         for run in runs:
-            run = replace(run, text=self._in_one_line(run.text)) if "\n" in run.text.strip() else run
+            run = replace(run, text=self._in_one_line(run.text)) if "\n" in run.text and run.text.strip() else run
             if made and _begins_line(made[-1], run):
                 joint = self.joint(made[-1].text, run.text)
                 if joint is not Joint.SPACE:

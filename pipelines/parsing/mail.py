@@ -13,7 +13,7 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.header import decode_header, make_header
 from email.message import Message
 from email.utils import collapse_rfc2231_value, decode_params, quote, unquote
@@ -115,6 +115,8 @@ class AttachmentNames:
 
 MOST_PARTS = 300
 """Most parts of a mail that is split. A mail with more is one document, and its reader names the attachments."""
+CALENDARS = frozenset({"text/calendar", "application/ics"})
+"""Media types of invitations, which are read with their mail: programs attach them too."""
 DEEPEST = 5
 """Most levels of attached mails whose attachments are documents too."""
 _ENCODED = frozenset({"base64", "quoted-printable"})
@@ -223,11 +225,14 @@ def _count(part: MailPart) -> int:
     return 1 + sum(map(_count, part.parts))
 
 
-def _leaves(part: MailPart) -> Iterator[MailPart]:
-    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded."""
+def _leaves(part: MailPart, shown: bool = False) -> Iterator[MailPart]:
+    """Yield the leaves of one mail. An attached mail is a leaf, and its own leaves are not yielded. A picture is not
+    attached if it is `shown`: it lies beside the page that shows it (multipart/related), whatever it says itself."""
     if part.media_type.startswith("multipart/"):
         for below in part.parts:
-            yield from _leaves(below)
+            yield from _leaves(below, shown or part.media_type == "multipart/related")
+    elif shown and part.media_type.startswith("image/"):
+        yield replace(part, attached=False)
     else:
         yield part
 
@@ -281,7 +286,8 @@ def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) ->
     names, within = AttachmentNames(), list[MailDocument]()
     written, apart, left = set[str](), set[str](), 0
     for at, leaf in enumerate(_leaves(body)):
-        if leaf.media_type.startswith("text/") and not leaf.attached and not (leaf.name and at):
+        is_text = leaf.media_type.startswith("text/") and not leaf.attached and not (leaf.name and at)
+        if is_text or leaf.media_type in CALENDARS:
             written.add(leaf.section)
             continue
         left += leaf.octets

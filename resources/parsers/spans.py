@@ -13,7 +13,7 @@ class Spans:
     """The columns of a table that are covered, each with the first row that is free again."""
 
     def __init__(self, cells: int) -> None:
-        """Begin a table of so many cells."""
+        """Begin a table with this number of cells."""
         self._left = _LEAST + _FOR_EACH * cells
         self._free_from: dict[int, int] = {}
 

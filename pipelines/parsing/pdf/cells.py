@@ -1,7 +1,7 @@
-"""Which texts on a PDF page are cells, and which columns they form: by rulings if there are any, else by gaps.
+"""Which texts on a PDF page are cells, and which columns they form by the gaps between them.
 
-A grid of rulings gives its cells at once. Rows without rulings are compared. Numbers make columns first, since those of
-one column overlap and those of two never do, however they are aligned; text makes columns of the rest.
+Rows are compared. Numbers make columns first, since those of one column overlap and those of two never do, however they
+are aligned; text makes columns of the rest.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from math import inf
 
 from pipelines.parsing.pdf.lines import Cellet, Line
-from pipelines.parsing.pdf.page import PdfRule
 from pipelines.records import BlockCell, Box, TextRun
 
 # ---------------------------------------------------------------- cells, header rows, captions
@@ -26,6 +25,10 @@ MARKER = re.compile(
     r"[•●▪◦‣∙·■□►➢▶❖✓✔*\-–—§\uf000-\uf0ff]|\(?(\d{1,3}|[a-zа-яіїєґ]|[ivxl]{1,5})[.)]|(\d{1,3}\.)+\d{0,3}\.?",
     re.IGNORECASE,
 )
+_NOTE = re.compile(r"\d{1,2}|[a-z]|[*†‡§#]+", re.IGNORECASE)
+"""The mark of a footnote. Far left of a text, it is a cell."""
+NOTE_GAP = 2.0
+"""Sizes of the font."""
 CAPTION = re.compile(
     r"(table|figure|fig\.|exhibit|chart|example|listing|таблиця|рисунок|рис\.|мал\.|схема|таблица)\s*"
     r"[A-ZА-Я]?\d+([.\-–]\d+)*[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
@@ -41,6 +44,7 @@ UNITS = re.compile(
     re.IGNORECASE,
 )
 """A line that says in which units the table below counts."""
+_NAMED = re.compile(r"[^\W\d][^:：]{0,40}[:：](?!\d)")
 _CURRENCY = r"(?:(?:US|CA?|AU?|HK|NT|R|S)?[$€£₴¥])"
 _NUMERIC = re.compile(
     rf"[-–—−+(]?\s*+{_CURRENCY}?\s*+[-–—−+(]?\s*+{_CURRENCY}?\s*+\d[\d\s.,'’]*+\)?\s*+"
@@ -149,17 +153,33 @@ def _is_near(atom: Atom, cell: Cellet, size: float) -> bool:
 def is_cells(line: Line) -> bool:
     """Say whether the line reads as cells of a row, not as a marker with its text or a caption. A line of monospaced
     text does only if it is a row of numbers, since code has gaps too."""
-    if not 2 <= len(line.cells) <= MOST_COLUMNS or line.rotated or CAPTION.match(line.text) or _BLANK.search(line.text):
+    if not 2 <= len(line.cells) <= MOST_COLUMNS or line.rotated or is_caption(line) or _BLANK.search(line.text):
         return False
     atoms = atoms_of(line)
-    if line.mono and not any(atom.numeric or _is_figures(atom.text) for atom in atoms[1:]):
+    if line.mono and not any(atom.numeric or is_figures(atom.text) for atom in atoms[1:]):
         return False
     if len(atoms) < 2:
         return False
-    return not (len(atoms) == 2 and MARKER.fullmatch(atoms[0].text.strip()) and not atoms[1].numeric)
+    if len(atoms) > 2 or atoms[1].numeric:
+        return True
+    mark = atoms[0].text.strip()
+    return not (MARKER.fullmatch(mark) or (_NOTE.fullmatch(mark) and atoms[1].x0 - atoms[0].x1 < NOTE_GAP * line.size))
 
 
-def _is_figures(text: str) -> bool:
+def is_caption(line: Line) -> bool:
+    """Say whether a line begins as a caption does and is no row of numbers, whose label may be the word `Example`."""
+    if not CAPTION.match(line.text):
+        return False
+    return len(line.cells) < 3 or sum(atom.numeric for atom in atoms_of(line)) < 2
+
+
+def is_form(line: Line) -> bool:
+    """Say whether most cells of a line are a name with a colon, with or without its value."""
+    named = sum(bool(_NAMED.match(cell.text)) for cell in line.cells)
+    return 2 * named > len(line.cells)
+
+
+def is_figures(text: str) -> bool:
     return any(map(str.isdigit, text)) and not any(map(str.isalpha, text))
 
 
@@ -404,112 +424,3 @@ def joined_edges(first: Sequence[float], second: Sequence[float], columns: Seque
 
 def _pairs(edges: Sequence[float]) -> list[Span]:
     return list(zip(edges[::2], edges[1::2], strict=True))
-
-
-# ---------------------------------------------------------------- grids of rulings
-
-
-NEAR = 3.0
-MOST_RULES = 1500
-
-
-def _grouped(values: Sequence[float]) -> list[float]:
-    groups: list[list[float]] = []
-    for value in sorted(values):
-        if groups and value - groups[-1][-1] <= NEAR:
-            groups[-1].append(value)
-        else:
-            groups.append([value])
-    return [sum(group) / len(group) for group in groups]
-
-
-def _touch(a: PdfRule, b: PdfRule) -> bool:
-    return min(a.x1, b.x1) - max(a.x0, b.x0) >= -NEAR and min(a.y1, b.y1) - max(a.y0, b.y0) >= -NEAR
-
-
-def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
-    """Group rulings that touch, directly or through others."""
-    groups: list[list[PdfRule]] = []
-    for rule in rules:
-        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
-        merged = [rule, *(other for group in touching for other in group)]
-        groups = [group for group in groups if group not in touching] + [merged]
-    return groups
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    xs: tuple[float, ...]
-    ys: tuple[float, ...]
-    rules: tuple[PdfRule, ...]
-
-    def column(self, x: float) -> int:
-        return min(max(bisect_right(self.xs, x) - 1, 0), len(self.xs) - 2)
-
-    def row(self, y: float) -> int:
-        return min(max(bisect_right(self.ys, y) - 1, 0), len(self.ys) - 2)
-
-    def holds(self, line: Line) -> bool:
-        x, y = (line.x0 + line.x1) / 2, (line.y0 + line.y1) / 2
-        inside = self.xs[0] - NEAR <= x <= self.xs[-1] + NEAR and self.ys[0] - NEAR <= y <= self.ys[-1] + NEAR
-        return inside and not line.rotated
-
-    def walled(self, column: int, row: int) -> bool:
-        """Say whether a vertical ruling is at the left of the cell."""
-        x, y = self.xs[column], (self.ys[row] + self.ys[row + 1]) / 2
-        return any(r.x1 - r.x0 < NEAR and abs(r.x0 - x) <= NEAR and r.y0 <= y <= r.y1 for r in self.rules)
-
-    def floored(self, column: int, row: int) -> bool:
-        """Say whether a horizontal ruling is at the top of the cell."""
-        y, x = self.ys[row], (self.xs[column] + self.xs[column + 1]) / 2
-        return any(r.y1 - r.y0 < NEAR and abs(r.y0 - y) <= NEAR and r.x0 <= x <= r.x1 for r in self.rules)
-
-
-def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
-    """Return the grids of at least two columns and two rows."""
-    if not 6 <= len(rules) <= MOST_RULES:
-        return []
-    grids = []
-    for group in _components(rules):
-        upright = [r for r in group if r.y1 - r.y0 > 5 and r.x1 - r.x0 < NEAR]
-        level = [r for r in group if r.x1 - r.x0 > 5 and r.y1 - r.y0 < NEAR]
-        xs, ys = _grouped([r.x0 for r in upright]), _grouped([r.y0 for r in level])
-        if level and len(ys) >= 3 and upright:
-            xs = _grouped([*xs, min(r.x0 for r in level), max(r.x1 for r in level)])
-        if len(xs) >= 3 and len(ys) >= 3:
-            grids.append(Grid(tuple(xs), tuple(ys), tuple(group)))
-    return grids
-
-
-def ruled_table(grid: Grid, lines: Sequence[Line], taken: set[int]) -> PageTable | None:
-    """Return the lines inside a grid as a table; cells with no ruling between them are merged."""
-    inside = [i for i, line in enumerate(lines) if i not in taken and grid.holds(line)]
-    cells: dict[tuple[int, int], list[Cellet]] = {}
-    for index in inside:
-        for cellet in lines[index].cells:
-            row = grid.row((cellet.y0 + cellet.y1) / 2)
-            column = grid.column(min((cellet.x0 + cellet.x1) / 2, cellet.x0 + 8))
-            while column > 0 and not grid.walled(column, row):
-                column -= 1
-            while row > 0 and not grid.floored(column, row):
-                row -= 1
-            cells.setdefault((row, column), []).append(cellet)
-    if len({column for _, column in cells}) < 2 or len({row for row, _ in cells}) < 2:
-        return None
-    rows: list[Cells] = []
-    spans: dict[tuple[int, int], int] = {}
-    for row in range(len(grid.ys) - 1):
-        found = []
-        for column in sorted(c for r, c in cells if r == row):
-            width = height = 1
-            while column + width < len(grid.xs) - 1 and not grid.walled(column + width, row):
-                width += 1
-            while row + height < len(grid.ys) - 1 and not grid.floored(column, row + height):
-                height += 1
-            spans[row, column] = height
-            found.append((column, width, cells[row, column]))
-        rows.append(found)
-    edges = [x for pair in pairwise(grid.xs) for x in pair]
-    table = PageTable(rows, inside, edges, row_spans=spans)
-    table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)
-    return table

@@ -86,15 +86,21 @@ NUMBERED = re.compile(r"((?:\d{1,2}\.)+\d{0,2}\.?|\d{1,2})\s+(?=[^\W\d_])")
 _ROMAN = re.compile(r"(?=[IVXІХ])[IVXLCІХ]{1,6}[.)]\s+(?=[^\W\d_])")
 _LETTER = re.compile(r"[A-ZА-ЯІЇЄҐ][.)]\s+(?=[^\W\d_])")
 _KEYWORDS = (
-    ("part", "частина", "книга", "часть"),
-    ("chapter", "розділ", "annex", "appendix", "schedule", "exhibit", "додаток", "раздел", "приложение"),
-    ("section", "глава", "item", "підрозділ"),
-    ("article", "стаття", "note", "примітка", "статья", "примечание"),
+    ("part", "частина", "книга", "часть", "teil", "partie", "parte", "część"),
+    (
+        *("chapter", "розділ", "annex", "appendix", "schedule", "exhibit", "додаток", "раздел", "приложение"),
+        *("kapitel", "anlage", "anhang", "chapitre", "annexe", "capítulo", "capitolo", "anexo", "allegato", "rozdział"),
+    ),
+    ("section", "глава", "item", "підрозділ", "abschnitt", "sección", "sezione", "seção", "oddział"),
+    (
+        *("article", "стаття", "note", "примітка", "статья", "примечание", "artikel", "artículo", "articolo"),
+        *("artigo", "artykuł", "paragraf", "§"),
+    ),
 )
 """Words that begin headings, from the outermost level down, in the usual order of statutes, filings and contracts."""
 _RANKS = {word: rank for rank, words in enumerate(_KEYWORDS) for word in words}
 _NUMBER = r"(?:№\s*)?(?:\d+[a-z]?(?:[.\-–]\d+)*|(?-i:[IVXLCІХ]+|[A-ZА-ЯІЇЄҐ]))"
-KEYWORD = re.compile(rf"({'|'.join(_RANKS)})\s+({_NUMBER})\b[.:]?", re.IGNORECASE)
+KEYWORD = re.compile(rf"({'|'.join(_RANKS)})(?:\s+|(?<=§))({_NUMBER})\b[.:]?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,11 @@ def numbering_of(text: str) -> HeadingNumber | None:
 
 
 _SCHEMES = {"roman": 4, "letter": 5, "decimal": 6}
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_LATIN = str.maketrans("ІХ", "IX")
+LEAST_COUNTED = 3
+LEAST_BELOW = 100
+"""Characters of a paragraph that a numbered line above it may be the heading of."""
 
 
 def order(numbering: HeadingNumber) -> int:
@@ -278,8 +289,8 @@ def _by_style(draft: Draft, style: DocumentStyle) -> bool:
 
 
 def _by_number(draft: Draft, following: Draft | None) -> bool:
-    """Say whether a block is a number of two parts and a short title on a line of its own, or begins like `Article
-    5`."""
+    """Say whether a block is a number and a short title on a line of its own, or begins like `Article 5`. A number of
+    one part may as well begin an item of a list, unless the block below has the first number within it."""
     text = draft.text
     if len(draft.lines) > 2 or len(text) > 100 or not _is_title_like(text) or text.rstrip().endswith((".", ":", "?")):
         return False
@@ -288,9 +299,47 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
         rest = text[keyword.end() :].lstrip()
         return draft.gap > 1.2 and len(text.split()) <= 14 and not rest[:1].islower()
     numbering = numbering_of(text)
-    if numbering is None or numbering.depth < 2 or draft.gap <= 1.2 or following is None:
+    if numbering is None or draft.gap <= 1.2 or following is None or len(text.split()) > 10:
         return False
-    return len(text.split()) <= 10 and following.kind in ("paragraph", "list_item", "table")
+    if numbering.depth < 2:
+        inner = numbering_of(following.text)
+        return inner is not None and numbering.kind == inner.kind and inner.number == f"{numbering.number}.1"
+    return following.kind in ("paragraph", "list_item", "table")
+
+
+def _counted(drafts: Sequence[Draft]) -> set[int]:
+    """Return the positions of short numbered lines that count the sections of a text: 1, 2, 3, each above a paragraph.
+    Items of a list follow each other, and are sentences."""
+    found: set[int] = set()
+    run: list[tuple[int, HeadingNumber]] = []
+    for at, (draft, following) in enumerate(pairwise(drafts)):
+        numbering = numbering_of(draft.text) if _may_count(draft, following) else None
+        if numbering is None or numbering.depth > 1 or numbering.kind not in _SCHEMES:
+            continue
+        if run and (numbering.kind != run[-1][1].kind or _value(numbering) != _value(run[-1][1]) + 1):
+            run = []
+        run.append((at, numbering))
+        if len(run) >= LEAST_COUNTED:
+            found.update(position for position, _ in run[-LEAST_COUNTED:])
+    return found
+
+
+def _may_count(draft: Draft, following: Draft) -> bool:
+    text = draft.text.rstrip()
+    if draft.kind not in ("paragraph", "list_item") or len(draft.lines) != 1 or draft.gap <= 1.2:
+        return False
+    if len(text) > 80 or len(text.split()) > 10 or text[-1:] in ".:?!" or not _is_title_like(text):
+        return False
+    return following.kind == "paragraph" and len(following.text) >= LEAST_BELOW
+
+
+def _value(numbering: HeadingNumber) -> int:
+    """Return the place of a number of one part in its sequence."""
+    text = numbering.number.translate(_LATIN).upper()
+    if numbering.kind == "roman":
+        values = [_ROMAN_VALUES[char] for char in text]
+        return sum(-v if v < max(values[at + 1 :], default=0) else v for at, v in enumerate(values))
+    return int(text) if text.isdecimal() else ord(text[0])
 
 
 def _by_space(draft: Draft, following: Draft | None, usual_gap: float) -> bool:
@@ -338,13 +387,14 @@ def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence
     outlined = mark_bookmarked(drafts, bookmarks)
     usual = _usual_gap(drafts)
     tagged = _is_tagged(drafts)
+    counted = set() if tagged else _counted(drafts)
     for at, (draft, following) in enumerate(zip(drafts, [*drafts[1:], None], strict=False)):
         if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
             continue
         tag = _TAGGED.match(draft.lines[0].tag or "")
         if tag and not is_bulleted(draft) and _letters(draft.text) and len(draft.text) <= 2 * LONGEST_HEADING:
             draft.kind, draft.level = "heading", int(tag[1])
-        elif at in outlined or (not tagged and _looks_like_heading(draft, following, style, usual)):
+        elif at in outlined or at in counted or (not tagged and _looks_like_heading(draft, following, style, usual)):
             draft.kind = "heading"
     _join_parts(drafts)
     _unmark_runs(drafts, outlined)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from pipelines.fingerprint import combined
 from pipelines.parsing.joining import DocumentWords
@@ -19,22 +20,22 @@ from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
     PageTable,
     cells_of,
-    grids_of,
     joined_edges,
     row_texts,
-    ruled_table,
     same_columns,
     says_units,
 )
+from pipelines.parsing.pdf.frames import framed_tables, frames_of
 from pipelines.parsing.pdf.furniture import (
     furniture_line,
     furniture_of,
     without_line_numbers,
     without_watermarks,
 )
+from pipelines.parsing.pdf.grids import joined_rules, ruled_tables
 from pipelines.parsing.pdf.headings import Bookmark, mark_headings
 from pipelines.parsing.pdf.lines import Line, lines_of
-from pipelines.parsing.pdf.page import LEAST_COVERAGE, PdfItem, PdfPage, turned_back, with_monospace
+from pipelines.parsing.pdf.page import LEAST_COVERAGE, UPRIGHT, PdfItem, PdfPage, with_monospace
 from pipelines.parsing.pdf.paragraphs import (
     BULLET,
     DocumentStyle,
@@ -47,11 +48,16 @@ from pipelines.parsing.pdf.paragraphs import (
     style_of,
 )
 from pipelines.parsing.pdf.tables import aligned_table
+from pipelines.parsing.pdf.turned import turned_back, with_turned_cells
 from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Box, TextRun
 
 JOINABLE = ("paragraph", "list_item")
 DEEPEST_ITEM = 6
+LEAST_TURNED = 80
+"""Characters of one direction other than the page's, from which on they are text as any other."""
+SAME_WIDTH = 0.15
+"""Share by which columns of one text may differ in width; the last lines of a column may all be short."""
 
 
 def blocks_of(
@@ -59,24 +65,56 @@ def blocks_of(
 ) -> tuple[tuple[Block, ...], list[tuple[int, float]]]:
     """Return the blocks of the whole document, and (page, share) of each page that has more than one letter in a
     hundred in no block."""
-    pages, numbers = without_line_numbers(with_monospace(pages))
-    pages, marks = without_watermarks(pages)
-    lines = [lines_of(page) for page in pages]
-    furniture = furniture_of(lines, [page.height for page in pages])
+    shown, numbers = _laid_flat(pages)
+    flat, counted = without_line_numbers(with_monospace(shown))
+    flat, marks = without_watermarks(flat)
+    lines = [lines_of(page) for page in flat]
+    main = [at for at, page in enumerate(flat) if page.number not in numbers]
+    upright: list[int] = []
+    for at, after in pairwise([*main, len(flat)]):
+        for part in range(at + 1, after):
+            with_turned_cells(flat[at], lines[at], flat[part], lines[part])
+        upright.append(next((part for part in range(at, after) if flat[part].turn == UPRIGHT), at))
+    found = furniture_of([lines[at] for at in upright], [flat[at].height for at in upright])
+    furniture = {(upright[at], index): edge for (at, index), edge in found.items()}
     bodies = [[li for i, li in enumerate(page) if (at, i) not in furniture] for at, page in enumerate(lines)]
     style = style_of(bodies)
-    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, pages, strict=True)]
+    drafts: list[list[Draft]] = [_page_drafts(body, page, style) for body, page in zip(bodies, flat, strict=True)]
+    for page, own in zip(flat, drafts, strict=True):
+        if page.number in numbers and sum(len(line.text) for draft in own for line in draft.lines) < LEAST_TURNED:
+            _set_aside(own)
     drafts = _with_headings(drafts, style, bookmarks)
     edges = [
         [(furniture[at, i], li) for i, li in enumerate(page) if (at, i) in furniture] for at, page in enumerate(lines)
     ]
-    for edge, page, *found in zip(edges, pages, numbers, marks, strict=True):
-        edge += [("page_header", line) for items in found if items for line in [furniture_line(items, page)]]
-    _join_pages(drafts, edges)
+    for edge, page, *pieces in zip(edges, flat, counted, marks, strict=True):
+        edge += [("page_header", line) for items in pieces if items for line in [furniture_line(items, page)]]
+    _join_pages(drafts, edges, frozenset(main))
     words = DocumentWords(line.text for page in bodies for line in page)
-    laid_out = turned_back(_blocks(pages, drafts, edges, words), pages)
+    laid_out = turned_back(_blocks(flat, drafts, edges, words), flat, numbers)
     blocks = without_repeated(tuple(laid_out), len(pages))
     return blocks, _lost(pages, blocks)
+
+
+def _laid_flat(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], dict[int, int]]:
+    """Return the pages, each followed by its parts as pages with negative numbers, and the number of the page that each
+    of these numbers is part of."""
+    flat: list[PdfPage] = []
+    numbers: dict[int, int] = {}
+    for page in pages:
+        flat.append(page)
+        for part in page.parts:
+            number = -1 - len(numbers)
+            numbers[number] = page.number
+            flat.append(replace(part, number=number))
+    return flat, numbers
+
+
+def _set_aside(drafts: Sequence[Draft]) -> None:
+    """Mark a few turned words, such as a note on the margin, as uncertain text and never a heading."""
+    for draft in drafts:
+        if draft.lines:
+            draft.kind, draft.confidence, draft.metadata = "paragraph", 0.5, {"orientation": "rotated"}
 
 
 def _with_headings(
@@ -102,11 +140,14 @@ def _with_headings(
 def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> list[Draft]:
     drafts: list[Draft] = []
     taken: dict[int, Draft] = {}
-    for grid in grids_of(page.rules):
-        table = ruled_table(grid, lines, set(taken))
-        if table is not None:
-            taken.update(dict.fromkeys(table.lines, _table_draft(table, page)))
-    blocked = set(taken)
+    ruled, drawn = ruled_tables(page.rules, lines)
+    for own in ruled:
+        taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))
+    level, _ = joined_rules([rule for rule in page.rules if not rule.edge])
+    for frame in frames_of(level):
+        for own in framed_tables(frame, lines, drawn.union(taken), level):
+            taken.update(dict.fromkeys(own.lines, _table_draft(own, page)))
+    blocked = drawn.union(taken)
     pending: list[Line] = []
     placed: set[int] = set()
 
@@ -127,7 +168,7 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
             flush()
             drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
             at = entries[-1][-1] + 1
-        elif (table := aligned_table(lines, at, blocked, at - len(pending))) is not None:
+        elif at not in drawn and (table := aligned_table(lines, at, blocked, at - len(pending), level)) is not None:
             del pending[len(pending) - (at - table.lines[0]) :]
             units = pending.pop() if pending and says_units(pending[-1], lines[table.lines[0]]) else None
             flush()
@@ -157,11 +198,13 @@ def _add_units(drafts: list[Draft], line: Line) -> None:
 # ---------------------------------------------------------------- across pages
 
 
-def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]]) -> None:
-    """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page."""
+def _join_pages(drafts: list[list[Draft]], edges: list[list[tuple[str, Line]]], main: Container[int]) -> None:
+    """Join blocks that a page or column boundary divides, in place; a joined block stays on its first page. Only the
+    pages at the indexes `main` follow each other; others are parts of pages."""
     last: Draft | None = None
     for at, page in enumerate(drafts):
-        if not page:
+        if not page or at not in main:
+            _join_columns(page)
             continue
         first = page[0]
         if last is not None and last.kind == first.kind == "table":
@@ -183,11 +226,17 @@ def _join_columns(page: list[Draft]) -> None:
     while at < len(page):
         above, draft = page[at - 1], page[at]
         moved = above.lines and draft.lines and draft.lines[0].column != above.lines[-1].column
-        if moved and draft.confidence == 1 and _goes_on(above, draft):
+        if moved and draft.confidence == 1 and _goes_on(above, draft) and _fits(above.lines[-1], draft.lines[0]):
             above.lines += draft.lines
             page.pop(at)
         else:
             at += 1
+
+
+def _fits(end: Line, begin: Line) -> bool:
+    """Say whether the text of one column may go on in another: it is as wide, or the text continues a sentence."""
+    wide, other = end.right - end.left, begin.right - begin.left
+    return begin.text.lstrip()[:1].islower() or abs(wide - other) <= SAME_WIDTH * max(wide, other)
 
 
 def _goes_on(last: Draft, first: Draft) -> bool:
@@ -286,7 +335,10 @@ def _indented(line: Line, left: float) -> str:
 def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
     """Return the pages whose blocks hold fewer letters and digits than their pieces, and the share lost; bullets do not
     count."""
-    wanted = {page.number: sum(_weight(item.text) for item in page.items if not item.symbol) for page in pages}
+    wanted = {
+        page.number: sum(_weight(i.text) for part in (page, *page.parts) for i in part.items if not i.symbol)
+        for page in pages
+    }
     held: Counter[int] = Counter()
     for block in blocks:
         cells: tuple[BlockCell, ...] = block.cells

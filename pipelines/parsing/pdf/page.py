@@ -2,9 +2,8 @@
 
 Coordinates are PDF points from the top left. The pieces come from a layout library that straightens quotes and dashes
 and may lose or rewrite a word; the raw text is PDFium's, complete. `restored` gives each piece its own characters back
-and returns the parts of the raw text that no piece holds. A page that is shown upside down is laid out after half a
-turn, and its boxes are given as the page is shown. Monospaced fonts are recognised by their widths, since names do not
-always tell.
+and returns the parts of the raw text that no piece holds. Monospaced fonts are recognised by their widths, since names
+do not always tell.
 """
 
 from __future__ import annotations
@@ -12,16 +11,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import quantiles
-from typing import TypeVar
 from unicodedata import category
 
 from pipelines.parsing.cleaning import expand_ligatures
 from pipelines.parsing.raised import lowered, raised
-from pipelines.records import Block, Box, TextRun
+from pipelines.records import Block, Box
 
 # ---------------------------------------------------------------- page and its own characters
 
@@ -37,11 +35,11 @@ places, also inside longer ones."""
 LEAST_LINE = 20
 """Characters of a piece that is looked for in order. Shorter pieces are matched closest to the text before them."""
 _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
-RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x1000
+RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x80
 """Code points that stand for raised and lowered characters while text is matched: the first of each, and how many."""
 _MARKED: dict[int, int | str] = {first + code: code for first in (RAISED, LOWERED) for code in range(_MOST_MARKED)}
 _SIGNS = _MARKED | {RAISED + ord(sign): raised(sign) for sign in "0123456789"}
-_RUN_OF_MARKED = re.compile("([\U000f5000-\U000f5fff]++)|[\U000f6000-\U000f6fff]++")
+_RUN_OF_MARKED = re.compile("([\U000f5000-\U000f507f]++)|[\U000f6000-\U000f607f]++")
 _STRAIGHT = {
     **_MARKED,
     **dict.fromkeys(map(ord, "\x02\xad\ufffe‐‑‒–—―−"), "-"),
@@ -61,7 +59,8 @@ class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
     piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
     letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
-    background; `vertical` is text set from top to bottom."""
+    background; `vertical` is text set from top to bottom. `at` is the place of the piece in the order in which the file
+    draws its text, or None if it is not known."""
 
     text: str
     x0: float
@@ -79,16 +78,18 @@ class PdfItem:
     font: str = ""
     hidden: bool = False
     vertical: bool = False
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PdfRule:
-    """A straight ruling, horizontal or vertical."""
+    """A straight ruling, horizontal or vertical, or the `edge` of a coloured area."""
 
     x0: float
     y0: float
     x1: float
     y1: float
+    edge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,23 @@ class PdfGap:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A direction of text: quarter turns clockwise from upright, and whether it is a mirror image then."""
+
+    quarters: int
+    mirrored: bool = False
+
+
+UPRIGHT = Turn(0)
+
+
+@dataclass(frozen=True, slots=True)
 class PdfPage:
     """The content of one page. `number` is 1-based. `blocks` are its contents other than text: form fields, notes, and
     paragraphs that were typed onto it. `confidence` is under 1 if the text was recognised in a picture. `gaps` are in
-    any order. On a `turned` page, which is shown upside down, all of this is given after half a turn."""
+    any order. If most text runs in another direction than upright, all of this is given after the page is turned so
+    that it is upright, and `turn` says from where. `parts` holds the text in each other direction, as pages that
+    have nothing else."""
 
     number: int
     width: float
@@ -124,7 +138,8 @@ class PdfPage:
     confidence: float = 1.0
     pictures: tuple[PdfPicture, ...] = ()
     gaps: tuple[PdfGap, ...] = ()
-    turned: bool = False
+    turn: Turn = UPRIGHT
+    parts: tuple[PdfPage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +272,10 @@ def _lead(text: str) -> str:
     return match.group() if match else ""
 
 
-def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
-    """Return each text's own characters, without spaces. Long texts are matched first, in order, then short ones
-    closest to the text before them, then the others word by word."""
+def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, int | None]]:
+    """Return each text's own characters, without spaces, and where they begin in the raw text. Long texts are matched
+    first, in order, then short ones closest to the text before them, then the others word by word, which have no
+    place."""
     wanted = [squeezed(text.translate(_STRAIGHT)) for text in texts]
     found: list[str | None] = [None] * len(texts)
     ends = [0] * len(texts)
@@ -280,7 +296,7 @@ def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[str | None]:
         if found[index] is None:
             found[index] = matcher.find_words(whole.translate(_STRAIGHT).split(), max(0, near - 200))
         near = ends[index] or near
-    return found
+    return [(own, end - len(own) if own and end else None) for own, end in zip(found, ends, strict=True)]
 
 
 def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] | None:
@@ -306,58 +322,15 @@ def restored(items: Sequence[PdfItem], raw: str) -> Restored:
     heads = [_lead(item.text) for item in items]
     bodies = [expand_ligatures(item.text[len(head) :]) for item, head in zip(items, heads, strict=True)]
     kept, unmatched = [], []
-    for item, head, body, own in zip(items, heads, bodies, _matched(matcher, bodies), strict=True):
+    for item, head, body, (own, at) in zip(items, heads, bodies, _matched(matcher, bodies), strict=True):
         if own is None:
             unmatched.append(item)
         else:
-            kept.append(replace(item, text=head + _with_spaces_of(body, own.translate(_HYPHENS))))
+            kept.append(replace(item, text=head + _with_spaces_of(body, own.translate(_HYPHENS)), at=at))
     missing = tuple((at, text) for at, text in matcher.gaps() if _held(text))
     total = _held(matcher.own)
     lost = sum(_held(text) for _, text in missing)
     return Restored(tuple(kept), tuple(unmatched), missing, 1.0 if not total else 1 - lost / total)
-
-
-# ---------------------------------------------------------------- pages shown upside down
-
-
-Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
-
-
-def turned(page: PdfPage) -> PdfPage:
-    """Return the page with all its content turned by half a turn, so that its text is upright."""
-    return replace(
-        page,
-        items=tuple(replace(_turned(item, page), rotated=False) for item in page.items),
-        rules=tuple(_turned(rule, page) for rule in page.rules),
-        blocks=tuple(_block(block, {page.number: page}) for block in page.blocks),
-        pictures=tuple(replace(picture, box=_turned(picture.box, page)) for picture in page.pictures),
-        gaps=(),
-        turned=True,
-    )
-
-
-def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage]) -> Iterator[Block]:
-    """Yield the blocks, with their places on turned pages as these are shown."""
-    upside_down = {page.number: page for page in pages if page.turned}
-    for block in blocks:
-        yield _block(block, upside_down) if upside_down else block
-
-
-def _block(block: Block, pages: dict[int, PdfPage]) -> Block:
-    def run(one: TextRun) -> TextRun:
-        page = pages.get(one.box.page) if one.box is not None else None
-        return one if page is None or one.box is None else replace(one, box=_turned(one.box, page))
-
-    cells = tuple(replace(cell, runs=tuple(map(run, cell.runs))) for cell in block.cells)
-    return replace(block, runs=tuple(map(run, block.runs)), cells=cells)
-
-
-def _turned(placed: Placed, page: PdfPage) -> Placed:
-    (x0, x1), (y0, y1) = (
-        (round(side - far, 2), round(side - near, 2))
-        for side, near, far in ((page.width, placed.x0, placed.x1), (page.height, placed.y0, placed.y1))
-    )
-    return replace(placed, x0=x0, y0=y0, x1=x1, y1=y1)
 
 
 # ---------------------------------------------------------------- fonts

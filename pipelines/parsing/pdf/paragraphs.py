@@ -13,19 +13,20 @@ from itertools import pairwise
 
 from pipelines.parsing.pdf.cells import CAPTION, LEADERS
 from pipelines.parsing.pdf.lines import Line
-from pipelines.parsing.pdf.tables import TIGHT, goes_on, pitch
+from pipelines.parsing.pdf.rows import TIGHT, goes_on, pitch
 from pipelines.records import BlockCell
 
 # ---------------------------------------------------------------- paragraphs
 
 
-BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|[§*\-–—](?=\s))\s*")
+BULLET = re.compile(r"([•●▪◦‣∙·■□►➢▶❖✓✔☐☑☒\uf000-\uf0ff]|§(?=\s+[^\s\d])|[*\-–—](?=\s))\s*")
 NUMBER = re.compile(
     r"(\(?(?:\d{1,3}|[a-zа-яіїєґ]|[ivx]{1,5})\)|(?:\d{1,3}|[a-zA-Zа-яА-ЯІЇЄҐ])\.(?=\s)|(?:\d{1,3}\.)+\d{1,3}\.?(?=\s))\s*"
 )
 FOOTNOTE = re.compile(r"\d{1,3}(?=\s|[A-ZА-ЯІЇЄҐ\"“«])|[*∗†‡§]")
 TERMINAL = re.compile(r"[.!?:;…。](?:[\"'”’»)\]]|\s)*$")
 SAME_SIZE = 0.7
+SAME_HEIGHT = 0.3
 TITLE_SIZE = 20.0
 LEAST_PAGE = 300
 
@@ -167,17 +168,32 @@ def _breaks(draft: Draft, line: Line, style: DocumentStyle) -> bool:
     if line.vertical:
         return abs(line.size - above.size) > _tolerance(line.size)
     ratio = (middle(line) - middle(above)) / style.pitch(line.size)
-    if abs(line.size - above.size) > _tolerance(line.size) and not _is_fragment(above, line):
+    if _differs(above, line) and not _is_fragment(above, line):
         return True
     if None not in (line.group, above.group) and line.group != above.group and "Lbl" not in (line.tag, above.tag):
         return True
     if ratio > 1.35 or ratio < -0.5 or _begins_item(draft, above, line, ratio):
         return True
+    if _is_below_heading(draft, above, line):
+        return True
     if above.bold != line.bold and (_room(above, line) or line.bold) and len(draft.lines) <= 3:
         return _room(above, line) or ends(above.text)
     if draft.kind == "list_item" and line.x0 < draft.marker_x - 0.5 * line.size:
-        return True
+        return _room(above, line) or ends(above.text)
     return _is_new_paragraph(draft, above, line)
+
+
+def _is_below_heading(draft: Draft, above: Line, line: Line) -> bool:
+    """Say whether `line` begins a paragraph by its indent, below a single bold line."""
+    single = draft.kind == "paragraph" and len(draft.lines) == 1 and above.bold and not line.bold
+    return single and line.text[:1].isupper() and 0.9 * line.size < line.x0 - above.x0 < 5 * line.size
+
+
+def _differs(above: Line, line: Line) -> bool:
+    """Say whether two lines differ in size. A line may begin with a few words in another size, which the height of the
+    whole line does not have."""
+    differs = abs(line.size - above.size) > _tolerance(line.size)
+    return differs and abs(line.y1 - line.y0 - above.y1 + above.y0) > SAME_HEIGHT
 
 
 def _tolerance(size: float) -> float:

@@ -106,13 +106,13 @@ def _sections(code: str) -> list[_Section]:
 class NumberFormat:
     """A number format, understood once and used for many cells. `from_1904`: day 0 is the first of 1904."""
 
-    def __init__(self, code: str, from_1904: bool = False) -> None:
+    def __init__(self, pattern: str, from_1904: bool = False) -> None:
         from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH
 
         self._epoch = MAC_EPOCH if from_1904 else WINDOWS_EPOCH
-        code = code if 0 < len(code) <= _LONGEST else "General"
-        self._is_general = code.lower() == "general"
-        sections = _sections(code)[:4]
+        pattern = pattern if 0 < len(pattern) <= _LONGEST else "General"
+        self._is_general = pattern.lower() == "general"
+        sections = _sections(pattern)[:4]
         self._for_text = next((section for section in sections if section.is_text), None)
         if self._for_text is None and len(sections) == 4:
             self._for_text = sections[3]

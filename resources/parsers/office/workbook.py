@@ -154,8 +154,8 @@ class Workbook:
         styles = root.find(f"{MAIN}cellXfs")
         for style in styles if styles is not None else ():
             key = style.get("numFmtId") or "0"
-            code = own.get(key) or BUILTIN_FORMATS.get(whole(key, 0), "General")
-            number_format = formats.setdefault(code, NumberFormat(code, self.from_1904))
+            shape = own.get(key) or BUILTIN_FORMATS.get(whole(key, 0), "General")
+            number_format = formats.setdefault(shape, NumberFormat(shape, self.from_1904))
             at = whole(style.get("fontId"), 0)
             font = fonts[at] if at < len(fonts) else _Font()
             large = bool(fonts) and font.size >= _LARGER * (fonts[0].size or font.size + 1)

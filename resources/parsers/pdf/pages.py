@@ -7,26 +7,30 @@ the rest of the document is kept. Nothing is fetched.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pdf.page import (
     LEAST_COVERAGE,
+    UPRIGHT,
     PdfItem,
     PdfPage,
     PdfPicture,
     PdfRule,
+    Turn,
     as_signs,
     is_readable,
     restored,
     squeezed,
-    turned,
     written_out,
 )
+from pipelines.parsing.pdf.turned import turned
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
@@ -34,8 +38,10 @@ from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, ou
 from resources.parsers.pdf.raw import (
     Area,
     Character,
+    Direction,
     Drawn,
     characters,
+    directions,
     drawn_on,
     drawn_once,
     gaps_among,
@@ -44,9 +50,9 @@ from resources.parsers.pdf.raw import (
     page_text,
     patches,
     pictures_of,
-    pieces_apart,
     placing,
     plain_lines,
+    turned_pieces,
     vertical_pieces,
     widen,
 )
@@ -72,6 +78,12 @@ from resources.parsers.registry import PageGuard
 
 
 P = TypeVar("P", PdfItem, PdfRule)
+LEAST_APART, THIN = 0.1, 3.0
+"""Points between the two edges of an area that is as thin as a line."""
+LIGHT = 0xF0
+"""Least value of red, green and blue of a colour that counts as white."""
+LEAST_SHADE = 0xA0
+"""Least value of red, green and blue of a colour that shades cells. A line is darker, or no area has its colour."""
 SLACK = 0.01
 """Share by which two libraries may report the size of a page differently."""
 BATCH = 16
@@ -164,6 +176,11 @@ def items_of(native: Any) -> tuple[list[PdfItem], bool]:
     return items, on_shapes
 
 
+def _is_light(colour: str | None, least: int = LIGHT) -> bool:
+    """Say whether a colour (`ffRRGGBB`) is white or nearly so."""
+    return colour is not None and len(colour) == 8 and min(bytes.fromhex(colour[2:])) >= least
+
+
 def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
     font = native.font_name or ""
     bold, italic, mono, symbol = _manner(font)
@@ -187,9 +204,11 @@ def _item(native: Any, tags: dict[int, tuple[str, int]]) -> PdfItem:
     )
 
 
-def upside_down(native: Any) -> list[bool]:
-    """Return for each piece whether it is upside down."""
-    return [abs(abs(item.rotation or 0.0) - 180) < 2 for item in native.text_items]
+def turned_items(native: Any) -> list[bool]:
+    """Return for each piece whether it is turned by a quarter, a half or three quarters."""
+    return [
+        2 < (angle := abs(item.rotation or 0.0)) < 358 and abs((angle + 45) % 90 - 45) < 2 for item in native.text_items
+    ]
 
 
 def in_points(items: Iterable[P], unit: float) -> list[P]:
@@ -201,10 +220,41 @@ def in_points(items: Iterable[P], unit: float) -> list[P]:
 
 
 def rules_of(native: Any) -> tuple[PdfRule, ...]:
+    """Return the lines that are drawn level or upright, and the edges of coloured areas. An area that is as thin as a
+    line is one, unless it has the colour of shaded areas. Light lines count as edges, since they show only on an area;
+    the edges of a light area never show."""
     graphics = native.vector_graphics
     if graphics is None:
         return ()
-    return tuple(PdfRule(min(r.x1, r.x2), min(r.y1, r.y2), max(r.x1, r.x2), max(r.y1, r.y2)) for r in graphics.lines)
+    boxes = [(s.bbox.x, s.bbox.y, s.bbox.width, s.bbox.height, s.fill_color) for s in graphics.shapes if s.fill]
+    shades = {box[4] for box in boxes if min(box[2:4]) > THIN and _is_light(box[4], LEAST_SHADE)}
+    thin = [box for box in boxes if min(box[2:4]) <= THIN and not (box[4] in shades and _is_light(box[4]))]
+    rules = [_thin(*box, box[4] in shades) for box in thin]
+    solid = {(w > h, round(left), round(top)) for x, y, w, h, _ in thin for left in (x, x + w) for top in (y, y + h)}
+    edges: dict[tuple[bool, str | None, int, int], list[PdfRule]] = defaultdict(list)
+    for line in graphics.lines:
+        x0, x1 = sorted((line.x1, line.x2))
+        y0, y1 = sorted((line.y1, line.y2))
+        level = x1 - x0 > y1 - y0
+        if line.stroke:
+            rules.append(PdfRule(x0, y0, x1, y1, _is_light(line.stroke_color)))
+        elif not _is_light(line.fill_color) and (level, round(x0), round(y0)) not in solid:
+            ends = (x0, x1) if level else (y0, y1)
+            edges[level, line.fill_color, *map(round, ends)].append(PdfRule(x0, y0, x1, y1, True))
+    for found in edges.values():
+        found.sort(key=lambda edge: (edge.y0, edge.x0))
+        apart = [b.x0 - a.x0 + b.y0 - a.y0 for a, b in pairwise(found)]
+        sides = [any(LEAST_APART < d <= THIN for d in apart[max(at - 1, 0) : at + 1]) for at in range(len(found))]
+        rules += [replace(edge, edge=not side) for edge, side in zip(found, sides, strict=True)]
+    return tuple(rules)
+
+
+def _thin(x: float, y: float, width: float, height: float, colour: str | None, shade: bool) -> PdfRule:
+    """Return the middle of an area as thin as a line."""
+    edge = shade or _is_light(colour)
+    if width > height:
+        return PdfRule(x, y + height / 2, x + width, y + height / 2, edge)
+    return PdfRule(x + width / 2, y, x + width / 2, y + height, edge)
 
 
 # ---------------------------------------------------------------- pages
@@ -217,7 +267,7 @@ MOST_UNREADABLE = 0.5
 LEAST_PICTURED = 0.5
 """Share of a page's area that pictures must have for the page to be a scan."""
 LEAST_TURNED = 0.8
-"""Share of a page's letters that must be upside down for the whole page to count as such."""
+"""Share of a page's letters that must run in one direction for the whole page to be turned."""
 LIMITS = "the parser dies of it or hangs: see parsing.page_timeout_seconds and parsing.memory_mb"
 
 
@@ -236,8 +286,13 @@ class Read:
     unseen: Unseen = field(default_factory=dict)
 
     @property
+    def texts(self) -> list[str]:
+        """The texts of all pieces, in whichever direction they run."""
+        return [item.text for page in (self.page, *self.page.parts) for item in page.items]
+
+    @property
     def needs_recognition(self) -> bool:
-        letters = sum(len(item.text) for item in self.page.items)
+        letters = sum(map(len, self.texts))
         return not letters or self.unreadable > MOST_UNREADABLE * (letters + self.unreadable)
 
 
@@ -306,9 +361,7 @@ def _page(
         written = notes(page, number, texts, lambda: page_text(textpage))
         blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
-        shown = replace(read.page, blocks=blocks, pictures=pictures)
-        headlong = native is not None and not read.needs_recognition and _stands_on_its_head(native)
-        return replace(read, page=turned(shown) if headlong else shown)
+        return replace(read, page=_stood_up(replace(read.page, blocks=blocks, pictures=pictures)))
     finally:
         textpage.close()
         page.close()
@@ -376,32 +429,35 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     items = laid
     if VERTICAL in drawing.traits and (upright := vertical_pieces(characters(page, textpage))) is not None:
         return Read(PdfPage(number, *size, upright, rules))
-    heads = {id(item) for item, flag in zip(laid, upside_down(native), strict=True) if flag}
+    flags = turned_items(native)
+    askew = {id(item) for item, flag in zip(laid, flags, strict=True) if item.rotated and not flag}
     fonts = zip(laid, native.text_items, strict=True)
     doubtful = {id(item) for item, own in fonts if own.font_is_buggy and not item.symbol}
     every: list[Character] | None = None
+    whole = _marked_characters(page, textpage) if any(flags) else None
     unseen: Unseen = {}
     suspects = suspects_of(page, drawing.drawn, on_shapes, LAYERS in drawing.traits, drawing.scan)
     if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
-        items, every, unseen = sifted(page, textpage, _marked_characters(page, textpage), items, suspects)
-    if heads:
-        whole = every if every is not None else _marked_characters(page, textpage)
-        if _stands_on_its_head(native):
-            readable = _readable(whole)
-            pieces = tuple(_dressed(pieces_apart(readable), items))
-            return Read(PdfPage(number, *size, pieces, rules), (), len(whole) - len(readable), unseen=unseen)
-        items = _in_order(items, heads, whole)
+        whole = whole if whole is not None else _marked_characters(page, textpage)
+        items, every, unseen = sifted(page, textpage, whole, items, suspects)
+    parts: tuple[PdfPage, ...] = ()
+    unreadable = 0
+    if whole is not None and any(flags):
+        ways = dict(zip(map(id, whole), directions(page, textpage), strict=True))
+        seen = [(c, ways[id(c)]) for c in (whole if every is None else every)]
+        every, parts, unreadable = _parts(seen, PdfPage(number, *size, ()), items)
+        items = [item for item in items if not item.rotated or id(item) in askew]
     buggy = [item for item in items if id(item) in doubtful]
     guessed: tuple[PdfItem, ...] = ()
-    unreadable = 0
     if buggy and has_unmapped(textpage):
         sorted_out = _sorted_out(items, buggy, every if every is not None else _marked_characters(page, textpage))
-        items, guessed, every, unreadable = sorted_out
+        items, guessed, every, more = sorted_out
+        unreadable += more
     plain = page_text(textpage) if every is None else ""
     raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
         lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
-        return Read(PdfPage(number, *size, (*lines, *guessed), rules), (), unreadable, unseen=unseen)
+        return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable, unseen=unseen)
     found = restored(items, raw)
     if found.missing:
         every = every if every is not None else _marked_characters(page, textpage)
@@ -412,7 +468,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
             found = restored(items, "".join(c.text for c in every))
     if found.coverage < USABLE_COVERAGE:
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
-        shown = replace(read.page, items=(*read.page.items, *guessed))
+        shown = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
         return replace(read, page=shown, unreadable=unreadable, unseen=unseen)
     added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, found.items)]
     if off := tuple(item for item in added if is_outside(item, size)):
@@ -421,7 +477,9 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
     kept = tuple(replace(i, hidden=False) if i.hidden else i for i in (*found.items, *guessed, *added, *others))
     gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
-    return Read(PdfPage(number, *size, kept, rules, gaps=gaps), (), unreadable, 1 - found.coverage, unseen=unseen)
+    return Read(
+        PdfPage(number, *size, kept, rules, gaps=gaps, parts=parts), (), unreadable, 1 - found.coverage, unseen=unseen
+    )
 
 
 def _marked_text(page: Any, textpage: Any, raw: str) -> str:
@@ -441,26 +499,47 @@ def _marked_characters(page: Any, textpage: Any) -> list[Character]:
 
 def _written_out(read: Read) -> Read:
     """Return a page with its raised and lowered figures written as such."""
-    page, text = read.page, "".join(item.text for item in read.page.items)
+    text = "".join(read.texts)
     if written_out(text) == text:
         return read
-    return replace(read, page=replace(page, items=tuple(replace(i, text=written_out(i.text)) for i in page.items)))
+
+    def written(page: PdfPage) -> PdfPage:
+        items = tuple(replace(item, text=written_out(item.text)) for item in page.items)
+        return replace(page, items=items, parts=tuple(map(written, page.parts)))
+
+    return replace(read, page=written(read.page))
 
 
-def _stands_on_its_head(native: Any) -> bool:
-    letters = [len(item.text.strip()) for item in native.text_items]
-    on_head = sum(count for count, flag in zip(letters, upside_down(native), strict=True) if flag)
-    return on_head > LEAST_TURNED * sum(letters)
+def _parts(
+    drawn: Iterable[tuple[Character, Direction]], bare: PdfPage, items: Sequence[PdfItem]
+) -> tuple[list[Character], tuple[PdfPage, ...], int]:
+    """Return the upright characters, a page for the text of each other direction, and how many characters of these
+    cannot be read. liteparse has the words of such text in another order, and joins its lines."""
+    by_turn: dict[Turn, list[tuple[Character, float]]] = {UPRIGHT: []}
+    for character, (turn, baseline) in drawn:
+        by_turn.setdefault(turn, []).append((character, baseline))
+    upright = [character for character, _ in by_turn.pop(UPRIGHT)]
+    parts, unreadable = [], 0
+    for turn, found in by_turn.items():
+        readable = set(map(id, _readable([character for character, _ in found])))
+        unreadable += len(found) - len(readable)
+        pieces = turned_pieces((pair for pair in found if id(pair[0]) in readable), turn)
+        parts += [turned(replace(bare, items=tuple(_dressed(pieces, items))), turn)] if pieces else []
+    return upright, tuple(parts), unreadable
 
 
-def _in_order(items: Sequence[PdfItem], heads: Set[int], every: Sequence[Character]) -> list[PdfItem]:
-    """Return the pieces; an upside-down one, by its id, gets its words in PDFium's order, found by the letters of its
-    line. liteparse puts the first word of such a line at its end."""
-    lines = {"".join(sorted(squeezed(line.text))): line.text for line in plain_lines(every)}
-    return [
-        replace(item, text=lines.get("".join(sorted(squeezed(item.text))), item.text)) if id(item) in heads else item
-        for item in items
-    ]
+def _stood_up(page: PdfPage) -> PdfPage:
+    """Return the page turned so that most of its text is upright."""
+
+    def letters(of: PdfPage) -> int:
+        return sum(len(item.text) for item in of.items)
+
+    main = max(page.parts, key=letters, default=page)
+    if main is page or letters(main) <= LEAST_TURNED * sum(map(letters, (page, *page.parts))):
+        return page
+    others = tuple(part for part in page.parts if part is not main)
+    upright = (replace(page, rules=(), blocks=(), pictures=(), gaps=(), parts=()),) if page.items else ()
+    return replace(turned(page, main.turn), items=main.items, parts=(*upright, *others))
 
 
 def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
@@ -469,7 +548,7 @@ def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem
     for line in lines:
         found = max(items, key=lambda item: _shared(line, item), default=line)
         fits = _shared(line, found) > 0
-        placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1)
+        placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1, at=line.at)
         dressed.append(placed if fits else line)
     return dressed
 

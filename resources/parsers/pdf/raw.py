@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pipelines.parsing.cleaning import expand_ligatures
 from pipelines.parsing.joining import is_spaced
 from pipelines.parsing.line_text import Placed, ends_in, is_right_to_left, logical
-from pipelines.parsing.pdf.page import PdfGap, PdfItem, PdfPicture, as_signs, squeezed
+from pipelines.parsing.pdf.page import UPRIGHT, PdfGap, PdfItem, PdfPicture, Turn, as_signs, squeezed
 from pipelines.records import Box
 from resources.hashes import bytes_hash
 
@@ -211,7 +211,7 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     """Return the characters as pieces, one per line of PDFium's text."""
-    return tuple(piece for line in _lines(found) if (piece := _piece(line)) is not None)
+    return _numbered(_piece(line) for line in _lines(found))
 
 
 def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
@@ -295,6 +295,95 @@ def pieces_apart(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     return tuple(piece for piece in pieces if piece is not None)
 
 
+class Direction(NamedTuple):
+    """The direction of a character, and where its baseline is across it, in points of the page as shown."""
+
+    turn: Turn
+    baseline: float
+
+
+def directions(page: Any, textpage: Any) -> list[Direction]:
+    """Return the direction of each character. Spaces and line ends run as the text before them; text that is askew
+    counts as upright."""
+    import pypdfium2.raw as pdfium
+
+    way, matrix = placing(page), pdfium.FS_MATRIX()
+    x, y = ctypes.c_double(), ctypes.c_double()
+    found = [Direction(UPRIGHT, 0.0)]
+    for index in range(textpage.count_chars()):
+        is_space = chr(pdfium.FPDFText_GetUnicode(textpage.raw, index)).isspace()
+        if is_space or not pdfium.FPDFText_GetMatrix(textpage.raw, index, matrix):
+            found.append(found[-1])
+            continue
+        along = way.ax * matrix.a + way.bx * matrix.b, way.ay * matrix.a + way.by * matrix.b
+        up = way.ax * matrix.c + way.bx * matrix.d, way.ay * matrix.c + way.by * matrix.d
+        turn = _turn(along, up)
+        pdfium.FPDFText_GetCharOrigin(textpage.raw, index, x, y)
+        found.append(Direction(turn, way.point(x.value, y.value)[(turn.quarters + 1) % 2]))
+    return found[1:]
+
+
+OTHER_LINE = 0.6
+"""Share of the height of letters by which baselines of two lines differ at least."""
+_ASKEW = 0.05
+"""Share by which the direction of turned text may miss a quarter turn."""
+
+
+def _turn(along: tuple[float, float], up: tuple[float, float]) -> Turn:
+    """Return the direction of text whose letters go one way and point up another, on a page whose y grows downward."""
+    x, y = along
+    mirrored = x * up[1] - y * up[0] > 0
+    if abs(y) <= _ASKEW * abs(x):
+        return Turn(2, mirrored) if x < 0 else UPRIGHT
+    return Turn(1 if y > 0 else 3, mirrored) if abs(x) <= _ASKEW * abs(y) else UPRIGHT
+
+
+def turned_pieces(found: Iterable[tuple[Character, float]], turn: Turn) -> tuple[PdfItem, ...]:
+    """Return characters of one direction, given with their baselines, as pieces of the page as shown. A piece ends with
+    its line, and at gaps wider than the line is high."""
+    pieces: list[PdfItem | None] = []
+    part: list[Character] = []
+    last: tuple[Character, float] | None = None
+    for character, baseline in found:
+        if character.text.strip():
+            if last is not None and _ends_piece(last, (character, baseline), turn):
+                pieces.append(_turned_piece(part, turn))
+                part = []
+            last = character, baseline
+        part.append(character)
+    return _numbered([*pieces, _turned_piece(part, turn)])
+
+
+def _ends_piece(last: tuple[Character, float], next_one: tuple[Character, float], turn: Turn) -> bool:
+    """Say whether a character is on another line than the one before it, or far from it on its line."""
+    (before, first), (after, second) = last, next_one
+    high = max(_height(before, turn), _height(after, turn))
+    ahead = after.y0 - before.y1, before.y0 - after.y1
+    if turn.quarters % 2 == 0:
+        ahead = after.x0 - before.x1, before.x0 - after.x1
+    return abs(second - first) > OTHER_LINE * high or max(ahead) > high
+
+
+def _height(character: Character, turn: Turn) -> float:
+    """Return how high a character is in its direction, in points."""
+    return character.x1 - character.x0 if turn.quarters % 2 else character.y1 - character.y0
+
+
+def _turned_piece(line: Sequence[Character], turn: Turn) -> PdfItem | None:
+    solid = [c for c in line if c.text.strip()]
+    if not solid:
+        return None
+    text = " ".join("".join("-" if c.text in _HYPHENS else c.text for c in line).split())
+    sides = min(c.x0 for c in solid), min(c.y0 for c in solid), max(c.x1 for c in solid), max(c.y1 for c in solid)
+    size = max(_height(c, turn) for c in solid)
+    return PdfItem(text, *sides, round(max(size, 1.0), 1))
+
+
+def _numbered(pieces: Iterable[PdfItem | None]) -> tuple[PdfItem, ...]:
+    """Return the pieces that have text, each with its place in the order of the file."""
+    return tuple(replace(piece, at=at) for at, piece in enumerate(pieces) if piece is not None)
+
+
 def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
     line: list[Character] = []
     for character in found:
@@ -318,7 +407,7 @@ def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> t
         if start < 0 or not squeezed(text):
             continue
         near = start + len(text)
-        pieces += plain_lines(found[solid[start] : solid[near - 1] + 1])
+        pieces += (replace(piece, at=at) for piece in plain_lines(found[solid[start] : solid[near - 1] + 1]))
     return tuple(pieces)
 
 

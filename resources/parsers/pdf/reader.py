@@ -408,7 +408,7 @@ def _form(document: Any, path: Path, pages: Sequence[Read]) -> _Form:
 
 
 def _texts(read: Read) -> Iterator[str]:
-    yield from (item.text for item in read.page.items)
+    yield from read.texts
     yield from (run.text for block in read.page.blocks for run in block.runs)
 
 
@@ -454,7 +454,7 @@ def _refuse_unreadable(
     path: Path, pages: Sequence[Read], ocr: scans.OcrSettings, guard: PageGuard, unseen: HiddenContent
 ) -> None:
     unreadable = sum(read.unreadable for read in pages)
-    readable = sum(len(item.text) for read in pages for item in read.page.items)
+    readable = sum(len(text) for read in pages for text in read.texts)
     if unreadable and unreadable >= MOST_UNREADABLE * (readable + unreadable):
         message = (
             f"{path.name}: {unreadable} of its {readable + unreadable} characters are in fonts without a Unicode map, "

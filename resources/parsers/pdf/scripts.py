@@ -14,11 +14,10 @@ from typing import Any
 
 from pipelines.parsing.pdf.page import LOWERED, RAISED
 
-_NUMBER = re.compile(r"(?<![\d.,])\d[\d.,]*+")
-_AFTER = re.compile(
-    r"(?<=[^\W\d_])(?:\d|[+−–-](?=\d))|(?<=10)[−–-](?=\d)|(?<=[^\W\d_][.,;:!?)\]\"'”’»%])\d|(?<=[)\]%”’»])\d"
-)
-_FIGURES = re.compile(r"[\d+−–-]+(?:,\d+)*")
+_NUMBER = re.compile(r"\d[\d.,]*+", re.ASCII)
+_SIGNS = "+−–-"
+_MARKS, _CLOSING = ".,;:!?\"'", ")]%”’»"
+_FIGURES = re.compile(r"[\d+−–-]+(?:,\d+)*", re.ASCII)
 _FRACTION = ("/", "⁄")
 _PLAIN = {"−": "-", "–": "-"}
 SMALLER = 0.86
@@ -42,18 +41,27 @@ def marked(textpage: Any, raw: str, index_of: Callable[[int], int]) -> str:
     read = _reader(textpage, raw, index_of)
     for number in _NUMBER.finditer(raw):
         first, end = number.start(), number.start() + len(number[0].rstrip(".,"))
-        last = end - 1
-        high = SMALLER * _height(read(first)) if first < last else 0.0
-        while first < last > end - MOST and _height(read(last)) < high:
-            last -= 1
-        if last < end - 1:
-            _mark(found, raw, last + 1, read)
-    for place in _AFTER.finditer(raw):
-        if place.start() not in found:
-            _mark(found, raw, place.start(), read)
+        start = first - (raw[first - 1 : first] in _SIGNS if first else 0)
+        if _may_belong(raw, start, first):
+            _mark(found, raw, start, read)
+        if first not in found and end - first > 1:
+            high, last = SMALLER * _height(read(first)), end - 1
+            while first < last > end - MOST and _height(read(last)) < high:
+                last -= 1
+            if last < end - 1:
+                _mark(found, raw, last + 1, read)
     if not found:
         return raw
     return "".join(found.get(at, char) for at, char in enumerate(raw))
+
+
+def _may_belong(raw: str, start: int, first: int) -> bool:
+    """Say whether figures, with the sign at `start` if they have one, directly follow a letter or a mark. Signs also
+    follow a ten."""
+    before, second = raw[start - 1 : start], raw[start - 2 : start - 1] if start > 1 else ""
+    if start < first:
+        return before.isalpha() or (second, before) == ("1", "0")
+    return before.isalpha() or (before != "" and (before in _CLOSING or (before in _MARKS and second.isalpha())))
 
 
 def _mark(found: dict[int, str], raw: str, start: int, read: Callable[[int], _Box | None]) -> None:

@@ -59,7 +59,7 @@ _BAND = 24
 
 
 LAYERS, VERTICAL = "layers", "vertical text"
-_TRAITS = {LAYERS: re.compile(rb"/OCProperties\b"), VERTICAL: re.compile(rb"/[A-Za-z][\w-]{0,40}?-V\b")}
+_VERTICAL_END, _NAME_BEGIN = re.compile(rb"-V\b"), re.compile(rb"/[A-Za-z][\w-]{0,40}\Z")
 _OBJECT_STREAM = re.compile(rb"/ObjStm\b[^>]{0,400}>>\s{0,8}stream\r?\n")
 MOST_INFLATED = 64 << 20
 """Bytes of packed objects that are searched for traits."""
@@ -70,16 +70,24 @@ def traits_of(path: Path) -> frozenset[str]:
     searched too."""
     left = MOST_INFLATED
     with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        found = {name for name, pattern in _TRAITS.items() if pattern.search(data)}
+        found = set(_traits_in(data))
         for begin in _OBJECT_STREAM.finditer(data):
             packed = data[begin.end() : max(data.find(b"endstream", begin.end()), begin.end())]
             with suppress(zlib.error):
                 inflated = zlib.decompressobj().decompress(packed, left)
                 left -= len(inflated)
-                found |= {name for name, pattern in _TRAITS.items() if pattern.search(inflated)}
+                found.update(_traits_in(inflated))
             if left <= 0:
                 break
     return frozenset(found)
+
+
+def _traits_in(data: bytes | mmap) -> Iterator[str]:
+    if data.find(b"/OCProperties") >= 0:
+        yield LAYERS
+    ends = (found.start() for found in _VERTICAL_END.finditer(data))
+    if any(_NAME_BEGIN.search(data[max(end - 42, 0) : end]) for end in ends):
+        yield VERTICAL
 
 
 # ---------------------------------------------------------------- shapes of one colour

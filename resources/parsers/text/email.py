@@ -1,4 +1,5 @@
-"""E-mail messages (EML) as blocks: subject, sender, date, and the text that the sender wrote, plain or HTML.
+"""E-mail messages (EML) as blocks: subject, sender, date, the text that the sender wrote, plain or HTML, and
+invitations.
 
 The standard library reads them without a network or a model. Attachments that a parser reads are documents of their
 own (resources/sources/mail_parts.py); a warning names the others.
@@ -16,11 +17,12 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.mail import documents_in
+from pipelines.parsing.mail import CALENDARS, documents_in
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value
 from resources.parsers.source_text import decode, decoded_header, decoded_words, without_offsets
+from resources.parsers.text.invitations import entries_in
 from resources.parsers.text.plain import blocks_of_text
 
 ORIGIN = "email"
@@ -45,11 +47,97 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     for header in _HEADERS:
         if value := _header(message, header):
             blocks.append(Block("key_value", (TextRun(f"{header}: {value}"),), metadata=key_value(header, value)))
-    body, warnings = _body(message, path.name, hidden)
-    blocks += body
+    shown = _Shown(message)
+    warnings: list[str] = []
+    for part in shown.texts:
+        body, told = _body(part, path.name, hidden)
+        blocks += body
+        warnings += told
+    invitations, told = _invitations(shown.calendars, path.name)
+    known = {_words(block) for block in blocks}
+    blocks += [block for block in invitations if block.kind != "paragraph" or _words(block) not in known]
     apart = _documents(message)
-    names = [part.get_filename() or "unnamed" for part in message.iter_attachments() if id(part) not in apart]
-    return ParsedFile(tuple(blocks), properties, None, (*warnings, *unread(names)), ORIGIN)
+    names = [part.get_filename() or "unnamed" for part in shown.others if id(part) not in apart]
+    return ParsedFile(tuple(blocks), properties, None, (*dict.fromkeys((*warnings, *told)), *unread(names)), ORIGIN)
+
+
+class _Shown:
+    """The parts of a message by what a mail program does with them: it shows texts, of those that say the same in
+    several forms the best, and the entries of calendars; it lists the others as attachments."""
+
+    def __init__(self, message: Message) -> None:
+        self.texts: list[Message] = []
+        self.calendars: list[Message] = []
+        self.others: list[Message] = []
+        pending: list[tuple[Message, bool]] = [(message, False)]
+        while pending:
+            part, is_second = pending.pop()
+            inside = part.get_payload()
+            if part.get_content_maintype() == "multipart" and isinstance(inside, list):
+                below = self._inside(part, [each for each in inside if isinstance(each, Message)])
+                pending += [(each, is_second or second) for each, second in reversed(below)]
+            elif part.get_content_type() in CALENDARS:
+                self.calendars.append(part)
+            elif not is_second and part.get_content_type() in _SHOWN and not _is_attached(part, bool(self.texts)):
+                self.texts.append(part)
+            elif not is_second or part.get_content_maintype() not in ("text", "image"):
+                self.others.append(part)
+
+    @staticmethod
+    def _inside(part: Message, inside: list[Message]) -> list[tuple[Message, bool]]:
+        """Return the parts of a multipart, and whether each is only a second form of another, or belongs to another,
+        such as a logo."""
+        if part.get_content_subtype() == "related":
+            start = part.get_param("start")
+            root = next((each for each in inside if start and each["Content-ID"] == start), None)
+            return [(each, each is not (root or inside[0])) for each in inside]
+        if part.get_content_subtype() == "alternative":
+            best = max(inside, key=_rank, default=None)
+            return [(each, each is not best) for each in inside]
+        return [(each, False) for each in inside]
+
+
+_SHOWN = ("text/plain", "text/html")
+_MOST_LOOKED_AT = 20
+
+
+def _rank(part: Message) -> int:
+    """Return how good a form of a text is: with HTML in it, plain, neither."""
+    pending, found = [part], 0
+    for _ in range(_MOST_LOOKED_AT):
+        if not pending:
+            break
+        each = pending.pop()
+        inside = each.get_payload()
+        if each.get_content_maintype() == "multipart" and isinstance(inside, list):
+            pending += [below for below in inside if isinstance(below, Message)]
+        elif each.get_content_type() in _SHOWN:
+            found = max(found, 1 + _SHOWN.index(each.get_content_type()))
+    return found
+
+
+def _is_attached(part: Message, after_text: bool) -> bool:
+    return part.get_content_disposition() == "attachment" or (after_text and bool(part.get_filename()))
+
+
+def _invitations(parts: Sequence[Message], name: str) -> tuple[list[Block], tuple[str, ...]]:
+    """Return the entries of calendars, those of calendars that are alike once, and warnings."""
+    blocks: list[Block] = []
+    warnings: list[str] = []
+    seen = set[tuple[str, ...]]()
+    for part in parts:
+        payload = part.get_payload(decode=True)
+        text, told = decode(payload if isinstance(payload, bytes) else b"", name, _charset(part))
+        found, more = entries_in(text)
+        key = tuple(map(_words, found))
+        blocks += [] if key in seen else found
+        seen.add(key)
+        warnings += (*told, *more)
+    return blocks, tuple(warnings)
+
+
+def _words(block: Block) -> str:
+    return " ".join(" ".join(run.text for run in block.runs).split())
 
 
 def _documents(message: EmailMessage) -> set[int]:
@@ -90,9 +178,9 @@ def _properties(message: EmailMessage) -> dict[str, str]:
     return {key: value for key, value in properties.items() if value}
 
 
-def _body(message: EmailMessage, name: str, hidden: bool) -> tuple[list[Block], tuple[str, ...]]:
-    is_html, content, warnings = written(message, name)
-    if is_html:
+def _body(part: Message, name: str, hidden: bool) -> tuple[list[Block], tuple[str, ...]]:
+    content, warnings = _part_text(part, name)
+    if part.get_content_subtype() == "html":
         page = parse_source(content, name, warnings, hidden)
         return [without_offsets(block) for block in page.blocks], page.warnings
     return [without_offsets(block) for block in blocks_of_text(_QUOTED.sub("", content))], warnings
@@ -129,7 +217,7 @@ def written(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...
     return part.get_content_subtype() == "html", *_part_text(part, name)
 
 
-def _part_text(part: EmailMessage, name: str) -> tuple[str, tuple[str, ...]]:
+def _part_text(part: Message, name: str) -> tuple[str, tuple[str, ...]]:
     """Return the text of a part, and warnings. Raise DocumentError `corrupt` if it is not text."""
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""

@@ -148,7 +148,7 @@ def test_a_mail_is_named_by_date_and_subject() -> None:
         ("", "application/pdf", "attachment.pdf"),
         ("", "message/rfc822", "message.eml"),
         ("Re: plan.pdf", "message/rfc822", "Re: plan.pdf.eml"),
-        ("photo.png", "image/png", None),
+        ("photo.gif", "image/gif", None),
         ("all.zip", "application/zip", None),
         ("plan.pdf.elements.json", "application/octet-stream", None),
         ("plan.pdf.meta.yaml", "application/octet-stream", None),
@@ -170,13 +170,13 @@ def test_names_within_a_mail_are_told_apart() -> None:
 
 
 def test_what_is_read_is_apart_and_what_is_not_is_named() -> None:
-    mail = with_files("Plans", plan_txt=b"=3D plan", photo_png=b"picture")
+    mail = with_files("Plans", plan_txt=b"=3D plan", photo_gif=b"picture")
     mail.add_attachment(with_files("Within", keys_csv=b"a,b"))
     found = texts(mail.as_bytes())
     assert list(found) == ["", "plan.txt", "Within.eml", "Within.eml/keys.csv"]
     assert (found["plan.txt"], found["Within.eml/keys.csv"]) == (b"=3D plan", b"a,b")
     own = message_from_bytes(found[""])
-    assert [part.get_filename() for part in own.walk()] == [None, None, "photo.png"]
+    assert [part.get_filename() for part in own.walk()] == [None, None, "photo.gif"]
     assert b"See below." in found[""] and b"cGljdHVyZQ" not in found[""]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -93,7 +94,7 @@ def test_cells_that_reach_down_keep_the_places_of_others(tmp_path: Path) -> None
 
 def test_a_paragraph_over_many_pages_is_put_together_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     handed = 0
-    plain = pages.replace
+    plain = dataclasses.replace
 
     def counted(thing: Any, **changes: Any) -> Any:
         nonlocal handed

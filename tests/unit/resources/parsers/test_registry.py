@@ -43,5 +43,5 @@ def test_content_that_is_not_what_the_name_says(tmp_path: Path, name: str, conte
 
 def test_unsupported() -> None:
     with pytest.raises(DocumentError) as caught:
-        parser_of("image/png")
+        parser_of("image/gif")
     assert caught.value.code == "unsupported"

@@ -247,3 +247,88 @@ def test_lines_of_a_large_title_may_differ_in_size() -> None:
 def test_sentences_that_begin_like_headings_are_none(text: str) -> None:
     pages = [page(1, *column(BODY, y=80), item(text, 60, 150), *column(BODY, y=180))]
     assert headings(pages) == []
+
+
+# ---------------------------------------------------------------- plain lines with numbers
+
+
+LONG = [f"{FULL} so", FULL, FULL, REST]
+
+
+def plain_sections(titles: list[str], below: str = "{}") -> list[PdfPage]:
+    """Each title in the style of the text, above a paragraph; `below` may have the number of its section."""
+    found: list[PdfPage] = []
+    for at, title in enumerate(titles):
+        if at % 4 == 0:
+            found.append(page(at // 4 + 1))
+        y = 80 + 150 * (at % 4)
+        first = below.format(at + 1) if below != "{}" else ""
+        lines = [item(title, 60, y), *column([f"{first} {LONG[0]}".strip(), *LONG[1:]], y=y + 20)]
+        found[-1] = page(at // 4 + 1, *found[-1].items, *lines)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("titles", "below"),
+    [
+        (["1. General provisions", "2. Membership", "3. Dues", "4. Dissolution"], "{}.1"),
+        (["1. Загальні положення", "2. Членство", "3. Внески"], "{}.1."),
+        (["1. General provisions", "2. Membership", "3. Dues"], "{}"),
+        (["I. Purpose", "II. Membership", "III. Dues", "IV. Dissolution"], "{}"),
+        (["A. Liquidity", "B. Capital", "C. Risks"], "{}"),
+        (["§ 1 Geltungsbereich", "§ 2 Urlaub", "§ 3 Kündigung"], "{}"),
+        (["§1 Geltungsbereich", "§2 Urlaub"], "(1)"),
+        (["Artículo 1. Objeto", "Artículo 2. Plazos"], "{}"),
+        (["Kapitel I: Zweck", "Kapitel II: Mitglieder"], "{}"),
+        (["Artykuł 1 Cel", "Artykuł 2 Członkowie"], "{}"),
+    ],
+)
+def test_plain_lines_that_count_the_sections_are_headings(titles: list[str], below: str) -> None:
+    found = blocks_of(plain_sections(titles, below))[0]
+    assert [(b.level, text_of(b)) for b in found if b.kind == "heading"] == [(1, title) for title in titles]
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ["1. Open the gate of the barn.", "2. Count the goats.", "3. Close the gate."],
+        ["1. Open the gate", "3. Close the gate", "9. Go home"],
+        ["1. Open the gate", "2. Close the gate"],
+    ],
+)
+def test_numbered_lines_that_do_not_count_sections_are_none(titles: list[str]) -> None:
+    assert headings(plain_sections(titles)) == []
+
+
+def test_items_of_a_list_are_no_headings() -> None:
+    items = column(["1. Milk", "2. Wool", "3. Meat", "4. Cheese"], y=80, pitch=20)
+    assert headings([page(1, *items, *column(BODY, y=200))]) == []
+
+
+def test_run_in_heads_stay_in_their_paragraphs() -> None:
+    """The first words are bold, in the text's size or in a smaller one."""
+    items = []
+    for at, head in enumerate(("1.1 Purpose.", "1.2 Scope.", "Records.")):
+        y = 80 + 90 * at
+        bold = item(head, 60, y, bold=True)
+        items += [bold, item(FULL[: 70 - len(head)], bold.x1 + 3, y), *column([FULL, REST], y=y + 13)]
+    pages = [page(1, *items, *column(BODY, y=400))]
+    assert headings(pages) == []
+    assert [text_of(block).split(" line")[0] for block in blocks_of(pages)[0]][:3] == [
+        "1.1 Purpose. Every", "1.2 Scope. Every", "Records. Every",
+    ]  # fmt: skip
+
+
+def test_a_section_sign_before_a_number_is_no_bullet() -> None:
+    (block,) = blocks_of([page(1, *column([f"§ 5 {FULL}", REST]))])[0]
+    assert text_of(block).startswith("§ 5 Every line")
+
+
+def test_titles_of_tables_and_figures_are_captions_however_they_look() -> None:
+    items = [
+        item("Table 1. Days of leave by kind", 60, 80, 14, bold=True),
+        *column(BODY, y=110),
+        item("Figure 2: The barn", 60, 190, bold=True),
+        *column(BODY, y=215),
+    ]
+    assert headings([page(1, *items)]) == []

@@ -1,0 +1,414 @@
+"""The columns of a PDF page: which pieces of text share a row, and in which order regions of rows are read.
+
+A page is cut at the gap between two columns, then each part again. A gap divides only rows that no piece of text and no
+ruling crosses, so titles, captions and tables across columns cut the page from top to bottom first. Two things tell
+columns of text from columns of a table. The order in which the file draws its text goes down one column and then down
+the next, while it goes along the rows of a table. Text also fills its column line by line, and its lines continue each
+other. Where the order says nothing, the text alone decides, and has to be plainer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from math import frexp, inf, ldexp
+from statistics import median
+
+from pipelines.parsing.line_text import is_right_to_left
+from pipelines.parsing.pdf.page import PdfItem, PdfRule
+
+Row = list[PdfItem]
+
+
+# ---------------------------------------------------------------- rows
+
+
+def rows_of(items: Sequence[PdfItem]) -> list[Row]:
+    """Group pieces that share a line of the page into rows, from top to bottom, each row from left to right. A piece
+    belongs to a row if half of the smaller height overlaps the row's tallest piece."""
+    rows: list[Row] = []
+    spans: list[tuple[float, float]] = []
+    taken: list[_Taken] = []
+    for item in sorted(items, key=lambda item: (item.y0 + item.y1, item.x0)):
+        for at in range(len(rows) - 1, max(-1, len(rows) - 4), -1):
+            top, bottom = spans[at]
+            shared = min(bottom, item.y1) - max(top, item.y0)
+            if shared > 0.5 * min(bottom - top, item.y1 - item.y0) and not taken[at].collides(item):
+                rows[at].append(item)
+                taken[at].add(item)
+                if item.y1 - item.y0 > bottom - top:
+                    spans[at] = (item.y0, item.y1)
+                break
+        else:
+            rows.append([item])
+            spans.append((item.y0, item.y1))
+            taken.append(_Taken())
+            taken[-1].add(item)
+    for row in rows:
+        row.sort(key=lambda item: item.x0)
+    return rows
+
+
+class _Taken:
+    """The places taken in a row, by width of the pieces: a row may have as many pieces as a page has letters."""
+
+    def __init__(self) -> None:
+        self.spans: dict[int, list[tuple[float, float]]] = {}
+
+    def add(self, item: PdfItem) -> None:
+        insort(self.spans.setdefault(frexp(item.x1 - item.x0)[1], []), (item.x0, item.x1))
+
+    def collides(self, item: PdfItem) -> bool:
+        """Say whether the piece lies over another of the row for most of its width."""
+        least = 0.6 * max(item.x1 - item.x0, 0.1)
+        for power, spans in self.spans.items():
+            widest = ldexp(1.0, power)
+            if widest > least:
+                first, last = bisect_left(spans, (item.x0 - widest,)), bisect_left(spans, (item.x1,))
+                if any(min(x1, item.x1) - max(x0, item.x0) > least for x0, x1 in spans[first:last]):
+                    return True
+        return False
+
+
+# ---------------------------------------------------------------- text or table
+
+
+@dataclass(frozen=True, slots=True)
+class _Prose:
+    """The least that lines of running text have: their number, the width of the column in points, the share of it that
+    half of the lines fill, and the letters that half of the stretches without a gap have."""
+
+    lines: int
+    width: float
+    fill: float
+    letters: int
+
+
+PLAIN_PROSE = _Prose(5, 100.0, 0.5, 18)
+"""Text where nothing but its look tells it from cells of a table."""
+FEW_LINES = _Prose(3, 100.0, 0.5, 18)
+MANY_LINES = _Prose(8, 60.0, 0.4, 8)
+"""Text that the file draws one column after the other."""
+FIGURES_TO_LETTERS = 2
+LEAST_CONTINUED = 0.5
+"""Share of the lines of a column that begin within a sentence, from which on rows across columns are no table."""
+FULL = 0.85
+"""Share of its column that a line of a script without capitals fills if the next line continues it."""
+WIDE = "\u2e80"
+"""First character of the scripts of East Asia, whose characters are as wide as two letters."""
+
+
+def _lengths(side: Row) -> Iterator[int]:
+    """Yield the letters of each stretch of a row that no gap divides."""
+    length = 0
+    for at, item in enumerate(side):
+        if at and item.x0 - side[at - 1].x1 >= LEAST_GAP * min(item.size, side[at - 1].size):
+            yield length
+            length = 0
+        length += len(item.text) + (0 if item.text.isascii() else sum(char >= WIDE for char in item.text))
+    yield length
+
+
+def _may_be_prose(items: Sequence[PdfItem], least: _Prose) -> bool:
+    """Say whether pieces may be a column of text: there are enough of them, over enough width, and few are figures."""
+    if len(items) < least.lines or max(i.x1 for i in items) - min(i.x0 for i in items) < least.width:
+        return False
+    text = "".join(item.text for item in items)
+    return sum(map(str.isalpha, text)) > FIGURES_TO_LETTERS * sum(map(str.isdigit, text))
+
+
+def _is_prose(sides: Sequence[Row], least: _Prose) -> bool:
+    """Say whether rows fill a column as running text does: most lines are wide and long, without gaps in them."""
+    if len(sides) < least.lines:
+        return False
+    width = max(s[-1].x1 for s in sides) - min(s[0].x0 for s in sides)
+    filled = median((side[-1].x1 - side[0].x0) / width for side in sides) > least.fill
+    return filled and median(length for side in sides for length in _lengths(side)) >= least.letters
+
+
+def _continues(sides: Sequence[Row]) -> bool:
+    """Say whether lines continue each other: they begin in lower case, or fill the column where no case is known."""
+    left, right = min(s[0].x0 for s in sides), max(s[-1].x1 for s in sides)
+    known = continued = 0
+    for above, side in pairwise(sides):
+        first = next((char for item in side for char in item.text if char.isalpha()), "")
+        if first.islower() or first.isupper():
+            known, continued = known + 1, continued + first.islower()
+        elif first:
+            full = above[-1].x1 - above[0].x0 > FULL * (right - left)
+            known, continued = known + 1, continued + full
+    return known > 0 and continued >= LEAST_CONTINUED * known
+
+
+# ---------------------------------------------------------------- order of the file
+
+
+class _Order(Enum):
+    """How the file goes through rows that a gap divides: down one side after the other, along the rows, or neither."""
+
+    DOWN = 1
+    ALONG = 2
+    UNKNOWN = 3
+
+
+LEAST_KNOWN = 0.8
+"""Share of the pieces whose place in the file must be known."""
+MOST_OUT_OF_PLACE = 0.2
+"""Changes of side for each line of the shorter side, from which on the file does not go down columns."""
+
+
+def _order(rows: Sequence[Row], x: float) -> _Order:
+    found = sorted((item.at, item.x0 >= x) for row in rows for item in row if item.at is not None)
+    both = sum(row[0].x1 <= x and row[-1].x0 >= x for row in rows)
+    if len(found) < LEAST_KNOWN * sum(map(len, rows)):
+        return _Order.UNKNOWN
+    sides = [side for _, side in found]
+    changes = sum(a != b for a, b in pairwise(sides))
+    lines = min(sum(row[0].x1 <= x for row in rows), sum(row[-1].x0 >= x for row in rows))
+    if changes <= max(1, MOST_OUT_OF_PLACE * lines):
+        return _Order.DOWN
+    return _Order.ALONG if changes > both else _Order.UNKNOWN
+
+
+def _cuts(rows: Sequence[Row], height: float) -> list[int]:
+    """Return the rows that the file begins when it has drawn all rows above."""
+    places = [
+        [item.at for item in row if item.at is not None and MARGIN * height < item.y0 < (1 - MARGIN) * height]
+        for row in rows
+    ]
+    firsts, lasts = [min(row, default=None) for row in places], [max(row, default=None) for row in places]
+    below: list[float] = [inf] * len(rows)
+    lowest = inf
+    for index in range(len(rows) - 1, -1, -1):
+        lowest = min(lowest, inf if (first := firsts[index]) is None else first)
+        below[index] = lowest
+    found, highest = [], -inf
+    for index in range(1, len(rows)):
+        highest = max(highest, -inf if (last := lasts[index - 1]) is None else last)
+        if -inf < highest < below[index] < inf:
+            found.append(index)
+    return found
+
+
+# ---------------------------------------------------------------- gaps between columns
+
+
+LEAST_GAP = 0.9
+"""Share of the font size that a gap between columns is wide at least."""
+LEAST_GAPS = 3
+"""Rows that must have a gap in one place, or begin in one place, for it to be tried."""
+MOST_TRIED = 6
+STEP = 6.0
+"""Points within which gaps of several rows are in one place."""
+MARGIN = 0.08
+"""Share of the page's height at its head and foot; running titles there are drawn first or last."""
+MOST_PARTS = 2
+"""Parts of a run, each drawn before the next, of which none is tall: more are rows of a table, whose cells may have
+several lines each."""
+NARROWEST = 0.3
+"""Share of the font size that must be free of text over the whole height of two columns."""
+ACROSS = 20.0
+"""Points that a ruling reaches to both sides of a gap if it crosses it."""
+TIGHT = 0.5
+"""Share of the font size between two rows of one paragraph at most."""
+APART = 0.8
+"""Share of the font size between stretches of rows that have space between them."""
+LARGE = 1.15
+DEEPEST = 12
+
+
+def _places(rows: Sequence[Row]) -> list[float]:
+    """Return where columns may part: in the middle of gaps within rows and left of where many rows begin, the most
+    frequent first."""
+    gaps: Counter[int] = Counter()
+    begins: Counter[int] = Counter()
+    for row in rows:
+        begins[int(row[0].x0 // STEP)] += 1
+        for a, b in pairwise(row):
+            if b.x0 - a.x1 >= LEAST_GAP * min(a.size, b.size):
+                gaps.update(range(int(a.x1 // STEP) + 1, int(b.x0 // STEP) + 1))
+                begins[int(b.x0 // STEP)] += 1
+    frequent = [slot * STEP for slot, count in gaps.most_common(MOST_TRIED) if count >= LEAST_GAPS]
+    first = min(begins)
+    edges = [s * STEP - 1 for s, count in begins.most_common(MOST_TRIED) if count >= LEAST_GAPS and s > first]
+    return [*frequent, *edges]
+
+
+def _runs(rows: Sequence[Row], x: float) -> Iterator[tuple[int, int]]:
+    """Yield runs of rows that no piece crosses at `x`, as half-open ranges."""
+    start = None
+    for index, row in enumerate(rows):
+        clear = not any(item.x0 < x < item.x1 for item in row)
+        if clear and start is None:
+            start = index
+        if not clear and start is not None:
+            yield start, index
+            start = None
+    if start is not None:
+        yield start, len(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The page that rows are on: its height, its rulings, and whether it is read from right to left."""
+
+    height: float
+    rules: Sequence[PdfRule]
+    from_right: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Rows from `start` up to `end` that are set in two columns (each of which may be cut again), parted at `x`."""
+
+    start: int
+    end: int
+    x: float
+
+
+def _sides(rows: Sequence[Row], x: float) -> tuple[list[PdfItem], list[PdfItem]]:
+    """Return the pieces left and right of `x`."""
+    items = [item for row in rows for item in row]
+    return [item for item in items if item.x1 <= x], [item for item in items if item.x1 > x]
+
+
+def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[list[Row]], bool]) -> bool:
+    """Say whether both sides of `x` are text, and pass the test. The rows of each side are put together again, since
+    lines of two columns need not be level."""
+    left, right = _sides(rows, x)
+    if not (left and right) or not all(_may_be_prose(side, least) for side in (left, right)):
+        return False
+    gap = min(item.x0 for item in right) - max(item.x1 for item in left)
+    if gap < NARROWEST * left[0].size:
+        return False
+    return all(_is_prose(side, least) and test(side) for side in map(rows_of, (left, right)))
+
+
+def _ruled(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> list[int]:
+    """Return the rows above which a ruling crosses `x`, with both ends of the range."""
+    ys = sorted(rule.y0 for rule in page.rules if rule.x0 < x - ACROSS and rule.x1 > x + ACROSS)
+    found, at = [start], 0
+    for index in range(start + 1, end):
+        middle = (rows[index][0].y0 + rows[index][0].y1) / 2
+        above = (rows[index - 1][0].y0 + rows[index - 1][0].y1) / 2
+        while at < len(ys) and ys[at] <= above:
+            at += 1
+        if at < len(ys) and ys[at] < middle:
+            found.append(index)
+    return [*found, end]
+
+
+def _within(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> Iterator[_Columns]:
+    """Yield the parts of a run of rows that are columns of text."""
+    ruled = list(pairwise(_ruled(rows, start, end, x, page)))
+    parts: list[tuple[int, int, int, int]] = []
+    for low, high in ruled:
+        cuts = [low, *(low + cut for cut in _cuts(rows[low:high], page.height)), high]
+        parts += [(a, b, low, high) for a, b in pairwise(cuts) if _has_both(rows[a:b], x)]
+    least = _least(parts)
+    for low, high in ruled:
+        own = [(a, b) for a, b, first, _ in parts if first == low and b - a > 1]
+        down = [part for part in own if _order(rows[slice(*part)], x) is _Order.DOWN]
+        found = [part for part in down if any(_is_parted(rows[slice(*part)], x, prose, test) for prose, test in least)]
+        if found:
+            yield from (_widened(rows, _Columns(*part, x), low, high, page) for part in found)
+        elif (low, high) not in down:
+            yield from (_without_title(rows, _Columns(*part, x)) for part in _plain(rows, low, high, x, own))
+
+
+def _least(parts: Sequence[tuple[int, int, int, int]]) -> list[tuple[_Prose, Callable[[list[Row]], bool]]]:
+    """Return how much text a part must hold, and which test it must pass, to be columns that are drawn one after the
+    other. Parts drawn before it and after it may make it cells of a table."""
+    if len(parts) <= MOST_PARTS:
+        return [(FEW_LINES, bool), (MANY_LINES, bool)]
+    several = sum(end - start > 1 for start, end, _, _ in parts)
+    return [(MANY_LINES, bool), *([(PLAIN_PROSE, _continues)] if several <= MOST_PARTS else [])]
+
+
+def _plain(
+    rows: Sequence[Row], low: int, high: int, x: float, parts: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of rows that are columns of text by their look. They are all of the rows, or the stretches of
+    text between others that have space above and below. `parts` of several lines, each drawn before the next, are cells
+    of a table unless one is tall."""
+    order = _order(rows[low:high], x)
+    test = _continues if order is _Order.ALONG else bool
+    if order is not _Order.ALONG and len(parts) > MOST_PARTS and max(b - a for a, b in parts) < MANY_LINES.lines:
+        return
+    bounds, bottom = [low], -inf
+    for index in range(low, high):
+        row = rows[index]
+        if index > low and min(item.y0 for item in row) - bottom > APART * row[0].size:
+            bounds.append(index)
+        bottom = max(bottom, *(item.y1 for item in row))
+    stretches = list(pairwise([*bounds, high]))
+    text = [part for part in stretches if _is_parted(rows[slice(*part)], x, PLAIN_PROSE, test)]
+    table = [part for part in stretches if part not in text and part[1] - part[0] > 1]
+    if any(_has_both(rows[slice(*part)], x) for part in table):
+        if 2 * sum(b - a for a, b in text) > high - low:
+            yield from text
+    elif _is_parted(rows[low:high], x, PLAIN_PROSE, test):
+        yield low, high
+
+
+def _has_both(rows: Sequence[Row], x: float) -> bool:
+    return any(row[0].x1 <= x for row in rows) and any(row[-1].x0 >= x for row in rows)
+
+
+def _widened(rows: Sequence[Row], found: _Columns, low: int, high: int, page: _Page) -> _Columns:
+    """Return the columns with the rows above that only the first of them has, and those below that only the second has.
+    The last line of a paragraph across the page, close above, is left out."""
+    start, end, x = found.start, found.end, found.x
+
+    def one(row: Row, left: bool) -> bool:
+        return row[-1].x1 <= x if left else row[0].x0 >= x
+
+    while end < high and one(rows[end], page.from_right):
+        end += 1
+    while start > low and one(rows[start - 1], not page.from_right):
+        start -= 1
+    while 0 < start == low < found.start and rows[start][0].y0 - rows[start - 1][0].y1 < TIGHT * rows[start][0].size:
+        start = low = start + 1
+    return _without_title(rows, _Columns(start, end, x))
+
+
+def _without_title(rows: Sequence[Row], found: _Columns) -> _Columns:
+    """Leave large rows out of the top: a title above the columns may happen not to cross the gap."""
+    start, end, x = found.start, found.end, found.x
+    usual = median(item.size for row in rows for item in row)
+    while start < end - 1 and rows[start][0].size > LARGE * usual and not _has_both(rows[start : start + 1], x):
+        start += 1
+    return _Columns(start, end, x)
+
+
+def _columns(rows: Sequence[Row], page: _Page) -> _Columns | None:
+    """Return the largest part of the rows that is set in columns."""
+    best: _Columns | None = None
+    for x in _places(rows):
+        for start, end in _runs(rows, x):
+            if end - start > (best.end - best.start if best else 1) and _has_both(rows[start:end], x):
+                for found in _within(rows, start, end, x, page):
+                    if best is None or found.end - found.start > best.end - best.start:
+                        best = found
+    return best
+
+
+def _cut(rows: list[Row], page: _Page, depth: int = 0) -> list[list[Row]]:
+    found = _columns(rows, page) if depth < DEEPEST and len(rows) >= FEW_LINES.lines else None
+    if found is None:
+        return [rows] if rows else []
+    left, right = map(rows_of, _sides(rows[found.start : found.end], found.x))
+    parts = [right, left] if page.from_right else [left, right]
+    return [
+        region for part in (rows[: found.start], *parts, rows[found.end :]) for region in _cut(part, page, depth + 1)
+    ]
+
+
+def regions_of(items: Sequence[PdfItem], height: float, rules: Sequence[PdfRule] = ()) -> list[list[Row]]:
+    """Cut a page into regions in reading order; each is one column, or text across the page."""
+    from_right = is_right_to_left(" ".join(item.text for item in items))
+    return _cut(rows_of(items), _Page(height, rules, from_right))

@@ -1,0 +1,527 @@
+"""Tables that rulings divide: which drawn lines of a page form a grid, and which text is in each of its cells.
+
+Pieces of drawn lines are joined first. A grid's columns are where its upright lines are, and its bands where its level
+lines are. The text of a cell is set together from the pieces inside it, whatever else is on the same line of the page.
+A band may hold several rows: then its cells hold numbers one below the other, or lines that end before they are full.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
+
+from pipelines.parsing.pdf.cells import CAPTION, Cells, PageTable, header_rows, is_figures
+from pipelines.parsing.pdf.columns import rows_of
+from pipelines.parsing.pdf.lines import Cellet, Line, cellets_of
+from pipelines.parsing.pdf.page import PdfItem, PdfRule
+from pipelines.parsing.pdf.rows import body_rows, has_room
+
+# ---------------------------------------------------------------- rulings
+
+
+NEAR = 3.0
+"""Points. Lines closer than this are one line, and ends closer than this touch."""
+LEAST_LENGTH = 5.0
+MOST_RULES = 1500
+"""Joined rulings of a page with grids. A drawing has more."""
+MOST_LINES_A_CELL = 12
+LEAST_EDGED = 0.7
+"""Share of inner walls in a grid of coloured cells."""
+MOST_BESIDE = 4
+"""Lines of a band beside which a label may stand for all; in a longer band it belongs to the nearest."""
+DRAWN = 4
+"""Lines that a drawing has at least in both directions."""
+TALL = 2.0
+"""Heights of a piece's font. A piece is taller only if its font has no bounds of its own."""
+LEAST_FILLED = 0.35
+"""Share of the squares of a grid without all its walls that hold cells of text; a chart has fewer."""
+LEAST_WALL, FULL_WALL = 0.3, 0.9
+"""Share of a grid that its inner lines reach over; those of a chart end at its bars."""
+LONGEST_ROW = 60
+"""Characters of a text over all columns of a table at its head or foot. A longer one is a title or a note."""
+
+Spans = list[tuple[float, float]]
+
+
+def joined_rules(rules: Sequence[PdfRule]) -> tuple[list[PdfRule], list[PdfRule]]:
+    """Return the level and the upright rulings, each joined from the pieces it is drawn with: cells have borders of
+    their own, and dotted lines are dots."""
+    level = [(r.y0, r.x0, r.x1) for r in rules if r.y1 - r.y0 < NEAR and r.x1 - r.x0 >= r.y1 - r.y0]
+    upright = [(r.x0, r.y0, r.y1) for r in rules if r.x1 - r.x0 < NEAR and r.y1 - r.y0 >= r.x1 - r.x0]
+    return (
+        [PdfRule(start, at, end, at) for at, start, end in _joined(level)],
+        [PdfRule(at, start, at, end) for at, start, end in _joined(upright)],
+    )
+
+
+def _joined(pieces: Iterable[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Join pieces (place, start, end) that go on in one line; what stays short is left out."""
+    groups: list[list[tuple[float, float, float]]] = []
+    for piece in sorted(pieces):
+        if groups and piece[0] - groups[-1][0][0] <= NEAR / 2:
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+    found = []
+    for group in groups:
+        at = sum(place for place, _, _ in group) / len(group)
+        spans: Spans = []
+        for _, start, end in sorted(group, key=lambda piece: piece[1]):
+            if spans and start - spans[-1][1] <= NEAR:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], end))
+            else:
+                spans.append((start, end))
+        found += [(at, start, end) for start, end in spans if end - start > LEAST_LENGTH]
+    return found
+
+
+def _grouped(values: Iterable[float]) -> list[float]:
+    groups: list[list[float]] = []
+    for value in sorted(values):
+        if groups and value - groups[-1][-1] <= NEAR:
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    return [sum(group) / len(group) for group in groups]
+
+
+def _touch(a: PdfRule, b: PdfRule) -> bool:
+    return min(a.x1, b.x1) - max(a.x0, b.x0) >= -NEAR and min(a.y1, b.y1) - max(a.y0, b.y0) >= -NEAR
+
+
+def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
+    """Group rulings that touch, directly or through others."""
+    groups: list[list[PdfRule]] = []
+    for rule in rules:
+        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
+        merged = [rule, *(other for group in touching for other in group)]
+        groups = [group for group in groups if not any(group is other for other in touching)] + [merged]
+    return groups
+
+
+# ---------------------------------------------------------------- grids
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Columns between `xs` and bands between `ys`. `walls` are the stretches of upright lines at each x, `floors` those
+    of level lines at each y. An `edged` grid is made of edges of areas, too."""
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    walls: tuple[Spans, ...]
+    floors: tuple[Spans, ...]
+    edged: bool = False
+
+    def overlaps(self, other: Grid) -> bool:
+        across = self.xs[0] < other.xs[-1] and other.xs[0] < self.xs[-1]
+        return across and self.ys[0] < other.ys[-1] and other.ys[0] < self.ys[-1]
+
+    def column(self, x: float) -> int:
+        return min(max(bisect_right(self.xs, x) - 1, 0), len(self.xs) - 2)
+
+    def row(self, y: float) -> int:
+        return min(max(bisect_right(self.ys, y) - 1, 0), len(self.ys) - 2)
+
+    def holds(self, piece: PdfItem | Line) -> bool:
+        """Say whether the middle of a piece is inside; a table may be open at its left and right."""
+        x, y = (piece.x0 + piece.x1) / 2, (piece.y0 + piece.y1) / 2
+        inside = self.xs[0] - NEAR <= x <= self.xs[-1] + NEAR and self.ys[0] - NEAR <= y <= self.ys[-1] + NEAR
+        return inside and not piece.rotated
+
+    def walled(self, column: int, row: int) -> bool:
+        """Say whether a vertical ruling is at the left of the cell."""
+        y = (self.ys[row] + self.ys[row + 1]) / 2
+        return any(start <= y <= end for start, end in self.walls[column])
+
+    def floored(self, column: int, row: int) -> bool:
+        """Say whether a horizontal ruling is at the top of the cell."""
+        x = (self.xs[column] + self.xs[column + 1]) / 2
+        return any(start <= x <= end for start, end in self.floors[row])
+
+    def without_slivers(self, pieces: Sequence[PdfItem]) -> Grid:
+        """Return the grid without the columns and bands that are too narrow for text and hold none: the edges of shaded
+        areas beside the rulings, and double rulings. The longer line of their two sides stays."""
+        size = median(piece.size for piece in pieces) if pieces else 0.0
+        across = sorted((piece.x0 + piece.x1) / 2 for piece in pieces)
+        down = sorted((piece.y0 + piece.y1) / 2 for piece in pieces)
+        columns = _kept(self.xs, self.walls, across, 0.9 * size)
+        bands = _kept(self.ys, self.floors, down, 0.6 * size)
+        return self._only(columns, bands)
+
+    def without_short_walls(self, pieces: Sequence[PdfItem]) -> Grid:
+        """Return the grid without walls that are beside few bands and divide no two texts: sides of shaded cells."""
+        held = {(self.row((p.y0 + p.y1) / 2), self.column((p.x0 + p.x1) / 2)) for p in pieces}
+        bands = range(len(self.ys) - 1)
+        kept = [0]
+        for at in range(1, len(self.xs) - 1):
+            own = [row for row in bands if self.walled(at, row)]
+            divides = any((row, at) in held and any((row, c) in held for c in range(kept[-1], at)) for row in own)
+            if divides or len(own) >= LEAST_WALL * len(bands):
+                kept.append(at)
+        return self._only([*kept, len(self.xs) - 1], list(range(len(self.ys))))
+
+    def _only(self, columns: Sequence[int], bands: Sequence[int]) -> Grid:
+        return Grid(
+            tuple(self.xs[at] for at in columns),
+            tuple(self.ys[at] for at in bands),
+            tuple(self.walls[at] for at in columns),
+            tuple(self.floors[at] for at in bands),
+            self.edged,
+        )
+
+    def is_drawing(self, cells: int) -> bool:
+        """Say whether the lines are those of a chart: most reach over a small part of the grid, and there are few cells
+        of text among them."""
+        columns, bands = range(len(self.xs) - 1), range(len(self.ys) - 1)
+        walls = [[self.walled(at, row) for at in columns[1:]] for row in bands]
+        floors = [[self.floored(column, at) for at in bands[1:]] for column in columns]
+        drawn, filled = min(_share(walls), _share(floors)), cells / (len(columns) * len(bands))
+        return drawn < LEAST_WALL or (drawn < FULL_WALL and filled < LEAST_FILLED)
+
+
+def _share(drawn: Sequence[Sequence[bool]]) -> float:
+    """Return the share of lines that are drawn, in those rows or columns that have any."""
+    some = [own for own in drawn if any(own)]
+    return sum(map(sum, some)) / max(sum(map(len, some)), 1) if some else 0.0
+
+
+def _kept(places: Sequence[float], spans: Sequence[Spans], middles: Sequence[float], least: float) -> list[int]:
+    """Return the indexes of the lines that are left when strips narrower than `least` without text are closed."""
+    kept: list[int] = []
+    for at, place in enumerate(places):
+        if kept and place - places[kept[-1]] < least:
+            empty = bisect_left(middles, places[kept[-1]]) == bisect_left(middles, place)
+            if empty and len(kept) > 1 and at < len(places) - 1 and _length(spans[at]) > _length(spans[kept[-1]]):
+                kept[-1] = at
+                continue
+            if empty and at < len(places) - 1:
+                continue
+            if empty and len(kept) > 1:
+                kept[-1] = at
+                continue
+        kept.append(at)
+    return kept
+
+
+def _length(spans: Spans) -> float:
+    return sum(end - start for start, end in spans)
+
+
+def grids_of(rules: Sequence[PdfRule]) -> list[Grid]:
+    """Return the grids of at least two columns and two bands: those of lines first, then those that edges of coloured
+    areas make with lines, where the lines alone make none."""
+    found = _grids([rule for rule in rules if not rule.edge])
+    if not any(rule.edge for rule in rules):
+        return found
+    return found + [grid for grid in _grids(rules, True) if not any(grid.overlaps(other) for other in found)]
+
+
+def _grids(rules: Sequence[PdfRule], edged: bool = False) -> list[Grid]:
+    level, upright = joined_rules(rules)
+    if len(upright) < 1 or len(level) + len(upright) < 4 or len(level) + len(upright) > MOST_RULES:
+        return []
+    grids = []
+    for group in _components([*level, *upright]):
+        walls = [r for r in group if r.y1 - r.y0 > r.x1 - r.x0]
+        floors = [r for r in group if r.x1 - r.x0 >= r.y1 - r.y0]
+        xs, ys = _grouped(r.x0 for r in walls), _grouped(r.y0 for r in floors)
+        if walls and floors:
+            xs = _grouped([*xs, min(r.x0 for r in floors), max(r.x1 for r in floors)])
+            ys = _grouped([*ys, min(r.y0 for r in walls), max(r.y1 for r in walls)])
+        if len(xs) >= 3 and len(ys) >= 3:
+            at_x = tuple([(r.y0, r.y1) for r in walls if abs(r.x0 - x) <= NEAR] for x in xs)
+            at_y = tuple([(r.x0, r.x1) for r in floors if abs(r.y0 - y) <= NEAR] for y in ys)
+            grids.append(Grid(tuple(xs), tuple(ys), at_x, at_y, edged))
+    return grids
+
+
+# ---------------------------------------------------------------- the text of cells
+
+
+@dataclass(slots=True)
+class _Cell:
+    """A cell: where it begins, how many bands and columns it covers, and its pieces or lines of text."""
+
+    row: int
+    column: int
+    height: int
+    width: int
+    pieces: list[PdfItem] = field(default_factory=list)
+    texts: list[Cellet] = field(default_factory=list)
+
+    def set_lines(self) -> list[tuple[Cellet, ...]]:
+        """Set the text together from the pieces, line by line, and return the parts of lines that gaps keep apart."""
+        rows = [cellets_of(row) for row in _lines_of(self.pieces)]
+        self.texts = [_one(row) for row in rows]
+        return rows
+
+
+def _lines_of(pieces: Sequence[PdfItem]) -> list[list[PdfItem]]:
+    """Return the lines of text in a cell. A bullet may have a box of several lines; it belongs to the first of them."""
+    tall = [piece for piece in pieces if piece.y1 - piece.y0 > TALL * piece.size]
+    rows = rows_of([piece for piece in pieces if piece.y1 - piece.y0 <= TALL * piece.size] if tall else pieces)
+    if len(tall) == len(pieces):
+        return rows_of(pieces)
+    for piece in tall:
+        row = min(rows, key=lambda row: abs(row[0].y0 - piece.y0 - TALL))
+        row.append(piece)
+        row.sort(key=lambda piece: piece.x0)
+    return rows
+
+
+def _one(cellets: Sequence[Cellet]) -> Cellet:
+    """Return the pieces of one line of a cell as one."""
+    first = cellets[0]
+    return replace(
+        first,
+        text=" ".join(cellet.text for cellet in cellets),
+        y0=min(cellet.y0 for cellet in cellets),
+        x1=max(cellet.x1 for cellet in cellets),
+        y1=max(cellet.y1 for cellet in cellets),
+        bold=all(cellet.bold for cellet in cellets),
+    )
+
+
+def _cut(piece: PdfItem, grid: Grid) -> list[PdfItem]:
+    """Cut a piece at the walls it lies across, each at the nearest space: a layout library joins what is close."""
+    row = grid.row((piece.y0 + piece.y1) / 2)
+    first, last = bisect_right(grid.xs, piece.x0 + NEAR), bisect_left(grid.xs, piece.x1 - NEAR)
+    found = []
+    for at in range(max(first, 1), min(last, len(grid.xs) - 1)):
+        if not grid.walled(at, row):
+            continue
+        width = (piece.x1 - piece.x0) / max(len(piece.text), 1)
+        middle = (grid.xs[at] - piece.x0) / width
+        spaces = [i for i, char in enumerate(piece.text) if char == " " and 0 < i < len(piece.text) - 1]
+        cut = min(spaces, key=lambda i: abs(i + 0.5 - middle), default=None)
+        if cut is None or abs(cut + 0.5 - middle) > 3:
+            continue
+        found.append(replace(piece, text=piece.text[:cut], x1=min(piece.x0 + width * cut, grid.xs[at])))
+        piece = replace(piece, text=piece.text[cut + 1 :], x0=max(piece.x0 + width * (cut + 1), grid.xs[at]))
+    return [*found, piece]
+
+
+def _cells(grid: Grid, pieces: Sequence[PdfItem]) -> list[_Cell]:
+    """Return the cells that hold text; squares with no ruling between them are one cell."""
+    found: dict[tuple[int, int], _Cell] = {}
+    for piece in pieces:
+        row = grid.row((piece.y0 + piece.y1) / 2)
+        column = grid.column(min((piece.x0 + piece.x1) / 2, piece.x0 + 8))
+        while column > 0 and not grid.walled(column, row):
+            column -= 1
+        while row > 0 and not grid.floored(column, row):
+            row -= 1
+        if (row, column) not in found:
+            width = height = 1
+            while column + width < len(grid.xs) - 1 and not grid.walled(column + width, row):
+                width += 1
+            while row + height < len(grid.ys) - 1 and not grid.floored(column, row + height):
+                height += 1
+            found[row, column] = _Cell(row, column, height, width)
+        found[row, column].pieces.append(piece)
+    return [part for cell in found.values() for part in _unmerged(cell, grid)]
+
+
+def _unmerged(cell: _Cell, grid: Grid) -> list[_Cell]:
+    """Divide a cell over several columns whose lines of text stand apart in these columns: its walls are not drawn."""
+    rows = cell.set_lines()
+    if cell.width == 1:
+        return [cell]
+    homes = [[grid.column(c.x0 + 1) for c in row] for row in rows]
+    several = [found for found in homes if len(found) > 1]
+    if not several or any(len(set(found)) < len(found) for found in several):
+        return [cell]
+    if len(rows) > 1 and 2 * len(several) < len(rows):
+        return [cell]
+    parts: dict[int, _Cell] = {}
+    for row, found in zip(rows, homes, strict=True):
+        for cellet, column in zip(row, found, strict=True):
+            part = parts.setdefault(column, _Cell(cell.row, column, cell.height, 1))
+            part.texts.append(cellet)
+    return list(parts.values())
+
+
+# ---------------------------------------------------------------- rows of a band
+
+
+def _spread(cells: Sequence[_Cell]) -> list[_Cell]:
+    """Divide each cell over several bands whose lines stand beside the text of each of these bands: the lines between
+    the bands are not drawn there."""
+    beside: dict[int, list[float]] = {}
+    for cell in cells:
+        if cell.height == 1 and len(cell.texts) == 1:
+            beside.setdefault(cell.row, []).append(_middle(cell.texts[0]))
+    found: list[_Cell] = []
+    for cell in cells:
+        rows = [row for row in range(cell.row, cell.row + cell.height) if row in beside]
+        level = len(rows) == len(cell.texts) > 1 and all(
+            any(abs(_middle(text) - y) < NEAR / 2 for y in beside[row])
+            for row, text in zip(rows, cell.texts, strict=True)
+        )
+        if level:
+            found += [
+                _Cell(row, cell.column, 1, cell.width, [], [text]) for row, text in zip(rows, cell.texts, strict=True)
+            ]
+        else:
+            found.append(cell)
+    return found
+
+
+def _middle(cellet: Cellet) -> float:
+    return (cellet.y0 + cellet.y1) / 2
+
+
+def _baselines(cells: Sequence[_Cell]) -> list[float]:
+    """Return the middles of the lines of text of a band, from the top."""
+    found: list[list[float]] = []
+    texts = sorted((text for cell in cells for text in cell.texts), key=_middle)
+    for text in texts:
+        if found and _middle(text) - found[-1][-1] < 0.4 * (text.y1 - text.y0):
+            found[-1].append(_middle(text))
+        else:
+            found.append([_middle(text)])
+    return [sum(group) / len(group) for group in found]
+
+
+def _has_rows(cells: Sequence[_Cell], grid: Grid, baselines: int) -> bool:
+    """Say whether a band holds several rows: a column of numbers, or columns of lines that all end early."""
+    tall = [cell for cell in cells if len(cell.texts) > 1]
+    if any(all(is_figures(text.text) for text in cell.texts) for cell in tall if cell.width == 1):
+        return True
+    if len(tall) < 2 or baselines < 3:
+        return False
+    early = [has_room(cell.texts, grid.xs[cell.column + cell.width]) for cell in tall]
+    return all(len(cell.texts) == baselines for cell in tall) and min(early) > 0.5
+
+
+def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[int, int], int]]:
+    """Return the rows of all bands, and of each cell by row and column how many rows it covers."""
+    rows: list[Cells] = []
+    begins: list[int] = []
+    tall: list[_Cell] = []
+    for band in range(len(grid.ys) - 1):
+        begins.append(len(rows))
+        own = sorted((cell for cell in cells if cell.row == band), key=lambda cell: cell.column)
+        low = [cell for cell in own if cell.height == 1]
+        baselines = _baselines(low)
+        if len(baselines) > 1 and _has_rows(low, grid, len(baselines)):
+            parts, beside = _divided(low, baselines)
+            rows += parts
+            tall += beside
+            for cell in own:
+                if cell.height > 1 or any(cell is other for other in beside):
+                    rows[begins[band]].append((cell.column, cell.width, list(cell.texts)))
+                    rows[begins[band]].sort(key=lambda found: found[0])
+        else:
+            rows.append([(cell.column, cell.width, list(cell.texts)) for cell in own])
+    begins.append(len(rows))
+    tall += [cell for cell in cells if cell.height > 1]
+    spans = {(begins[c.row], c.column): begins[c.row + c.height] - begins[c.row] for c in tall}
+    return rows, spans
+
+
+def _divided(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[list[Cells], list[_Cell]]:
+    """Return the rows of a band, and its cells that stand beside all of them, between their lines."""
+    tall = [cell for cell in cells if len(baselines) <= MOST_BESIDE and _is_between(cell, cells)]
+    apart = [cell for cell in cells if not any(cell is other for other in tall)]
+    if tall and apart:
+        baselines = _baselines(apart)
+    else:
+        tall, apart = [], list(cells)
+    found: list[dict[int, tuple[int, list[Cellet]]]] = [{} for _ in baselines]
+    for cell in apart:
+        for text in cell.texts:
+            at = min(range(len(baselines)), key=lambda i: abs(baselines[i] - _middle(text)))
+            found[at].setdefault(cell.column, (cell.width, []))[1].append(text)
+    rows = [[(column, width, texts) for column, (width, texts) in sorted(row.items())] for row in found]
+    return body_rows(rows), tall
+
+
+def _is_between(cell: _Cell, cells: Sequence[_Cell]) -> bool:
+    """Say whether the only line of a cell is at the height of no line of the cells that have several."""
+    several = [text for other in cells if len(other.texts) > 1 for text in other.texts]
+    middle, reach = _middle(cell.texts[0]), 0.3 * (cell.texts[0].y1 - cell.texts[0].y0)
+    return len(cell.texts) == 1 and bool(several) and all(abs(_middle(text) - middle) > reach for text in several)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def ruled_tables(rules: Sequence[PdfRule], lines: Sequence[Line]) -> tuple[list[PageTable], set[int]]:
+    """Return the tables in the grids of a page, and the indexes of the lines inside drawings."""
+    tables: list[PageTable] = []
+    taken: set[int] = set()
+    drawn: set[int] = set()
+    for grid in grids_of(rules):
+        inside = [i for i, line in enumerate(lines) if i not in taken and grid.holds(line)]
+        table, is_drawing = _ruled_table(grid, lines, inside) if inside else (None, False)
+        if table is not None:
+            tables.append(table)
+            taken.update(table.lines)
+        elif is_drawing:
+            drawn.update(inside)
+    return tables, drawn - taken
+
+
+def _ruled_table(grid: Grid, lines: Sequence[Line], inside: list[int]) -> tuple[PageTable | None, bool]:
+    """Return the text inside a grid as a table, or None if it reads as none, and whether it is a drawing. Rows over all
+    columns at its head and its foot, titles and notes, are left to the lines around it."""
+    while inside:
+        pieces = [piece for i in inside for cellet in lines[i].cells for piece in cellet.pieces]
+        whole = grid.without_slivers(pieces)
+        if whole.is_drawing(len(_cells(whole, pieces))):
+            return None, len(whole.xs) > DRAWN and len(whole.ys) > DRAWN
+        own = whole.without_short_walls(pieces)
+        cells = _spread(_cells(own, [part for piece in pieces for part in _cut(piece, own)]))
+        if own.edged and not _are_coloured(cells, own):
+            return None, False
+        left_out = _edge_lines(cells, own, lines, inside)
+        if not left_out:
+            return _table(cells, own, inside), False
+        inside = [i for i in inside if i not in left_out]
+    return None, False
+
+
+def _are_coloured(cells: Sequence[_Cell], grid: Grid) -> bool:
+    """Say whether the edges of a grid are those of cells: most cells have walls and text. Shaded rows have white ones
+    between them, and bars of a chart hold little text."""
+    columns, bands = len(grid.xs) - 1, len(grid.ys) - 1
+    walls = sum(grid.walled(at, row) for at in range(1, columns) for row in range(bands))
+    filled = sum(cell.width * cell.height for cell in cells)
+    return walls >= LEAST_EDGED * (columns - 1) * bands and 2 * filled >= columns * bands
+
+
+def _edge_lines(cells: Sequence[_Cell], grid: Grid, lines: Sequence[Line], inside: Sequence[int]) -> set[int]:
+    """Return the lines of a first or last row over all columns that is a title or a note."""
+    bands = sorted({cell.row for cell in cells})
+    wide = {cell.row: cell for cell in cells if cell.width == len(grid.xs) - 1 and cell.height == 1}
+    if len(bands) < 3:
+        return set()
+    left_out: set[int] = set()
+    for band in (bands[0], bands[-1]):
+        if band in wide and _is_outside(wide[band]):
+            top, bottom = grid.ys[band], grid.ys[band + 1]
+            left_out |= {i for i in inside if top <= (lines[i].y0 + lines[i].y1) / 2 <= bottom}
+    return left_out
+
+
+def _is_outside(cell: _Cell) -> bool:
+    """Say whether a row over all columns is the title of the table or a note to it."""
+    return CAPTION.match(cell.texts[0].text) is not None or sum(len(text.text) for text in cell.texts) > LONGEST_ROW
+
+
+def _table(cells: Sequence[_Cell], grid: Grid, inside: list[int]) -> PageTable | None:
+    if len({cell.column for cell in cells}) < 2 or len({cell.row for cell in cells}) < 1:
+        return None
+    rows, spans = _rows(cells, grid)
+    several = sum(len(row) > 1 for row in rows)
+    lines = [len(texts) for row in rows for _, _, texts in row]
+    if sum(map(bool, rows)) < 2 or several < 1 or median(lines) > MOST_LINES_A_CELL:
+        return None
+    table = PageTable(rows, inside, [x for pair in pairwise(grid.xs) for x in pair], row_spans=spans)
+    table.headers = header_rows(rows, len(grid.xs) - 1, ruled=True)
+    return table

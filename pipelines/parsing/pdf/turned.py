@@ -1,0 +1,209 @@
+"""Text of a PDF page that does not run from left to right as the page is shown: by quarter turns, or mirrored.
+
+All text of one direction is laid out as a page of its own, turned so that the text is upright, and its places are then
+turned back. Turned heads of the columns of an upright table, and turned labels in a ruled one, are put among the lines
+of the upright page as cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from pipelines.parsing.page_marks import union
+from pipelines.parsing.pdf.grids import Grid, grids_of
+from pipelines.parsing.pdf.lines import Cellet, Line
+from pipelines.parsing.pdf.page import UPRIGHT, PdfItem, PdfPage, PdfRule, Turn
+from pipelines.records import Block, Box, TextRun
+
+# ---------------------------------------------------------------- places
+
+
+Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
+
+
+def turned(page: PdfPage, turn: Turn) -> PdfPage:
+    """Return the page with all its content turned so that text in this direction is upright."""
+    width, height = _size(page.width, page.height, turn)
+    return replace(
+        page,
+        width=width,
+        height=height,
+        items=tuple(replace(_turned(item, page, turn), rotated=False) for item in page.items),
+        rules=tuple(_turned(rule, page, turn) for rule in page.rules),
+        blocks=tuple(_block(block, {page.number: (page.number, page, turn, True)}) for block in page.blocks),
+        pictures=tuple(replace(picture, box=_turned(picture.box, page, turn)) for picture in page.pictures),
+        gaps=(),
+        turn=turn,
+    )
+
+
+def turned_back(blocks: Iterable[Block], pages: Sequence[PdfPage], numbers: Mapping[int, int]) -> Iterator[Block]:
+    """Yield the blocks, with their places on turned pages as these are shown. `numbers` has the number of the page that
+    a page of turned text is part of."""
+    ways = {
+        page.number: (numbers.get(page.number, page.number), page, page.turn, False)
+        for page in pages
+        if page.turn != UPRIGHT or page.number in numbers
+    }
+    for block in blocks:
+        yield _block(block, ways) if ways else block
+
+
+_Way = tuple[int, PdfPage, Turn, bool]
+"""The number of the page for a place, the page it is given on, the turn, and whether to turn it or to turn it back."""
+
+
+def _block(block: Block, ways: Mapping[int, _Way]) -> Block:
+    def run(one: TextRun) -> TextRun:
+        way = ways.get(one.box.page) if one.box is not None else None
+        if way is None or one.box is None:
+            return one
+        number, page, turn, there = way
+        box = _turned(one.box, page, turn) if there else shown(one.box, page, turn)
+        return replace(one, box=replace(box, page=number))
+
+    cells = tuple(replace(cell, runs=tuple(map(run, cell.runs))) for cell in block.cells)
+    return replace(block, runs=tuple(map(run, block.runs)), cells=cells)
+
+
+def _size(width: float, height: float, turn: Turn) -> tuple[float, float]:
+    return (height, width) if turn.quarters % 2 else (width, height)
+
+
+def _turned(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
+    """Return something placed on the page as shown as it is placed on the turned page."""
+    sides = placed.x0, placed.y0, placed.x1, placed.y1
+    width, height = page.width, page.height
+    for _ in range(turn.quarters):
+        x0, y0, x1, y1 = sides
+        sides = y0, width - x1, y1, width - x0
+        width, height = height, width
+    return _put(placed, *(_mirrored(sides, height) if turn.mirrored else sides))
+
+
+def shown(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
+    """Return something placed on a turned page as it is placed on the page as shown."""
+    width, height = page.width, page.height
+    sides = placed.x0, placed.y0, placed.x1, placed.y1
+    sides = _mirrored(sides, height) if turn.mirrored else sides
+    for _ in range(turn.quarters):
+        x0, y0, x1, y1 = sides
+        sides = height - y1, x0, height - y0, x1
+        width, height = height, width
+    return _put(placed, *sides)
+
+
+def _mirrored(sides: tuple[float, float, float, float], height: float) -> tuple[float, float, float, float]:
+    x0, y0, x1, y1 = sides
+    return x0, height - y1, x1, height - y0
+
+
+def _put(placed: Placed, x0: float, y0: float, x1: float, y1: float) -> Placed:
+    return replace(placed, x0=round(x0, 2), y0=round(y0, 2), x1=round(x1, 2), y1=round(y1, 2))
+
+
+# ---------------------------------------------------------------- turned cells of upright tables
+
+
+NEXT_LINE = 1.6
+"""Sizes between two lines of one turned cell at most."""
+ABOVE = 2.5
+"""Sizes between turned heads and the first row of their table at most."""
+LEAST_HEADS = 2
+LEAST_HELD = 2
+MOST_TURNED = 200
+"""Turned cells that upright tables of a page have at most; each is compared with every line."""
+
+
+def with_turned_cells(page: PdfPage, lines: list[Line], part: PdfPage, turned_lines: list[Line]) -> None:
+    """Move turned lines that are cells of upright tables to the lines of the upright page, in place. Cells side by side
+    become one line, since they are one row."""
+    stacks = _stacks(turned_lines)
+    if len(stacks) > MOST_TURNED:
+        return
+    cells = [_cell(stack, part) for stack in stacks]
+    grids = [grid for grid in grids_of(page.rules) if sum(map(grid.holds, lines)) >= LEAST_HELD]
+    taken: set[int] = set()
+    for grid in grids:
+        inside = [at for at, cell in enumerate(cells) if at not in taken and _holds(grid, cell)]
+        at = next((at for at, line in enumerate(lines) if grid.holds(line)), 0)
+        lines[at:at] = [_row([cells[index]], stacks[index], lines[at]) for index in inside]
+        taken.update(inside)
+    _add_heads(lines, {at: cell for at, cell in enumerate(cells) if at not in taken}, stacks, taken)
+    moved = {id(line) for at in taken for line in stacks[at]}
+    turned_lines[:] = [line for line in turned_lines if id(line) not in moved]
+
+
+def _add_heads(lines: list[Line], cells: Mapping[int, Cellet], stacks: Sequence[list[Line]], taken: set[int]) -> None:
+    """Put turned cells right above a row of cells in front of it, as a row; `taken` gets their numbers."""
+    rows = [line for line in lines if len(line.cells) > 1]
+    for row in rows:
+        near = [i for i, cell in cells.items() if i not in taken and _is_head(cell, row)]
+        if len(near) < LEAST_HEADS:
+            continue
+        top = min(cells[i].y0 for i in near)
+        first = at = next(index for index, line in enumerate(lines) if line is row)
+        while first > 0 and len(lines[first - 1].cells) == 1 and top - row.size < lines[first - 1].y0 < row.y0:
+            first -= 1
+        upright = [cell for line in lines[first:at] for cell in line.cells]
+        lines[first:at] = [_row([*upright, *(cells[i] for i in near)], stacks[near[0]], row)]
+        taken.update(near)
+
+
+def _is_head(cell: Cellet, row: Line) -> bool:
+    middle = (cell.x0 + cell.x1) / 2
+    return -row.size < row.y0 - cell.y1 < ABOVE * row.size and row.x0 - row.size < middle < row.x1 + row.size
+
+
+def _stacks(lines: Sequence[Line]) -> list[list[Line]]:
+    """Group turned lines that are close below each other, as the lines of one cell are."""
+    stacks: list[list[Line]] = []
+    for line in lines:
+        above = stacks[-1][-1] if stacks else line
+        close = line.column == above.column and 0 < line.y0 - above.y0 < NEXT_LINE * line.size
+        if close and _overlap(above, line):
+            stacks[-1].append(line)
+        else:
+            stacks.append([line])
+    return stacks
+
+
+def _overlap(above: Line, line: Line) -> bool:
+    return min(above.x1, line.x1) > max(above.x0, line.x0)
+
+
+def _cell(stack: Sequence[Line], part: PdfPage) -> Cellet:
+    """Return the lines of a turned cell as one cell of the page as shown."""
+    box = union([shown(line.box, part, part.turn) for line in stack])
+    text = " ".join(line.text for line in stack)
+    bold, places = all(line.bold for line in stack), (box.x0, box.y0, box.x1, box.y1)
+    return Cellet(text, *places, bold, (PdfItem(text, *places, stack[0].size, bold),))
+
+
+def _holds(grid: Grid, cell: Cellet) -> bool:
+    x, y = (cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1) / 2
+    return grid.xs[0] <= x <= grid.xs[-1] and grid.ys[0] <= y <= grid.ys[-1]
+
+
+def _row(cells: Sequence[Cellet], stack: Sequence[Line], near: Line) -> Line:
+    """Return cells side by side as a line of the upright page, which is as high as other lines, at their foot."""
+    ordered = sorted(cells, key=lambda cell: cell.x0)
+    bottom = max(cell.y1 for cell in ordered)
+    x0, x1 = ordered[0].x0, max(cell.x1 for cell in ordered)
+    size = stack[0].size
+    return replace(
+        stack[0],
+        page=near.page,
+        column=near.column,
+        left=min(near.left, x0),
+        right=max(near.right, x1),
+        text=" ".join(cell.text for cell in ordered),
+        x0=x0,
+        y0=bottom - size,
+        x1=x1,
+        y1=bottom,
+        cells=tuple(ordered),
+        gaps=(),
+    )
