@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from pipelines.parsing.elements import build_elements
-from pipelines.parsing.titles import heads_a_section, names_a_kind, names_a_part, with_file_name, without_file_name
+from pipelines.parsing.titles import (
+    _JUNK,
+    heads_a_section,
+    names_a_kind,
+    names_a_part,
+    with_file_name,
+    without_file_name,
+)
 from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, TextRun
 from tests.support.documents import elements_of, pdf_of
+from tests.support.matching_steps import Matcher
+from tests.support.pattern_attacks import steps
 from tests.support.places import DATA, needs_data
 
 RAW = RawDocument("d", "s", "folder/gold.docx", "h", 10, "application/x", None, None, None, None, (), {})
@@ -337,3 +346,19 @@ def test_a_map_beside_nothing_has_the_name_of_its_file() -> None:
 def test_a_title_stays_short_whatever_the_name_of_its_file() -> None:
     long = with_file_name("Report " * 60, f"{'name-' * 50}2024.pdf")
     assert len(long) <= 300
+
+
+@pytest.mark.parametrize("run", ["1", "_", "1-", " ", "٣"])
+def test_a_heading_of_digits_is_judged_in_proportion_to_its_length(run: str) -> None:
+    junk = Matcher(_JUNK.pattern, _JUNK.flags)
+    assert steps(junk, "fullmatch", run * 2000 + "ab") < 40 * len(run * 2000)
+
+
+@pytest.mark.parametrize("text", ["", "1", "a", "1.2 a", "a-1", "__", "7 b 7", "x 12/3"])
+def test_a_title_of_one_letter_is_no_title(text: str) -> None:
+    assert _JUNK.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["ab", "1 ab", "a 1 b", "a_b"])
+def test_two_letters_may_be_a_title(text: str) -> None:
+    assert not _JUNK.fullmatch(text)
