@@ -100,3 +100,10 @@ def test_mails_nested_without_end_are_an_error_by_name(tmp_path: Path) -> None:
     with pytest.raises(DocumentError, match="nested too deeply") as error:
         parse_file(path, media_type_of(path) or "")
     assert error.value.code == "limit_exceeded"
+
+
+def test_a_warning_names_no_folder_that_is_another_one_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "notes.org"
+    path.write_text('#+INCLUDE: "no-such-file.org"\n\nText.\n', encoding="utf-8")
+    warnings = [parse_file(path, media_type_of(path) or "").warnings for _ in range(2)]
+    assert warnings[0] == warnings[1] and len(warnings[0]) == 1 and "/" not in warnings[0][0]
