@@ -269,7 +269,7 @@ _JUNK = re.compile(
     r"(untitled|unknown|no ?title|title|document|presentation|powerpoint presentation|book|sheet|"
     r"новый документ|без (назви|названия)|документ|презентація( powerpoint)?|"
     r"(untitled|document|doc|book|presentation|sheet|tabelle|feuil|лист|аркуш|документ)[ _-]?\(?\d*\)?|"
-    r"\(?anonymous\)?|none|null|[\d\W_]*\w?[\d\W_]*)",
+    r"\(?anonymous\)?|none|null|[\d\W_]*+(?:[^\W\d_][\d\W_]*+)?)",
     re.IGNORECASE,
 )
 _FILE_SUFFIX = re.compile(

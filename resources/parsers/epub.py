@@ -20,7 +20,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import HiddenContent
 from pipelines.parsing.raised import raised
 from pipelines.records import Block, ParsedFile
-from resources.parsers.epub_styles import PageStyles, Rules, leave_out_hidden, mark_looks
+from resources.parsers.epub_styles import PageStyles, Sheets, leave_out_hidden, mark_looks
 from resources.parsers.html import source_of, tree_of
 from resources.parsers.package import opened_package, require_open, xml_parser, xml_part
 from resources.parsers.properties import properties_of
@@ -77,20 +77,22 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             if page is None:
                 book.missing += 1
                 continue
-            rules = styles.of_page(page, _sheets(page, part))
-            for guide in list(page.iter("rt", "rp")):
-                drop(guide)
+            sheets = styles.of_page(page, _sheets(page, part))
+            # The rules of a page are followed here: the reader of HTML would hide again what is to be read.
+            for unread_part in list(page.iter("rt", "rp", "style")):
+                drop(unread_part)
             notes = _take_notes(page)
             for shown in (page, *(note for _, note in notes)):
-                leave_out_hidden(shown, rules, content)
-            found, said = _page_blocks(page, book.contents.get(part, []), rules, part, path)
+                leave_out_hidden(shown, sheets, content)
+            found, said = _page_blocks(page, book.contents.get(part, []), sheets, part, path)
             found += note_blocks(notes, path.name, part)
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
         warnings[f"{book.missing} pages of the reading order are missing in the file"] = None
     unread = [item.part for item in book.items.values() if item.media_type in _PAGES and item.part not in book.skipped]
-    unread = [part for part in unread if part not in set(book.order)]
+    read = set(book.order)
+    unread = [part for part in unread if part not in read]
     if unread:
         warnings[f"pages outside the reading order were not read: {listed(unread)}"] = None
     return ParsedFile(tuple(blocks), properties, None, (*warnings, *content.warnings()), ORIGIN)
@@ -227,13 +229,13 @@ _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "s
 
 
 def _page_blocks(
-    page: Any, entries: list[_Entry], rules: Rules, part: str, path: Path
+    page: Any, entries: list[_Entry], sheets: Sheets, part: str, path: Path
 ) -> tuple[list[Block], tuple[str, ...]]:
     """Return the blocks of a page, and warnings."""
     for reference in page.iter("a"):
         _raise(reference)
     _name_chapters(page, entries)
-    mark_looks(page, rules)
+    mark_looks(page, sheets)
     name_headings(page)
     return blocks_of_page(page, path.name, part)
 

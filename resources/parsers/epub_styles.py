@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pipelines.parsing.hidden import HiddenContent
@@ -42,6 +43,10 @@ class Rule(NamedTuple):
 
 Rules = dict[tuple[str, str], Rule]
 """Rules by element and class, either of which may be empty."""
+Sheets = tuple[Rules, ...]
+"""The style sheets of a page, a later one above an earlier one."""
+MOST_SHEETS = 20
+"""Linked style sheets of one page that are followed."""
 
 
 def rules_of(css: str) -> Rules:
@@ -91,14 +96,14 @@ class PageStyles:
         self._package = package
         self._sheets: dict[str, Rules] = {}
 
-    def of_page(self, page: Any, linked: Iterator[str]) -> Rules:
-        """Return the rules of a page: of the sheets that it links, and its own."""
-        rules: Rules = {}
-        own = [rules_of(style.text or "") for style in page.iter("style")]
-        for sheet in [*(self._sheet(part) for part in linked), *own]:
-            for key, rule in sheet.items():
-                rules[key] = _both(rules.get(key, Rule()), rule)
-        return rules
+    def of_page(self, page: Any, linked: Iterator[str]) -> Sheets:
+        """Return the rules of a page: of the sheets that it links, each once, and its own. They are not put together,
+        since pages times rules have no bound."""
+        own: Rules = {}
+        for style in page.iter("style"):
+            for key, rule in rules_of(style.text or "").items():
+                own[key] = _both(own.get(key, Rule()), rule)
+        return (*map(self._sheet, islice(dict.fromkeys(linked), MOST_SHEETS)), own)
 
     def _sheet(self, part: str) -> Rules:
         if part not in self._sheets:
@@ -108,23 +113,24 @@ class PageStyles:
         return self._sheets[part]
 
 
-def rule_for(element: Any, rules: Rules) -> Rule:
+def rule_for(element: Any, sheets: Sheets) -> Rule:
     """Return what holds for an element by the rules, and by its own style."""
     tag = element.tag if isinstance(element.tag, str) else ""
     names = (element.get("class") or "").split()[:20]
     found = Rule(bold=True if tag in _BOLD else None)
     for key in [(tag, ""), *[("", name) for name in names], *[(tag, name) for name in names]]:
-        if key in rules:
-            found = _both(found, rules[key])
+        for rules in sheets:
+            if key in rules:
+                found = _both(found, rules[key])
     style = element.get("style")
     found = _both(found, _rule(style)) if style else found
     return found._replace(hidden=True) if element.get("hidden") is not None else found
 
 
-def leave_out_hidden(page: Any, rules: Rules, content: HiddenContent) -> None:
+def leave_out_hidden(page: Any, sheets: Sheets, content: HiddenContent) -> None:
     """Take out the hidden elements of a page or a part of it, or mark them if they are read."""
     marked: set[Any] = set()
-    for element in [element for element in page.iterdescendants("*") if rule_for(element, rules).hidden]:
+    for element in [element for element in page.iterdescendants("*") if rule_for(element, sheets).hidden]:
         if element in marked or element.getroottree().getroot() is not page:  # it is within another
             continue
         if element.tag in _NEVER_SHOWN or not "".join(element.itertext()).strip():
@@ -147,7 +153,7 @@ def _mark(element: Any) -> None:
             inner.tail = f"{HIDDEN_MARK}{inner.tail}"
 
 
-def mark_looks(page: Any, rules: Rules) -> None:
+def mark_looks(page: Any, sheets: Sheets) -> None:
     """Put the marks of looks at the ends of paragraphs."""
     from lxml import etree
 
@@ -168,7 +174,7 @@ def mark_looks(page: Any, rules: Rules) -> None:
         if not isinstance(element.tag, str):
             continue
         if event == "start":
-            rule = rule_for(element, rules)
+            rule = rule_for(element, sheets)
             bold, points = looks[-1]
             looks.append((bold if rule.bold is None else rule.bold, rule.size or points))
             if element.tag in ("p", "div"):

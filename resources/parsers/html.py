@@ -278,17 +278,45 @@ _BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote d
 _BREAKING = frozenset(_BREAKING_NAMES.split())
 
 
+_CELLS, _OWN = frozenset(("td", "th")), frozenset(("table", "caption", "td", "th", "tr"))
+
+
 def _rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of this table, not of tables inside it."""
-    for part in table:
-        if part.tag == "tr":
-            yield part
-        elif part.tag in ("thead", "tbody", "tfoot"):
-            yield from (row for row in part if row.tag == "tr")
+    """Yield the rows of this table, not of tables inside it. Some pages have a form or a link around them."""
+    return _outermost(table, frozenset(("tr",)))
 
 
 def _cells(row: Any) -> list[Any]:
-    return [cell for cell in row if cell.tag in ("td", "th")]
+    plain = [cell for cell in row if cell.tag in _CELLS]
+    return plain if len(plain) == len(row) else list(_outermost(row, _CELLS))
+
+
+def _outermost(element: Any, tags: frozenset[str]) -> Iterator[Any]:
+    from lxml import etree
+
+    events = etree.iterwalk(element, events=("start",))
+    for _, part in events:
+        if part is not element and part.tag in _OWN:
+            events.skip_subtree()
+            if part.tag in tags:
+                yield part
+
+
+def _beside_cells(table: Any, shown: Shown) -> str:
+    """Return the text of a table that is in no cell of it, where no page should have any."""
+    from lxml import etree
+
+    found = list[str]()
+    events = etree.iterwalk(table, events=("start", "end"))
+    for event, part in events:
+        own = part is table or part.tag not in (*_CELLS, "caption", *_SKIPPED_IN_CELLS)
+        if event == "start" and (not own or not isinstance(part.tag, str) or shown.leaves_out(part)):
+            events.skip_subtree()
+        elif event == "start":
+            found += [" " * (part.tag in _BREAKING), part.text or ""]
+        if event == "end" and part is not table:
+            found += [" " * (part.tag in _BREAKING), part.tail or ""]
+    return " ".join("".join(found).split())
 
 
 def is_data_table(table: Any) -> bool:
@@ -394,7 +422,9 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
     elif not any(cell.tag == "th" for row in rows for cell in _cells(row)):
         headers = _unmarked_headers(cells)
         cells = [replace(cell, header=cell.row < headers) for cell in cells]
-    return [*blocks, Block("table", cells=tuple(cells), metadata=METADATA if shown.holds_hidden(table) else {})]
+    blocks.append(Block("table", cells=tuple(cells), metadata=METADATA if shown.holds_hidden(table) else {}))
+    beside = _beside_cells(table, shown)
+    return [*blocks, Block("paragraph", (TextRun(beside),))] if beside else blocks
 
 
 def _shown_rows(table: Any, shown: Shown) -> tuple[list[Any], Callable[[Any, int], int]]:

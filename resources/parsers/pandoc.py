@@ -41,6 +41,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         source = Path(folder) / f"source{ending}"
         source.write_bytes(data)
         page, said = written_by_pandoc(source, ending[1:], path.name)
+    said = said.replace(f"{folder}/", "")  # its name is another one each time
     warnings = tuple(f"pandoc: {found}" for found in dict.fromkeys(_WARNING.findall(said)))
     properties, missing = properties_of(path)
     root = tree_of(with_far_characters(page) if is_rtf else page, path.name)

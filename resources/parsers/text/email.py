@@ -193,7 +193,11 @@ def said_of(path: Path) -> dict[str, str]:
 
 def _message(path: Path) -> EmailMessage:
     with open(path, "rb") as stream:
-        message = BytesParser(policy=policy.default).parse(stream)
+        try:
+            message = BytesParser(policy=policy.default).parse(stream)
+        except RecursionError:
+            told = f"{path.name}: mails within mails are nested too deeply: save the inner ones as files"
+            raise DocumentError(told, "limit_exceeded") from None
     assert isinstance(message, EmailMessage)
     return message
 

@@ -474,9 +474,13 @@ class _MarkdownReader:
     def _table(self, tokens: list[Any]) -> Block:
         cells: list[BlockCell] = []
         row, column, header = -1, 0, False
+        line: tuple[int, int] | None = None
         for at, token in enumerate(tokens):
             if token.type == "tr_open":
                 row, column = row + 1, 0
+                line = self._bounds(token) if token.map and not header else None
+            elif token.type == "tr_close" and line is not None:
+                cells += self._further_cells(line, row, column)
             elif token.type in ("thead_open", "tbody_open"):
                 header = token.type == "thead_open"
             elif token.type == "inline":
@@ -486,7 +490,19 @@ class _MarkdownReader:
                 column += 1
         return Block("table", cells=tuple(cells))
 
+    def _further_cells(self, line: tuple[int, int], row: int, columns: int) -> list[BlockCell]:
+        """Return the cells of a row beyond the columns of its header, which markdown-it drops."""
+        written = self.source[slice(*line)].strip(" \t\r\n>")
+        parts = _UNESCAPED_BAR.split(written.removeprefix("|"))[columns:]
+        found = []
+        for column, text in enumerate(map(str.strip, parts), start=columns):
+            if text:
+                run = self.finder.run(text, line[1])
+                found.append(BlockCell(row, column, (replace(run, text=latex_text(text.replace("\\|", "|"))),)))
+        return found
 
+
+_UNESCAPED_BAR = re.compile(r"(?<!\\)\|")
 _TAGS = {"hardbreak": "<br>", "s_open": "<del>", "s_close": "</del>"}
 """Tokens of a line as HTML."""
 _MARKUP = {

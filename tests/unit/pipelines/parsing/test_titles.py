@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from pipelines.parsing.elements import build_elements
-from pipelines.parsing.titles import heads_a_section, names_a_kind, names_a_part, with_file_name, without_file_name
+from pipelines.parsing.titles import (
+    _JUNK,
+    heads_a_section,
+    names_a_kind,
+    names_a_part,
+    with_file_name,
+    without_file_name,
+)
 from pipelines.records import Block, BlockCell, Box, ParsedFile, RawDocument, TextRun
 from tests.support.documents import elements_of, pdf_of
+from tests.support.matching_steps import Matcher
+from tests.support.pattern_attacks import steps
 from tests.support.places import DATA, needs_data
 
 RAW = RawDocument("d", "s", "folder/gold.docx", "h", 10, "application/x", None, None, None, None, (), {})
@@ -417,3 +426,19 @@ def test_the_title_row_of_a_sheet_that_is_a_heading() -> None:
     blocks = (head("Sheet1"), head("Umsatz nach Region", 2), para("Stand: November, in Tsd. EUR"), TABLE)
     assert title_of(*blocks, media=SHEET) == ("Umsatz nach Region", False)
     assert title_of(head("Notes"), head("Umsatz"), TABLE, media=SHEET) == ("gold", True)
+
+
+@pytest.mark.parametrize("run", ["1", "_", "1-", " ", "٣"])
+def test_a_heading_of_digits_is_judged_in_proportion_to_its_length(run: str) -> None:
+    junk = Matcher(_JUNK.pattern, _JUNK.flags)
+    assert steps(junk, "fullmatch", run * 2000 + "ab") < 40 * len(run * 2000)
+
+
+@pytest.mark.parametrize("text", ["", "1", "a", "1.2 a", "a-1", "__", "7 b 7", "x 12/3"])
+def test_a_title_of_one_letter_is_no_title(text: str) -> None:
+    assert _JUNK.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["ab", "1 ab", "a 1 b", "a_b"])
+def test_two_letters_may_be_a_title(text: str) -> None:
+    assert not _JUNK.fullmatch(text)

@@ -106,3 +106,58 @@ def test_a_paragraph_over_many_pages_is_put_together_once(tmp_path: Path, monkey
     assert [run.text for block in blocks for run in block.runs] == ["word"] * 400
     assert len(blocks) == 1 and isinstance(blocks[0].runs[0], TextRun)
     assert handed < 5 * 400
+
+
+def _cells(block: Block) -> list[tuple[int, int, str]]:
+    return [(cell.row, cell.column, "".join(run.text for run in cell.runs).strip()) for cell in block.cells]
+
+
+def test_a_row_with_more_cells_than_its_header_keeps_them(tmp_path: Path) -> None:
+    text = "> | Name | Days |\n> |---|---|\n> | Ada | 28 | late | x \\| y |\n> | Bob | 30 |\n> | Cy | | | z\n"
+    (block,) = _parsed(tmp_path / "rows.md", text)
+    assert _cells(block) == [
+        (0, 0, "Name"),
+        (0, 1, "Days"),
+        (1, 0, "Ada"),
+        (1, 1, "28"),
+        (1, 2, "late"),
+        (1, 3, "x | y"),
+        (2, 0, "Bob"),
+        (2, 1, "30"),
+        (3, 0, "Cy"),
+        (3, 1, ""),
+        (3, 3, "z"),
+    ]
+    run = next(cell for cell in block.cells if (cell.row, cell.column) == (1, 2)).runs[0]
+    assert run.source_start is not None and text[run.source_start : run.source_end] == "late"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table><tr><form><td>a<td>b</form></tr><tr><td>c<td>d</tr></table>",
+        "<table><a href=x><tr><td>a<td>b</tr></a><tr><td>c<td>d</table>",
+        "<table><form><tbody><tr><td>a<td>b</tr></tbody></form><tr><td>c<td>d</table>",
+        "<table><tr><x-row><td>a<td>b</x-row></tr><tr><td>c<td>d</table>",
+        "<table><tbody><form><tr><td>a<td>b</tr><tr><td>c<td>d</tr></form></tbody></table>",
+    ],
+)
+def test_rows_and_cells_within_other_elements_are_read(tmp_path: Path, page: str) -> None:
+    (block,) = _parsed(tmp_path / "page.html", page)
+    assert _cells(block) == [(0, 0, "a"), (0, 1, "b"), (1, 0, "c"), (1, 1, "d")]
+
+
+@pytest.mark.parametrize(
+    ("page", "beside"),
+    [
+        ("<table>one<tr>two<td>a<td>b</tr>three</table>", "one two three"),
+        ("<table><tr><td>a<td>b</tr><p>one</p><tr><td>c<td>d</tr></table>", "one"),
+        ("<table><tr><custom>one <b>two</b></custom><td>a<td>b</tr></table>", "one two"),
+        ("<table><tr><p hidden>x</p><td>a<td>b</tr></table>", None),
+        ("<table><script>x</script><tr><td>a<td>b</tr></table>", None),
+    ],
+)
+def test_text_of_a_table_in_no_cell_is_read(tmp_path: Path, page: str, beside: str | None) -> None:
+    table, *rest = _parsed(tmp_path / "page.html", page)
+    assert [text for _, _, text in _cells(table)][:2] == ["a", "b"]
+    assert ["".join(run.text for run in block.runs) for block in rest] == ([beside] if beside else [])
