@@ -13,7 +13,6 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
 from pathlib import Path, PurePosixPath
@@ -59,7 +58,7 @@ from resources.parsers.package import (
 )
 from resources.parsers.registry import parser_of
 from resources.parsers.source_text import decode, without_offsets
-from resources.parsers.text.email import written
+from resources.parsers.text.email import POLICY, written
 from resources.parsers.text.plain import blocks_of_text
 from resources.parsers.untrusted import listed, shortened, whole
 
@@ -180,7 +179,7 @@ def _html(data: bytes, name: str) -> tuple[str, str, tuple[str, ...]]:
 
 def _web_archive(data: bytes, name: str, hidden: bool) -> ParsedFile:
     """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
-    message = BytesParser(policy=policy.default).parsebytes(data.lstrip())
+    message = BytesParser(policy=POLICY).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
     is_html, content, warnings = written(message, name)
     if not content.strip():

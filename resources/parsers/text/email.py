@@ -15,6 +15,7 @@ from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.mail import CALENDARS, documents_in
@@ -191,10 +192,26 @@ def said_of(path: Path) -> dict[str, str]:
     return _properties(_message(path))
 
 
+class _Bounded(policy.EmailPolicy):
+    """The library's policy, with bounded values of headers: it takes their parameters apart in the square of their
+    length. It leaves out parameters that cannot be read; `raw_items` has all."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        value = value[:_LONGEST_PARSED]
+        try:
+            return super().header_fetch_parse(name, value)
+        except Exception:  # the library raises many errors for parameters that end too early, such as IndexError
+            return super().header_fetch_parse(name, value.partition(";")[0])
+
+
+POLICY = _Bounded()
+_LONGEST_PARSED = 1 << 13
+
+
 def _message(path: Path) -> EmailMessage:
     with open(path, "rb") as stream:
         try:
-            message = BytesParser(policy=policy.default).parse(stream)
+            message = BytesParser(policy=POLICY).parse(stream)
         except RecursionError:
             told = f"{path.name}: mails within mails are nested too deeply: save the inner ones as files"
             raise DocumentError(told, "limit_exceeded") from None

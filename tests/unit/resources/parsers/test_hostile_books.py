@@ -107,3 +107,25 @@ def test_a_warning_names_no_folder_that_is_another_one_each_time(tmp_path: Path)
     path.write_text('#+INCLUDE: "no-such-file.org"\n\nText.\n', encoding="utf-8")
     warnings = [parse_file(path, media_type_of(path) or "").warnings for _ in range(2)]
     assert warnings[0] == warnings[1] and len(warnings[0]) == 1 and "/" not in warnings[0][0]
+
+
+def test_parameters_of_a_header_cost_no_more_than_their_length(tmp_path: Path) -> None:
+    path = tmp_path / "long.eml"
+
+    def counted(length: int) -> dict[str, int]:
+        said = "a*0*=b; " * (length // 8)
+        path.write_text(f"From: a@b.c\nContent-Type: text/plain; {said}\n\nWords.\n", encoding="utf-8")
+        parts = Parts()
+        parsed = parts.counted("parse", lambda: parse_file(path, media_type_of(path) or ""))
+        assert parsed.blocks[-1].runs[0].text == "Words."
+        return parts.steps
+
+    assert_linear(counted, 20_000)
+
+
+@pytest.mark.parametrize("said", ["a*0*", "charset*", "a*0", "a*0*=x''", "=", ";", "a*0*=; b*"])
+def test_parameters_that_end_too_early_are_left_out(tmp_path: Path, said: str) -> None:
+    path = tmp_path / "odd.eml"
+    for header in (f"Content-Type: text/plain; {said}", f"Content-Disposition: inline; {said}"):
+        path.write_text(f"From: a@b.c\n{header}\n\nWords.\n", encoding="utf-8")
+        assert parse_file(path, media_type_of(path) or "").blocks[-1].runs[0].text == "Words."
