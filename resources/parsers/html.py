@@ -14,9 +14,8 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -26,16 +25,23 @@ from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.joining import unwrapped
 from pipelines.parsing.pictures import figure
-from pipelines.parsing.raised import lowered, raised
-from pipelines.records import Block, BlockCell, ParsedFile, TextRun
+from pipelines.records import Block, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.charsets import codec_of
-from resources.parsers.formulas import formula_text, mathml_text, tex_of
+from resources.parsers.formulas import tex_of
 from resources.parsers.html_shown import USUAL_SIZE, Shown, font_size
+from resources.parsers.html_tables import (
+    BLOCKS,
+    inline_run,
+    is_data_table,
+    is_icon,
+    pass_over,
+    picture_runs,
+    table_blocks,
+)
 from resources.parsers.html_word import item_of, kind_of, list_level, outline_level
-from resources.parsers.labels import header_rows, is_figure, key_value
+from resources.parsers.labels import key_value
 from resources.parsers.source_text import Finder, decode
-from resources.parsers.spans import Spans
 from resources.parsers.untrusted import signed, whole
 
 # ---------------------------------------------------------------- source
@@ -206,254 +212,6 @@ def _words(element: Any) -> str:
     return " ".join("".join(element.itertext()).split())
 
 
-# ---------------------------------------------------------------- text within a line
-
-
-_FORMULA_ALT = ("{\\displaystyle", "{\\textstyle", "\\(", "$\\")
-"""Beginnings of the description of a picture that is LaTeX."""
-
-
-MOST_RAISED = 20
-"""Elements within raised or lowered letters; text with more in it is no script."""
-
-
-def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = None) -> TextRun | None:
-    """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
-    formula; None for any other, and for one with blocks in it. Raised letters that are not `shown` are left out."""
-    if tag not in ("sup", "sub", "math"):
-        return None
-    parts = list(islice(element.iter("*"), MOST_RAISED + 1)) if tag != "math" else []
-    if len(parts) > MOST_RAISED or any(part.tag in _WHOLE for part in parts):
-        return None
-    if tag == "math":
-        tex = tex_of(element)
-        text = formula_text(tex) if tex else mathml_text(element)
-    else:
-        written = "".join(element.itertext()) if shown is None else _shown_text(element, shown)
-        text = raised(written) if tag == "sup" else lowered(written)
-    places = [run for run in pass_over(element, finder) if run.source_start is not None]
-    start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
-    return TextRun(text, None, start, end, joined=places[0].joined if places else True)
-
-
-def _shown_text(element: Any, shown: Shown) -> str:
-    from lxml import etree
-
-    texts: list[str] = []
-    events = etree.iterwalk(element, events=("start", "end"))
-    for event, part in events:
-        if event == "end":
-            texts.append(part.tail or "" if part is not element else "")
-        elif shown.leaves_out(part):
-            events.skip_subtree()
-        else:
-            texts.append(part.text or "" if isinstance(part.tag, str) else "")
-    return "".join(texts)
-
-
-def pass_over(element: Any, finder: Finder) -> list[TextRun]:
-    """Return the runs of all texts in an element. The finder is behind them then, so that text that is left out is
-    never taken for the same words after it."""
-    return [finder.run(text, joined=True) for text in element.itertext() if text.strip()]
-
-
-def picture_runs(image: Any, finder: Finder) -> list[TextRun]:
-    """Return the description of a picture as a text of its own."""
-    text = (image.get("alt") or "").strip()
-    run = finder.run(text, joined=True, node=False)
-    if text.startswith(_FORMULA_ALT):
-        run = replace(run, text=formula_text(text.strip("$")))
-    return [TextRun(" ", joined=True), run, TextRun(" ", joined=True)]
-
-
-# ---------------------------------------------------------------- tables
-
-
-MOST_SPAN = 1000
-"""Rows or columns that one cell may cover."""
-MOST_OF_A_GRID = 4000
-"""Characters of a table with tables or headings inside; a larger one is a layout."""
-_SKIPPED_IN_CELLS = frozenset(("script", "style", "svg"))
-_BREAKING_NAMES = "p div br li ul ol tr td th h1 h2 h3 h4 h5 h6 pre blockquote dd dt"
-_BREAKING = frozenset(_BREAKING_NAMES.split())
-
-
-_CELLS, _OWN = frozenset(("td", "th")), frozenset(("table", "caption", "td", "th", "tr"))
-
-
-def _rows(table: Any) -> Iterator[Any]:
-    """Yield the rows of this table, not of tables inside it. Some pages have a form or a link around them."""
-    return _outermost(table, frozenset(("tr",)))
-
-
-def _cells(row: Any) -> list[Any]:
-    plain = [cell for cell in row if cell.tag in _CELLS]
-    return plain if len(plain) == len(row) else list(_outermost(row, _CELLS))
-
-
-def _outermost(element: Any, tags: frozenset[str]) -> Iterator[Any]:
-    from lxml import etree
-
-    events = etree.iterwalk(element, events=("start",))
-    for _, part in events:
-        if part is not element and part.tag in _OWN:
-            events.skip_subtree()
-            if part.tag in tags:
-                yield part
-
-
-def _beside_cells(table: Any, shown: Shown) -> str:
-    """Return the text of a table that is in no cell of it, where no page should have any."""
-    from lxml import etree
-
-    found = list[str]()
-    events = etree.iterwalk(table, events=("start", "end"))
-    for event, part in events:
-        own = part is table or part.tag not in (*_CELLS, "caption", *_SKIPPED_IN_CELLS)
-        if event == "start" and (not own or not isinstance(part.tag, str) or shown.leaves_out(part)):
-            events.skip_subtree()
-        elif event == "start":
-            found += [" " * (part.tag in _BREAKING), part.text or ""]
-        if event == "end" and part is not table:
-            found += [" " * (part.tag in _BREAKING), part.tail or ""]
-    return " ".join("".join(found).split())
-
-
-def is_data_table(table: Any) -> bool:
-    """Say whether a table holds data, not the layout of a page. Some row has two cells; if a table or heading is
-    inside, it is also a plain grid of little text."""
-    if (table.get("role") or "") in ("presentation", "none"):
-        return False
-    rows = [_cells(row) for row in _rows(table)]
-    if max(map(len, rows), default=0) < 2:
-        return False
-    if not any(element.tag in ("table", "h1", "h2", "h3") for element in table.iterdescendants()):
-        return True
-    grid = len(rows) > 1 and len({sum(_span(cell, "colspan") for cell in row) for row in rows}) == 1
-    grid = grid and min(map(len, rows)) > 1
-    return grid and sum(map(len, table.itertext())) < MOST_OF_A_GRID
-
-
-def _span(cell: Any, name: str) -> int:
-    return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
-
-
-def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[TextRun]:
-    """Return the pieces of text inside an element, in order, with block boundaries as spaces."""
-    from lxml import etree
-
-    runs: list[TextRun] = []
-
-    def add(text: str | None, holder: Any = None) -> None:
-        if text:
-            run = finder.run(text, joined=True) if text.strip() else TextRun(" ", joined=True)
-            runs.append(shown.with_signs(run, holder) if shown is not None else run)
-
-    events = etree.iterwalk(element, events=("start", "end"))
-    for event, part in events:
-        tag = part.tag if isinstance(part.tag, str) else ""
-        if event == "start":
-            if tag in _SKIPPED_IN_CELLS or not tag:
-                events.skip_subtree()
-                continue
-            if shown is not None and shown.leaves_out(part):
-                pass_over(part, finder)
-                events.skip_subtree()
-                continue
-            if (whole_run := inline_run(part, tag, finder, shown)) is not None:
-                runs.append(whole_run)
-                events.skip_subtree()
-                continue
-            if tag in _BREAKING:
-                add(" ")
-            if tag == "img" and not _is_icon(part) and (part.get("alt") or "").strip():
-                runs += picture_runs(part, finder)
-            add(part.text, part)
-        elif part is not element:
-            if tag in _BREAKING:
-                add(" ")
-            add(part.tail, part.getparent())
-    return runs
-
-
-def _is_header(row: Any) -> bool:
-    cells = _cells(row)
-    if row.getparent().tag == "thead":
-        return True
-    return bool(cells) and all(cell.tag == "th" for cell in cells)
-
-
-def _heads_anew(row: Any) -> bool:
-    """Say whether a row further down names the columns below it. A total may be marked as a header too."""
-    texts = [" ".join("".join(cell.itertext()).split()) for cell in _cells(row)]
-    return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
-
-
-def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list[Block]:
-    """Return the caption, if any, then the table. Header rows are those before the first other row, and those further
-    down that name the columns of rows below them."""
-    shown = shown or Shown(table)
-    blocks: list[Block] = []
-    cells: list[BlockCell] = []
-    in_header = True
-    captions = [part for part in table if part.tag == "caption" and not shown.leaves_out(part)]
-    for caption in captions:
-        blocks.append(Block("caption", tuple(runs_in(caption, finder, shown))))
-    rows, after = _shown_rows(table, shown)
-    spans = Spans(sum(len(_cells(row)) for row in rows))
-    plain = [at for at, row in enumerate(rows) if not _is_header(row)]
-    for at, row in enumerate(rows):
-        in_header = in_header and _is_header(row)
-        header = in_header or (at < plain[-1] and _heads_anew(row))
-        column = 0
-        for cell in _cells(row):
-            while spans.covers(at, column):
-                column += 1
-            wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
-            if shown.leaves_out(cell):
-                column += 0 if shown.takes_no_place(cell) else wide
-                continue
-            tall = tall if tall == 1 else max(1, after(row, tall) - at)
-            spans.add(at, column, min(tall, len(rows) - at), wide)
-            cells.append(BlockCell(at, column, tuple(runs_in(cell, finder, shown)), tall, wide, header))
-            column += wide
-    if cells and all(cell.header for cell in cells):
-        cells = [replace(cell, header=False) for cell in cells]
-    elif not any(cell.tag == "th" for row in rows for cell in _cells(row)):
-        headers = _unmarked_headers(cells)
-        cells = [replace(cell, header=cell.row < headers) for cell in cells]
-    blocks.append(Block("table", cells=tuple(cells), metadata=METADATA if shown.holds_hidden(table) else {}))
-    beside = _beside_cells(table, shown)
-    return [*blocks, Block("paragraph", (TextRun(beside),))] if beside else blocks
-
-
-def _shown_rows(table: Any, shown: Shown) -> tuple[list[Any], Callable[[Any, int], int]]:
-    """Return the rows that are shown, and a function that says how many of them are above the row that is some number
-    of rows below another."""
-    rows, above, places = list[Any](), [0], dict[Any, int]()
-    for at, row in enumerate(_rows(table)):
-        places[row] = at
-        if not shown.leaves_out(row) and not shown.leaves_out(row.getparent()):
-            rows.append(row)
-        above.append(len(rows))
-    if len(rows) == len(places):
-        return rows, lambda row, tall: places[row] + tall
-    return rows, lambda row, tall: above[min(places[row] + tall, len(places))]
-
-
-def _unmarked_headers(cells: Sequence[BlockCell]) -> int:
-    """Return how many first rows read as the header of a table that marks no header cells; 0 if one of their cells
-    reaches below them."""
-    rows: dict[int, list[str]] = {}
-    for cell in cells:
-        if cell.row not in rows:
-            rows[cell.row] = [""] if cell.column else []
-        rows[cell.row].append("".join(run.text for run in cell.runs))
-    count = header_rows(list(rows.values()))
-    below = list(rows)[count] if count < len(rows) else 0
-    return below if all(cell.row + cell.row_span <= below for cell in cells if cell.row < below) else 0
-
-
 # ---------------------------------------------------------------- blocks of a page
 
 
@@ -461,22 +219,12 @@ ORIGIN = "lxml"
 MOST_LEVELS = 6
 LARGER = 1.15
 """Factor over the size of most letters from which on a line stands out."""
-LARGEST_ICON = 32
-"""Pixels of the longer side; the description of a picture no larger than this is not read."""
-_SKIPPED = frozenset(("script", "style", "svg", "head", "iframe", "object", "embed", "canvas", "audio", "video"))
-_BLOCK_NAMES = (
-    "address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form "
-    "h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot th thead "
-    "tr ul caption option optgroup select textarea"
-)
-_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_SKIPPED = frozenset(("script", "style", "svg", "head"))
 _HEADING = re.compile(r"h([0-6])\Z")
 """Pattern of the name of a heading in the stack; level 0 is a title, which no element of HTML has."""
 _OF_WORD = frozenset(("footnote", "quote"))
 _NO_HEADINGS = frozenset(("td", "th", "li", "dd", "label", "button", "option", "summary", "figure", "address", "form"))
 """Elements in which a bold paragraph is no heading."""
-_WHOLE = _BLOCKS | {"img", "math", "br"}
-"""Elements that raised or lowered letters do not have in them."""
 _SECTIONING = frozenset(("main", "article", "section", "aside", "td", "li"))
 _ROLES = {"navigation": "nav", "banner": "header", "contentinfo": "footer"}
 
@@ -493,7 +241,15 @@ def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden:
         return ParsedFile((), {}, None, warnings, ORIGIN)
     shown = Shown(root, HiddenContent(hidden))
     blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), shown))
-    return ParsedFile(unwrapped(blocks), properties_of(root), None, warnings + shown.warnings(), ORIGIN)
+    told = (*warnings, *shown.warnings(), *_drawings(root))
+    return ParsedFile(unwrapped(blocks), properties_of(root), None, told, ORIGIN)
+
+
+def _drawings(root: Any) -> tuple[str, ...]:
+    """Return a warning that counts the drawings (SVG) with words in them, which are not read; none if there are
+    none."""
+    count = sum(any((text.text or "").strip() for text in svg.iter("text", "tspan")) for svg in root.iter("svg"))
+    return (f"{count} drawings with words in them were not read",) if count else ()
 
 
 def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[str, ...]]:
@@ -566,7 +322,7 @@ class _Walker:
         self.captioned: dict[Any, bool] = {}
         headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
-        pairs = pairs_of(root, _BLOCKS)
+        pairs = pairs_of(root, BLOCKS)
         out = shown.leaves_out
         self.pairs = {v: label for v, label in pairs.items() if not (out(v) or out(label))}
         self.labels = set(self.pairs.values())
@@ -600,7 +356,7 @@ class _Walker:
         level = self._level(element, tag, style)
         name = f"h{level}" if level is not None else "h1" if name == "h0" else name
         hidden = self.shown.is_hidden(element)
-        if tag in _BLOCKS or level is not None or hidden:
+        if tag in BLOCKS or level is not None or hidden:
             self._flush()
         if hidden:
             self.hidden_from = len(self.blocks)
@@ -648,7 +404,7 @@ class _Walker:
     def _end(self, element: Any, tag: str) -> None:
         if tag and tag not in _SKIPPED and self.stack and not self.shown.leaves_out(element):
             hidden = self.shown.is_hidden(element)
-            if tag in _BLOCKS or hidden or _HEADING.match(self.stack[-1]):
+            if tag in BLOCKS or hidden or _HEADING.match(self.stack[-1]):
                 self._flush()
             if hidden:
                 since = self.hidden_from
@@ -697,13 +453,13 @@ class _Walker:
         if figure is not None and figure not in self.captioned:
             self.captioned[figure] = figure.find(".//figcaption") is not None
         captioned = figure is not None and self.captioned[figure]
-        if text and not captioned and not _is_icon(image):
+        if text and not captioned and not is_icon(image):
             self.runs += picture_runs(image, self.finder)
 
     def _figure(self, image: Any) -> None:
         """Add the picture itself, if it is in the file, after the block around it."""
         source = image.get("src") or ""
-        if source.startswith("data:") and not _is_icon(image) and self._region() is None:
+        if source.startswith("data:") and not is_icon(image) and self._region() is None:
             found = data_figure(source)
             self.figures += [found] if found is not None else []
 
@@ -747,7 +503,7 @@ class _Walker:
         look, self.look = self.look, None
         if not any(run.text.strip() for run in runs):
             return
-        inner = next((name for name in reversed(self.stack) if name in _BLOCKS or name in _OF_WORD), "")
+        inner = next((name for name in reversed(self.stack) if name in BLOCKS or name in _OF_WORD), "")
         heading = next((found for name in reversed(self.stack) if (found := _HEADING.match(name))), None)
         inner = heading[0] if heading else inner
         region = self._region()
@@ -826,11 +582,6 @@ def _look(element: Any, tag: str, style: dict[str, str], outer: _Look) -> _Look:
 
 def _inside(element: Any, tags: tuple[str, ...]) -> bool:
     return any(parent.tag in tags for parent in element.iterancestors())
-
-
-def _is_icon(image: Any) -> bool:
-    sizes = [size for side in ("width", "height") if (size := whole(image.get(side), None)) is not None]
-    return bool(sizes) and max(sizes) <= LARGEST_ICON
 
 
 def _list_state(element: Any, tag: str) -> dict[str, Any]:

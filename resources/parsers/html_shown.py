@@ -326,7 +326,7 @@ class Shown:
             return True
         if tag == "template":
             return element.get("shadowrootmode") is None
-        if tag == "noscript" or hides(style):
+        if tag in _INSTEAD or hides(style):
             return True
         if _fades(style) and not undone & (_SIZED if "visibility" not in style else _SEEN):
             return True
@@ -365,6 +365,8 @@ class Shown:
 
 
 _SIZED, _SEEN, _COLOURED, _TEXT = 1, 2, 4, 8
+_INSTEAD = frozenset(("noscript", "iframe", "object", "canvas", "audio", "video"))
+"""Elements whose text is shown only where a browser cannot do what they are for."""
 _OF_LETTERS = frozenset(("span", "font", "small"))
 """Elements that say nothing but how their letters look."""
 _RAISED = {"super": "sup", "sub": "sub"}

@@ -18,7 +18,8 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, HTML, OF_ENDING, PLAIN, PPTX, ZIP
 from pipelines.parsing.mail import document_name
 from pipelines.records import Block, ParsedFile, TextRun
-from resources.parsers.html import shown_of, source_of, table_blocks, tree_of
+from resources.parsers.html import shown_of, source_of, tree_of
+from resources.parsers.html_tables import table_blocks
 from resources.parsers.package import opened_package, require_open
 from resources.parsers.properties import properties_of
 from resources.parsers.source_text import Finder, decode, without_offsets

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from html import escape, unescape
 from pathlib import Path
@@ -21,8 +21,9 @@ from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
-from resources.parsers.html import blocks_of, data_figure, runs_in, tree_of
+from resources.parsers.html import blocks_of, data_figure, tree_of
 from resources.parsers.html_shown import DELETED, USUAL_SIZE, Shown, Styles
+from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
 from resources.parsers.text.front_matter import front_matter
@@ -41,6 +42,8 @@ _OPENS_BLOCK = re.compile(r"<(?:table|[uod]l|div|p|h[1-6]|blockquote|pre|section
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*+)([^<>]*+)>")
 _RAW = re.compile(r"<(/?)(?:title|xmp|plaintext|noembed|noframes)\b", re.IGNORECASE)
 """Tags whose text no reader of HTML would take for text of the page. In Markdown they are placeholders."""
+_OF_HTML = "bdi canvas data dialog hgroup main math meter output picture rp search slot svg template track wbr"
+"""Tags that the list of lxml leaves out."""
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
 _LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
 _BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
@@ -201,9 +204,15 @@ class _MarkdownReader:
         """Return the tokens of a line as a tree of HTML, None if it cannot be read, and the places of their texts."""
         markup, places = list[str](), list[TextRun]()
         joined = True
+        tags = [_TAG.fullmatch(child.content) for child in children if child.type == "html_inline"]
+        closed = {tag[2].lower() for tag in tags if tag and tag[1]}
         for child in children:
             text = self._piece(child)
-            if child.type == "html_inline":
+            if child.type == "html_inline" and _is_placeholder(child.content, closed):
+                places.append(self.finder.run(child.content, end, joined=joined))
+                markup.append(escape(child.content))
+                joined = True
+            elif child.type == "html_inline":
                 markup.append(_RAW.sub(r"<\1span", child.content))
                 places += self._places_of_tag(child.content, end)
             elif child.type == "softbreak":
@@ -555,6 +564,18 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
 def _with_check_marks(text: str) -> str:
     """Return text with check marks for the words that Azure Document Intelligence writes for them."""
     return text.replace(":selected:", "☒").replace(":unselected:", "☐")
+
+
+def _is_placeholder(tag: str, closed: Collection[str]) -> bool:
+    """Say whether a tag is text in angle brackets, such as `<your-name>`: no element that a line may have has its name,
+    it has no attributes, and nothing in its line closes it."""
+    from lxml.html import defs
+
+    found = _TAG.fullmatch(tag)
+    if found is None or found[1] or found[3].strip("/ ") or found[2].lower() in closed:
+        return False
+    known = found[2].lower() in defs.tags or found[2].lower() in _OF_HTML.split()
+    return not known or _RAW.match(tag) is not None
 
 
 def _without_attributes(runs: list[TextRun]) -> list[TextRun]:

@@ -1,4 +1,4 @@
-"""What stands between two lines: by script, by the document's own usage, and for hyphens by its own words."""
+"""The space or hyphen between two lines: by script, by the document's own usage, and for hyphens by its own words."""
 
 from __future__ import annotations
 

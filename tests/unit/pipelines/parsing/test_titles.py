@@ -1,4 +1,4 @@
-"""What a document is called: its cover or its heading, never the name of a part, and told from others like it."""
+"""Titles of documents: the cover or a heading, never the name of a part, and told from others like it."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_a_page_typeset_in_any_direction(tmp_path: Path, angle: int, rotation: i
 
 @pytest.mark.parametrize("angle", [90, 270])
 def test_a_sideways_table_between_upright_head_and_foot(tmp_path: Path, angle: int) -> None:
-    """As an appendix has it: the pages around it are upright, and so are its own running head and its number."""
+    """The pages around the appendix are upright, and so are its own running head and its number."""
     path = tmp_path / "a.pdf"
     canvas = Canvas(str(path), pagesize=(WIDTH, HEIGHT))
     for number in range(1, 5):

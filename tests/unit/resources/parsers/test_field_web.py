@@ -350,3 +350,20 @@ def test_the_description_of_a_picture_in_a_cell_is_read(tmp_path: Path) -> None:
 )
 def test_hostile_pages_are_read(source: str) -> None:
     assert parse_source(source, "a.html").origin == "lxml"
+
+
+# ---------------------------------------------------------------- nothing is dropped silently
+
+
+def test_text_in_place_of_what_a_browser_shows_is_counted_and_read_if_asked(tmp_path: Path) -> None:
+    page = "<p>Tour</p><video>Your browser shows no film.</video><iframe>The map.</iframe><p>End</p>"
+    assert texts(tmp_path, page) == ["Tour", "End"]
+    left = parse_source(page, "a.html")
+    assert left.warnings == ("hidden in the file, and left out: 2 elements; `parsing.hidden: read` takes them",)
+    read = parse_source(page, "a.html", hidden=True).blocks
+    assert "Your browser shows no film." in "".join(run.text for block in read for run in block.runs)
+
+
+def test_drawings_with_words_are_counted() -> None:
+    page = "<p>Plan</p><svg><title>x</title><text>Gate</text></svg><svg><path d='M0 0'/></svg>"
+    assert parse_source(page, "a.html").warnings == ("1 drawings with words in them were not read",)

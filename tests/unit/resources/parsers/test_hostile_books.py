@@ -1,4 +1,4 @@
-"""What books and mails of a hostile author cost: in proportion to their size, and an error by name."""
+"""The cost of books and mails of a hostile author: in proportion to their size, and an error by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables and pages of a hostile author cost: in proportion to the text, whatever spans and rules it claims."""
+"""The cost of tables and pages of a hostile author: in proportion to the text, whatever spans and rules it claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a mail's file is a document of its own, and what bounds its reading."""
+"""The parts of a mail's file that are documents of their own, and the bounds of reading them."""
 
 from __future__ import annotations
 
