@@ -16,7 +16,8 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.fusion import golden_file, index_of  # noqa: E402  (the path above finds it)
 from benchmarks.results import PLANS  # noqa: E402
-from benchmarks.support.datasets import DATASETS  # noqa: E402
+from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from benchmarks.support.plain_bm25 import plain_rows  # noqa: E402
 from pipelines.evaluation.judging import SEED, bootstrap_interval  # noqa: E402
@@ -62,31 +63,44 @@ def settings_with(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
 def measured(name: str, place: Path, most: int) -> tuple[Scores, dict[str, tuple[float, ...]]]:
     """The scores of a set by value of the axis and by route, and the figures of plain BM25 over its text."""
     dataset, file = DATASETS[name], index_of(name, place)
-    lines = dataset.write_golden(file.parent / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-    sample = random.Random(1).sample(lines, most) if len(lines) > most else lines
-    golden = golden_file(file.parent / "golden.jsonl", [json.loads(line) for line in sample])
-    settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-    options = {key: value for key, value in dataset.evaluation.items() if key in ("groups", "with_options")}
+    settings, golden = yaml.safe_load(file.read_text(encoding="utf-8")), sampled(dataset, file.parent, most)
     scores: Scores = {}
     plain: dict[str, tuple[float, ...]] = {}
     for value, changes in {**PARTS, **ROUTES}.items():
-        config = file.with_name("part.yaml")
-        config.write_text(yaml.safe_dump(settings_with(changes, settings)), encoding="utf-8")
-        state = State(locate(config=str(config)))
-        try:
-            live = state.catalog.live()
-            assert live is not None, "an index that was just made is live"
-            exam = examination(state, golden, live)
-            outcomes = examine(state, exam, value, exact=True, **options).outcomes
+        with examined(file, settings_with(changes, settings), golden) as (state, exam):
+            scores[value] = asked(state, exam, value, dataset)
             if not plain:
                 plain = {row.name: tuple(row.values.get(metric, 0.0) for metric in METRICS)
                          for row in plain_rows(exam, dataset) if dataset.scores is None}  # fmt: skip
-        finally:
-            state.close()
-        scores[value] = {
-            metric: np.array([outcome.scores[metric] or 0.0 for outcome in outcomes]) for metric in METRICS
-        }
     return scores, plain
+
+
+def sampled(dataset: Dataset, folder: Path, most: int) -> Path:
+    """Write the questions of a set, at most `most` by chance, and return their file."""
+    lines = dataset.write_golden(folder / "golden.jsonl").read_text(encoding="utf-8").splitlines()
+    sample = random.Random(1).sample(lines, most) if len(lines) > most else lines
+    return golden_file(folder / "golden.jsonl", [json.loads(line) for line in sample])
+
+
+@contextmanager
+def examined(file: Path, settings: Mapping[str, Any], golden: Path) -> Iterator[tuple[State, Any]]:
+    """Open the index of a settings file with other settings, and yield it with the questions mapped to it."""
+    config = file.with_name("part.yaml")
+    config.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
+    state = State(locate(config=str(config)))
+    try:
+        live = state.catalog.live()
+        assert live is not None, "an index that was just made is live"
+        yield state, examination(state, golden, live)
+    finally:
+        state.close()
+
+
+def asked(state: State, exam: Any, name: str, dataset: Dataset) -> dict[str, Floats]:
+    """Return the score of each question, by metric."""
+    options = {key: value for key, value in dataset.evaluation.items() if key in ("groups", "with_options")}
+    outcomes = examine(state, exam, name, exact=True, **options).outcomes
+    return {metric: np.array([outcome.scores[metric] or 0.0 for outcome in outcomes]) for metric in METRICS}
 
 
 def difference(sets: Mapping[str, Scores], value: str, other: str, metric: str) -> tuple[float, float, float]:

@@ -11,28 +11,29 @@ interval. `auto` takes the other preset for English where `hybrid` gains two poi
 from __future__ import annotations
 
 import argparse
-import json
-import random
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import yaml
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.fusion import golden_file  # noqa: E402  (the path above finds it)
-from benchmarks.parts import METRICS, Scores, difference, losing, settings_with, shown  # noqa: E402
+from benchmarks.parts import (  # noqa: E402  (the path above finds it)
+    METRICS,
+    Scores,
+    asked,
+    difference,
+    examined,
+    losing,
+    sampled,
+    settings_with,
+    shown,
+)
 from benchmarks.results import PLANS  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from resources.evaluation.golden import examination, examine  # noqa: E402
-from resources.settings_file import locate  # noqa: E402
-from resources.state.state import State  # noqa: E402
 
 ENGLISH = [name for name, plan in PLANS["sets"].items() if plan["preset"] == "english-small"]
 PRESETS = ("english-small", "multilingual-small")
@@ -41,31 +42,17 @@ STRATEGIES = ("hybrid", "dense")
 
 def scores_of(name: str, place: Path, most: int) -> Scores:
     """Return the score of each question, by strategy with preset and by metric."""
-    dataset, plan, scores = DATASETS[name], PLANS["sets"][name], {}
-    options = {key: value for key, value in dataset.evaluation.items() if key in ("groups", "with_options")}
+    dataset, plan = DATASETS[name], PLANS["sets"][name]
+    scores: Scores = {}
     for preset in PRESETS:
         folder = place / (name if preset == PRESETS[0] else f"{name}-{preset}")
         file = folder / "pincite.yaml"
         settings = dataset.settings(folder / "state", preset, plan.get("splitter", "structure"))
         indexed(file, settings)
-        lines = dataset.write_golden(folder / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-        sample = random.Random(1).sample(lines, most) if len(lines) > most else lines
-        golden = golden_file(folder / "golden.jsonl", [json.loads(line) for line in sample])
+        golden = sampled(dataset, folder, most)
         for strategy in STRATEGIES:
-            config = file.with_name("preset.yaml")
-            changed = settings_with({"query.strategy": strategy}, settings)
-            config.write_text(yaml.safe_dump(changed), encoding="utf-8")
-            state = State(locate(config=str(config)))
-            try:
-                live = state.catalog.live()
-                assert live is not None, "an index that was just made is live"
-                exam = examination(state, golden, live)
-                outcomes = examine(state, exam, strategy, exact=True, **options).outcomes
-            finally:
-                state.close()
-            scores[f"{strategy}, {preset}"] = {
-                metric: np.array([outcome.scores[metric] or 0.0 for outcome in outcomes]) for metric in METRICS
-            }
+            with examined(file, settings_with({"query.strategy": strategy}, settings), golden) as (state, exam):
+                scores[f"{strategy}, {preset}"] = asked(state, exam, strategy, dataset)
     return scores
 
 
