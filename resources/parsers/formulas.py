@@ -128,19 +128,16 @@ class _Latex:
     def argument(self, math: bool) -> str:
         self.at = _SPACE.match(self.source, self.at).end()  # type: ignore[union-attr]
         char = self.source[self.at : self.at + 1]
-        if char == "\\":
-            return self._command(math, [])
-        if char == "}":
-            return ""
-        self.at += 1
-        if char != "{":
-            return char
+        if char not in ("\\", "{"):
+            self.at += char != "}"
+            return "" if char == "}" else char
         if self.depth >= DEEPEST:
             self.known = False
-            rest, self.at = self.source[self.at :], len(self.source)
+            rest, self.at = self.source[self.at + 1 :], len(self.source)
             return rest
         self.depth += 1
-        text = self.read(math, closed=True)
+        self.at += char == "{"
+        text = self.read(math, closed=True) if char == "{" else self._command(math, [])
         self.depth -= 1
         return text
 

@@ -210,9 +210,9 @@ def _rules(text: str) -> Iterator[tuple[str, str, bool]]:
     open_blocks: list[tuple[str, bool]] = []
     start = 0
     for found in re.finditer(r"[{};]", text):
-        sign, part = found[0], text[start : found.start()]
+        sign = found[0]
         if sign == "{":
-            selectors = part.strip()
+            selectors = text[start : found.start()].strip()
             sure = open_blocks[-1][1] if open_blocks else True
             if selectors.startswith("@"):
                 condition = " ".join(selectors.lower().split())
@@ -222,7 +222,7 @@ def _rules(text: str) -> Iterator[tuple[str, str, bool]]:
         elif sign == "}" and open_blocks:
             selectors, sure = open_blocks.pop()
             if selectors:
-                yield selectors, part, sure
+                yield selectors, text[start : found.start()], sure
         elif sign == ";" and open_blocks and open_blocks[-1][0]:
             continue  # within the declarations of a rule
         start = found.end()

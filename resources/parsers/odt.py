@@ -154,6 +154,8 @@ def _place(position: str) -> str:
 
 
 _MOST_REPEATED = 100
+_MOST_REPEATED_TEXT = 100_000
+"""Characters that the repeated cells of a file may add; a cell that holds a table is not repeated."""
 _MOST_COLUMNS = 1000
 _INLINE_SKIPPED = frozenset(f"{_TEXT}{name}" for name in ("ruby-text", "tracked-changes", "label"))
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -176,6 +178,7 @@ class _Writer:
         self.package, self.path, self.styles, self.content = package, path, styles, content
         self.notes: list[tuple[str | None, Any]] = []
         self.embedded: list[str] = []
+        self.repeatable, self.unrepeated = _MOST_REPEATED_TEXT, 0
         self.deleted: dict[str, Any] = {}
         self.paragraph = _Paragraph()
         self.counts: dict[str, int] = {}
@@ -276,8 +279,11 @@ class _Writer:
         elif tag == f"{_OFFICE}annotation":
             self._comment(part)
         elif tag == f"{_TEXT}hidden-text":
-            if part.get(f"{_TEXT}is-hidden") != "false" and self.content.taken("passages"):
-                _write(out, HIDDEN_MARK + (part.get(f"{_TEXT}string-value") or ""))
+            words = part.get(f"{_TEXT}string-value") or "".join(part.itertext())
+            if part.get(f"{_TEXT}is-hidden") != "true":
+                _write(out, words)
+            elif self.content.taken("passages"):
+                _write(out, HIDDEN_MARK + words)
         elif tag == f"{_TEXT}change":
             deletion = self.deleted.get(part.get(f"{_TEXT}change-id") or "")
             for words in deletion.iter(f"{_TEXT}p", f"{_TEXT}h") if deletion is not None else ():
@@ -334,12 +340,16 @@ class _Writer:
 
     def _drawn(self, element: Any, out: Any, hidden: bool) -> None:
         """Add what is drawn: text boxes below the paragraph, formulas in it."""
-        for part in element.iter(f"{_DRAW}text-box", f"{_DRAW}object", f"{_DRAW}custom-shape"):
-            if part.tag != f"{_DRAW}object":
-                if not any(
-                    above.tag in (f"{_DRAW}text-box", f"{_DRAW}custom-shape") for above in _up_to(part, element)
-                ):
-                    self.paragraph.boxes.append(part)
+        within: set[Any] = set()
+        for part in element.iter(f"{_DRAW}*"):
+            is_box = any(child.tag in _WORDS for child in part)
+            if not is_box and part.tag != f"{_DRAW}object":
+                continue
+            if any(above in within for above in _up_to(part, element)):
+                continue  # it is read with the box around it
+            if is_box:
+                within.add(part)
+                self.paragraph.boxes.append(part)
                 continue
             name = (part.get(_HREF) or "").removeprefix("./").rstrip("/")
             found = part.find(f"{_MATH}math")
@@ -348,9 +358,7 @@ class _Writer:
                 out.append(_formula(root))
             elif name:
                 self.embedded.append(name)
-        if out.tag not in _BLOCKS and out.tag != "body":
-            return
-        if out.tag == "body" or out.tag in ("td", "th", "li", "div"):  # it is not in a paragraph
+        if out.tag == "body" or out.tag in _BLOCKS:  # it is not in a paragraph
             boxes, self.paragraph.boxes = self.paragraph.boxes, []
             self._boxes(boxes, out, hidden)
 
@@ -434,7 +442,9 @@ class _Writer:
             if cell.tag not in (f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
                 continue
             times = min(max(whole(cell.get(f"{_TABLE}number-columns-repeated"), 1), 1), _MOST_REPEATED)
-            for _ in range(times):
+            size = len("".join(cell.itertext())) + 1 if times > 1 else 0
+            nests = times > 1 and next(cell.iter(f"{_TABLE}table"), None) is not None
+            for copy in range(times):
                 is_gone = column in gone
                 column += 1
                 if cell.tag == f"{_TABLE}covered-table-cell" or (is_gone and not self.content.read):
@@ -443,6 +453,10 @@ class _Writer:
                 for name, side in (("colspan", "columns"), ("rowspan", "rows")):
                     if (size := whole(cell.get(f"{_TABLE}number-{side}-spanned"), 1)) > 1:
                         own.set(name, str(size))
+                if copy and (nests or size > self.repeatable):
+                    self.unrepeated += 1
+                    continue
+                self.repeatable -= size if copy else 0
                 self.shaded = in_row or self.styles.shades("table-cell", cell.get(f"{_TABLE}style-name"))
                 self.blocks(cell, own, hidden or is_gone)
         self.shaded = before
@@ -462,6 +476,8 @@ class _Writer:
 
 
 _BLOCKS = frozenset(("td", "th", "li", "div"))
+_WORDS = frozenset((f"{_TEXT}p", f"{_TEXT}h", f"{_TEXT}list", f"{_TABLE}table"))
+"""Elements that make what holds them a box of text."""
 
 
 def _rows(table: Any, is_header: bool = False) -> Iterator[tuple[Any, bool]]:
@@ -548,7 +564,9 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     edges = [_edge(kind, words) for kind, words in _running(styles)]
     blocks = [block for block in edges if block.kind == "page_header"] + blocks
     blocks += [block for block in edges if block.kind == "page_footer"]
-    unread = (f"embedded files were not read: {listed(writer.embedded)}",) if writer.embedded else ()
+    unread = [f"embedded files were not read: {listed(writer.embedded)}"] if writer.embedded else []
+    if writer.unrepeated:
+        unread += [f"{writer.unrepeated} repeated cells of tables are read once"]
     return ParsedFile(tuple(blocks), properties, None, (*told, *said, *unread, *content.warnings()), ORIGIN)
 
 

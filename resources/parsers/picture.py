@@ -49,22 +49,26 @@ def parse(path: Path, guard: PageGuard = _PLAIN, ocr: OcrSettings = _NO_OCR, bar
 
 def as_pdf(path: Path) -> bytes:
     """Return a picture file as a PDF. Raise DocumentError `corrupt` or `limit_exceeded`."""
-    from PIL import Image, ImageSequence, UnidentifiedImageError
+    import pypdfium2
+    from PIL import Image, UnidentifiedImageError
 
     made = io.BytesIO()
     try:
         with Image.open(path, formats=("PNG", "JPEG", "TIFF")) as opened:
-            count = getattr(opened, "n_frames", 1)
+            # The further frames of other formats are previews, or an animation.
+            count = getattr(opened, "n_frames", 1) if opened.format == "TIFF" else 1
             if count > MOST_PAGES:
                 raise DocumentError(f"{path.name}: it holds more than {MOST_PAGES:,} pictures", "limit_exceeded")
-            for number, frame in enumerate(ImageSequence.Iterator(opened)):
-                if frame.width * frame.height > MOST_PIXELS:
-                    told = f"a picture of {frame.width} x {frame.height} pixels is too large: make it smaller"
+            whole = pypdfium2.PdfDocument.new()
+            for number in range(count):
+                opened.seek(number)
+                if opened.width * opened.height > MOST_PIXELS:
+                    told = f"a picture of {opened.width} x {opened.height} pixels is too large: make it smaller"
                     raise DocumentError(f"{path.name}: {told}", "limit_exceeded")
-                shown = _shown(frame)
-                made.seek(0)
-                lossy = {} if shown.mode == "1" else {"quality": _QUALITY}
-                shown.save(made, "PDF", resolution=_dots(frame), append=number > 0, **lossy)
+                with pypdfium2.PdfDocument(_page(opened)) as page:
+                    whole.import_pages(page)
+            whole.save(made)
+            whole.close()
     except UnidentifiedImageError:
         raise DocumentError(
             f"{path.name}: it is no PNG, JPEG or TIFF that can be read: save it again", "corrupt"
@@ -77,11 +81,23 @@ def as_pdf(path: Path) -> bytes:
     return made.getvalue()
 
 
+def _page(frame: Image) -> bytes:
+    """Return one picture as a PDF of one page."""
+    shown, page = _shown(frame), io.BytesIO()
+    shown.save(page, "PDF", resolution=_dots(frame), **({} if shown.mode == "1" else {"quality": _QUALITY}))
+    return page.getvalue()
+
+
 def _shown(frame: Image) -> Image:
-    """Return a picture as it is seen: upright, on white, without an alpha channel."""
+    """Return a picture as it is seen: upright, on white, without an alpha channel, with at most 256 greys."""
+    import numpy as np
     from PIL import Image, ImageOps
 
     turned = ImageOps.exif_transpose(frame)
+    if turned.mode.startswith(("I", "F")):  # greys of 16 bits or more, which Pillow would cut off at 255
+        greys = np.asarray(turned, np.float32)
+        most = 65535.0 if turned.mode != "F" and greys.max(initial=0) > 255 else max(float(greys.max(initial=0)), 1.0)
+        return Image.fromarray((np.clip(greys / most, 0, 1) * 255).astype(np.uint8))
     if turned.mode in ("1", "L", "RGB"):
         return turned
     if "A" in turned.getbands() or "transparency" in turned.info:

@@ -372,11 +372,13 @@ class _Lister:
         since a stranger may have written it."""
         try:
             with read_as(mail.uri), self._folder.opened(self._folder.resolved(mail.uri)) as stream:
-                for part in parts_of_mail(stream, mail.uri):
-                    self._add_part(mail, f"{mail.uri}/{part.below}", part)
+                parts = list(parts_of_mail(stream, mail.uri))
         except DocumentError as error:
             self._listing.skipped.append(Skipped(self._source.name, mail.uri, "attachments", str(error)))
             self._fail_parts(mail.uri, error.code, str(error), mail.groups)
+            return
+        for part in parts:
+            self._add_part(mail, f"{mail.uri}/{part.below}", part)
 
     def _fail_parts(self, mail: str, code: str, message: str, groups: tuple[str, ...] | None) -> None:
         """Fail the attachments that a mail had, so that their last version is kept, or withheld, with the mail's."""

@@ -1,8 +1,8 @@
 """The attachments of mails that lie in a source as files (EML, MSG): documents named below the mail's own name.
 
 `offer.eml/prices.xlsx` is the attachment `prices.xlsx` of `offer.eml`, and `offer.eml/Fwd.eml/scan.pdf` one of a mail
-that is attached to it. Nothing is kept: a part is read from its mail each time. The names are chosen as for mails of a
-mail server (pipelines/parsing/mail.py).
+that is attached to it. Nothing is kept on the disk: a part is read from its mail each time. The names are chosen as for
+mails of a mail server (pipelines/parsing/mail.py).
 
 A mail is a stranger's text. It is bounded before it is parsed: by its size, and by the number of its boundaries, since
 every line is compared with all boundaries that are open.
@@ -10,11 +10,13 @@ every line is compared with all boundaries that are open.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import IO, TYPE_CHECKING, Any, cast
+from threading import Lock
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, OF_ENDING
@@ -71,13 +73,35 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
         raise DocumentError(f"{uri}: its attachments cannot be read ({type(error).__name__})", "corrupt") from error
 
 
-def part_of_mail(stream: IO[bytes], uri: str, below: str) -> bytes:
+def part_of_mail(stream: BinaryIO, uri: str, below: str) -> bytes:
     """Return the bytes of one attachment. Raise FileNotFoundError if the mail has none of this name, DocumentError as
     `parts_of_mail`."""
-    for part in parts_of_mail(stream, uri):
-        if part.below == below:
-            return part.content
-    raise FileNotFoundError(f"{uri}/{below}")
+    parts = _LAST.parts(stream, uri)
+    if below not in parts:
+        raise FileNotFoundError(f"{uri}/{below}")
+    return parts[below]
+
+
+class _LastMail:
+    """The attachments of the mail that was divided last, since those of one mail are read one after the other."""
+
+    def __init__(self) -> None:
+        self._alone = Lock()
+        self._identity: tuple[int, ...] = ()
+        self._parts: dict[str, bytes] = {}
+
+    def parts(self, stream: BinaryIO, uri: str) -> dict[str, bytes]:
+        state = os.fstat(stream.fileno())
+        identity = state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+        with self._alone:
+            if identity != self._identity:
+                self._identity = ()
+                self._parts = {part.below: part.content for part in parts_of_mail(stream, uri)}
+                self._identity = identity
+            return self._parts
+
+
+_LAST = _LastMail()
 
 
 def _of_msg(content: bytes) -> Iterator[MailPart]:

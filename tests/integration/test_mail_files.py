@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pipelines.errors import DocumentError
+from resources.sources.mail_parts import MailPart, parts_of_mail
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.letters import with_files
 from tests.support.projects import Project, make_project, new_database
@@ -105,6 +108,26 @@ def test_a_mail_that_cannot_be_read_keeps_what_was_attached(project: Project) ->
     said = project.index(code=3)["documents"]
     assert {each["code"] for each in said["failed"]} == {"limit_exceeded"} and said["removed"] == 0
     assert served(project, CHOIR) == {"plans.eml/choir.txt"}
+
+
+@pytest.mark.faults
+def test_a_mail_that_breaks_halfway_lists_none_of_its_attachments_twice(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.index()
+
+    def broken(stream: Any, uri: str) -> Iterator[MailPart]:
+        yield next(iter(parts_of_mail(stream, uri)))
+        raise DocumentError(f"{uri}: its attachments cannot be read", "corrupt")
+
+    monkeypatch.setattr("resources.sources.folder.parts_of_mail", broken)
+    for _ in range(2):
+        said = project.index(code=3)["documents"]
+        assert sorted(each["uri"] for each in said["failed"]) == [
+            "plans.eml/Inner: keys.eml", "plans.eml/Inner: keys.eml/keys.md", "plans.eml/choir.txt",
+        ]  # fmt: skip
+        assert served(project, CHOIR) == {"plans.eml/choir.txt"}
+    assert project.run("verify").json["ok"]
 
 
 def test_what_a_source_excludes_is_excluded_in_mails_too(project: Project) -> None:

@@ -69,6 +69,15 @@ def group_end(source: str, at: int, end: int) -> int:
     return end
 
 
+def _captions(source: str, start: int, until: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of captions that begin before `until`, up to one that nothing closes before `end`."""
+    while found := _CAPTION.search(source, start, until):
+        start = group_end(source, found.end() - 1, end)
+        if source[start - 1] != "}":
+            return
+        yield found.end(), start - 1
+
+
 class _Table:
     """One table of a source, from its `\\begin` to its `\\end`."""
 
@@ -234,6 +243,5 @@ def blocks_in(source: str, start: int, end: int, name: str) -> Iterator[Block]:
     close = source.rfind("\\end", start, named)
     if begin is not None and close > begin:
         table = _Table(source, begin, close)
-        for found in (*_CAPTION.finditer(source, start, begin), *_CAPTION.finditer(source, close, end)):
-            table.captions.append((found.end(), group_end(source, found.end() - 1, end) - 1))
+        table.captions += [*_captions(source, start, begin, end), *_captions(source, close, end, end)]
         yield from table.blocks()

@@ -256,7 +256,13 @@ XHTML = (
 
 
 def epub(
-    folder: Path, pages: dict[str, str], nav: str = "", ncx: str = "", spine: str = "", hidden: bool = False
+    folder: Path,
+    pages: dict[str, str],
+    nav: str = "",
+    ncx: str = "",
+    spine: str = "",
+    hidden: bool = False,
+    doctype: str = "",
 ) -> ParsedFile:
     """Write a book of pages by name. `spine` may say their order, and which are not linear, by a minus."""
     items = "".join(f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>' for name in pages)
@@ -280,7 +286,7 @@ def epub(
             package.writestr("O/nav.xhtml", XHTML.format(f'<nav epub:type="toc"><h1>Contents</h1>{nav}</nav>'))
         if ncx:
             package.writestr(
-                "O/toc.ncx", f'<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
+                "O/toc.ncx", f'{doctype}<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navMap>{ncx}</navMap></ncx>'
             )
     return parse_file(path, EPUB, hidden=hidden)
 
@@ -462,7 +468,7 @@ HIDDEN = (
     + p('<text:hidden-paragraph text:is-hidden="true"/>Secret by field.')
     + p(
         'Seen <text:span text:style-name="H">secret span </text:span>here'
-        '<text:hidden-text text:string-value="secret"/>.'
+        '<text:hidden-text text:string-value="secret" text:is-hidden="true"/>.'
     )
 )
 
@@ -624,3 +630,32 @@ def test_warnings_of_pandoc_are_warnings_of_the_file(tmp_path: Path) -> None:
     found = parse_file(path, media_type_of(path) or "")
     assert found.warnings and all(warning.startswith("pandoc: ") for warning in found.warnings)
     assert outline(found)[0] == ("heading", 1, "Title")
+
+
+# ---------------------------------------------------------------- what others write
+
+
+def test_a_table_of_contents_with_a_doctype_is_read_and_one_with_entities_is_not(tmp_path: Path) -> None:
+    doctype = '<!DOCTYPE ncx PUBLIC "-//NISO//DTD ncx 2005-1//EN" "http://www.daisy.org/z3986/2005/ncx-2005-1.dtd">'
+    pages = {"a": "<p>Goats eat grass in summer.</p>"}
+    point = "<navPoint><navLabel><text>Summer</text></navLabel><content src='a.xhtml'/></navPoint>"
+    assert texts(epub(tmp_path, pages, ncx=point, doctype=doctype)) == ["Summer", "Goats eat grass in summer."]
+    with pytest.raises(DocumentError, match="declares entities"):
+        epub(tmp_path, pages, ncx=point, doctype='<!DOCTYPE ncx [<!ENTITY a "aa">]>')
+
+
+def test_text_of_a_condition_that_holds_and_of_shapes_is_shown(tmp_path: Path) -> None:
+    shape = "<draw:rect><text:p>In the shape</text:p></draw:rect>"
+    body = p('See <text:hidden-text text:string-value="seen" text:is-hidden="false">seen</text:hidden-text> this.')
+    found = odt(tmp_path, body + p(shape))
+    assert texts(found) == ["See seen this.", "In the shape"] and found.warnings == ()
+
+
+def test_tables_in_repeated_cells_are_read_once(tmp_path: Path) -> None:
+    inner = "<text:p>deep</text:p>"
+    for _ in range(6):
+        cell = f'<table:table-cell table:number-columns-repeated="100">{inner}</table:table-cell>'
+        inner = f"<table:table><table:table-row>{cell}</table:table-row></table:table>"
+    found = odt(tmp_path, inner)
+    assert sum(len(block.cells) for block in found.blocks) < 1500
+    assert any("repeated cells of tables are read once" in warning for warning in found.warnings)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.records import Block, TextRun
+from resources.parsers.html_shown import _rules
 from resources.parsers.registry import media_type_of, parse_file
 from resources.parsers.text import pages
 from tests.support.growth import Parts, assert_linear
@@ -161,3 +162,32 @@ def test_text_of_a_table_in_no_cell_is_read(tmp_path: Path, page: str, beside: s
     table, *rest = _parsed(tmp_path / "page.html", page)
     assert [text for _, _, text in _cells(table)][:2] == ["a", "b"]
     assert ["".join(run.text for run in block.runs) for block in rest] == ([beside] if beside else [])
+
+
+# ---------------------------------------------------------------- commands, captions, rules
+
+
+def test_commands_without_end_in_a_formula_are_kept_as_they_are(tmp_path: Path) -> None:
+    (block,) = _parsed(tmp_path / "a.md", f"So ${chr(92)}mathbf{(chr(92) + 'mathbf') * 3000}x$ holds.")
+    assert "holds." in block.runs[-1].text
+
+
+def test_captions_that_nothing_closes_are_none(tmp_path: Path) -> None:
+    table = "\\begin{tabular}{l}a\\\\ b\\end{tabular}"
+    page = "\\begin{table}" + table + "\\caption{Open " * 500 + "\\end{table}"
+    blocks = _parsed(tmp_path / "a.md", page)
+    assert sum(len(run.text) for block in blocks for run in block.runs) < 3 * len(page)
+
+
+def test_declarations_of_one_rule_are_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counted(str):
+        copied = 0
+
+        def __getitem__(self, key: Any) -> str:
+            part = str.__getitem__(self, key)
+            Counted.copied += len(part)
+            return part
+
+    text = Counted("a{" + "b:c;" * 2000 + "}")
+    assert [selectors for selectors, _, _ in _rules(text)] == ["a"]
+    assert Counted.copied < 2 * len(text)

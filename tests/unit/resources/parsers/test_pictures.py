@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
@@ -72,6 +73,21 @@ def test_a_picture_is_shown_upright_and_on_white(tmp_path: Path) -> None:
     Image.new("RGBA", (100, 50), (0, 0, 0, 0)).save(tmp_path / "clear.png")
     with opened_pages(tmp_path / "clear.png") as pages:
         assert pages.picture(1).image.getpixel((5, 5)) == (255, 255, 255)
+
+
+def test_greys_of_sixteen_bits_stay_dark_and_light(tmp_path: Path) -> None:
+    greys = np.full((50, 100), 60000, np.uint16)
+    greys[:, :50] = 5000
+    Image.fromarray(greys).save(tmp_path / "scan.png")
+    with opened_pages(tmp_path / "scan.png") as pages:
+        shown = np.asarray(pages.picture(1).image.convert("L"))
+    assert shown[:, : shown.shape[1] // 3].max() < 60 < 200 < shown[:, -shown.shape[1] // 3 :].min()
+
+
+def test_previews_within_a_photo_are_no_pages(tmp_path: Path) -> None:
+    first, second = Image.new("RGB", (200, 100), "white"), Image.new("RGB", (100, 50), "white")
+    first.save(tmp_path / "photo.jpg", format="MPO", save_all=True, append_images=[second])
+    assert len(sizes(tmp_path / "photo.jpg")) == 1
 
 
 def test_a_damaged_picture_is_named(tmp_path: Path) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines.errors import DocumentError
 from resources.sources import mail_parts
-from resources.sources.mail_parts import holds_parts, part_of_mail, parts_of_mail, possible_mails
+from resources.sources.mail_parts import MailPart, holds_parts, part_of_mail, parts_of_mail, possible_mails
 from tests.support.letters import letter, with_files
 from tests.support.other_formats import write_msg
 from tests.support.places import DATA, needs_data
@@ -29,10 +31,28 @@ def test_a_name_leads_into_each_mail_on_its_way() -> None:
 def test_attachments_have_the_bytes_that_were_attached() -> None:
     found = parts(with_files("Plans", plan_pdf=b"%PDF-1.4 \x00\xff", plan_zip=b"PK"))
     assert found == {"plan.pdf": b"%PDF-1.4 \x00\xff"}
-    content = with_files("Plans", plan_pdf=b"%PDF").as_bytes()
-    assert part_of_mail(io.BytesIO(content), "a.eml", "plan.pdf") == b"%PDF"
+
+
+def test_one_attachment_is_read_from_its_mail_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mail = tmp_path / "a.eml"
+    divided = 0
+
+    def counted(*given: Any) -> Iterator[MailPart]:
+        nonlocal divided
+        divided += 1
+        return parts_of_mail(*given)
+
+    def read(name: str) -> bytes:
+        with open(mail, "rb") as stream:
+            return part_of_mail(stream, "a.eml", name)
+
+    monkeypatch.setattr(mail_parts, "parts_of_mail", counted)
+    mail.write_bytes(with_files("Plans", one_txt=b"one", two_txt=b"two").as_bytes())
+    assert (read("one.txt"), read("two.txt"), divided) == (b"one", b"two", 1)
     with pytest.raises(FileNotFoundError):
-        part_of_mail(io.BytesIO(content), "a.eml", "other.pdf")
+        read("other.txt")
+    mail.write_bytes(with_files("Plans", one_txt=b"one more").as_bytes())
+    assert read("one.txt") == b"one more" and divided == 2
 
 
 def test_a_logo_in_the_text_is_no_document_and_an_attached_scan_is() -> None:
