@@ -520,8 +520,7 @@ def _from_sheet(elements: Sequence[Element]) -> str | None:
 
 
 def _from_headings(elements: Sequence[Element]) -> str | None:
-    """Return the heading that all others are below. Headings beside a section or part are sections too;
-        a part without
+    """Return the heading that all others are below. Headings beside a section or part are sections too; a part without
     text of its own does not count."""
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     headings = [element for element in text if element.kind == "heading"]

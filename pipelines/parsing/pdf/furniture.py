@@ -270,8 +270,9 @@ def without_watermarks(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], list[li
             if (_is_slanted(item) and item.size >= 2 * usual)
             or (2 <= again[_place(item)] >= LEAST_SHARE * len(pages) and (item.rotated or _is_crossed(item, page)))
         ]
+    found = {id(item) for own in marks for item in own}
     return [
-        replace(page, items=tuple(item for item in page.items if item not in own)) if own else page
+        replace(page, items=tuple(item for item in page.items if id(item) not in found)) if own else page
         for page, own in zip(pages, marks, strict=True)
     ], marks
 

@@ -403,7 +403,7 @@ def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence
         for at, draft in headings:
             draft.level = draft.level or outlined.get(at)
     before = drafts[: headings[0][0]] if headings else drafts
-    opens = sum(len(line.text) for draft in before for line in draft.lines if not line.hidden) <= LONGEST_BEFORE_TITLE
+    opens = sum(len(line.text) for draft in before for line in draft.lines) <= LONGEST_BEFORE_TITLE
     give_levels([draft for _, draft in headings], style, opens and not any(draft.cells for draft in before))
 
 
@@ -420,7 +420,7 @@ def is_bulleted(draft: Draft) -> bool:
 
 def _looks_like_heading(draft: Draft, following: Draft | None, style: DocumentStyle, usual: float) -> bool:
     text = draft.text.strip()
-    if len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text) or draft.lines[0].hidden:
+    if len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text):
         return False
     if _by_style(draft, style) or _by_number(draft, following):
         return True

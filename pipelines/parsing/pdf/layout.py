@@ -72,7 +72,7 @@ def blocks_of(
     main = [at for at, page in enumerate(flat) if page.number not in numbers]
     upright: list[int] = []
     for at, after in pairwise([*main, len(flat)]):
-        for part in range(at + 1, after):
+        for part in range(at + 1, after) if flat[at].turn == UPRIGHT else ():
             with_turned_cells(flat[at], lines[at], flat[part], lines[part])
         upright.append(next((part for part in range(at, after) if flat[part].turn == UPRIGHT), at))
     found = furniture_of([lines[at] for at in upright], [flat[at].height for at in upright])

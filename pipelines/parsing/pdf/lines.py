@@ -54,7 +54,6 @@ class Line:
     group: int | None
     cells: tuple[Cellet, ...]
     rotated: bool = False
-    hidden: bool = False
     gaps: tuple[tuple[float, float], ...] = ()
     vertical: bool = False
 
@@ -119,7 +118,6 @@ def _line(row: Row, page: PdfPage, column: int, left: float, right: float) -> Li
         group=longest.group if longest.tag else first.group,
         cells=cells,
         rotated=first.rotated,
-        hidden=all(item.hidden for item in row),
         vertical=first.vertical,
     )
 

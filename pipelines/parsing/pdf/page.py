@@ -58,9 +58,9 @@ _LEAD = re.compile(r"[•●▪◦‣∙·■□►➢▶\-–—*\uf000-\uf0ff]
 class PdfItem:
     """A piece of one line. `tag` and `group` come from a tagged PDF: the block-level structure element that holds the
     piece (`P`, `H1`, `LI`, `TD`, ...) and its number. A lone character with `symbol` is a sign of a symbol font under a
-    letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text in the colour of its
-    background; `vertical` is text set from top to bottom. `at` is the place of the piece in the order in which the file
-    draws its text, or None if it is not known."""
+    letter's code: a bullet. `font` is the font's name, empty if it is not known; `hidden` is text that may have the
+    colour of its background, until the page is looked at; `vertical` is text set from top to bottom. `at` is the place
+    of the piece in the order in which the file draws its text, or None if it is not known."""
 
     text: str
     x0: float

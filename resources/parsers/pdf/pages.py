@@ -385,7 +385,8 @@ def _recognised(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -
         return replace(read, warnings=(*read.warnings, found.warning))
     had = read.page
     scan = PdfPage(had.number, width, height, found.items, (), had.blocks, found.confidence, had.pictures, found.gaps)
-    return Read(scan, (found.warning,) if found.warning else (), recognised=True, attached=read.attached)
+    told = (found.warning,) if found.warning else ()
+    return Read(scan, told, recognised=True, attached=read.attached, unseen=read.unseen)
 
 
 def _plain(page: Any, number: int, found: list[Character], why: str) -> Read:
@@ -427,8 +428,6 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     placed, on_shapes = items_of(native)
     laid, rules = in_points(placed, unit), tuple(in_points(rules_of(native), unit))
     items = laid
-    if VERTICAL in drawing.traits and (upright := vertical_pieces(characters(page, textpage))) is not None:
-        return Read(PdfPage(number, *size, upright, rules))
     flags = turned_items(native)
     askew = {id(item) for item, flag in zip(laid, flags, strict=True) if item.rotated and not flag}
     fonts = zip(laid, native.text_items, strict=True)
@@ -440,6 +439,11 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
         whole = whole if whole is not None else _marked_characters(page, textpage)
         items, every, unseen = sifted(page, textpage, whole, items, suspects)
+    if VERTICAL in drawing.traits:
+        left = every if every is not None else _marked_characters(page, textpage)
+        readable = _readable(left)
+        if (set_down := vertical_pieces(readable)) is not None:
+            return Read(PdfPage(number, *size, set_down, rules), (), len(left) - len(readable), unseen=unseen)
     parts: tuple[PdfPage, ...] = ()
     unreadable = 0
     if whole is not None and any(flags):
@@ -457,6 +461,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
         lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
+        lines, unseen = _within_page(lines, size, unseen)
         return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable, unseen=unseen)
     found = restored(items, raw)
     if found.missing:
@@ -470,16 +475,25 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
         shown = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
         return replace(read, page=shown, unreadable=unreadable, unseen=unseen)
-    added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, found.items)]
-    if off := tuple(item for item in added if is_outside(item, size)):
-        added = [item for item in added if not is_outside(item, size)]
-        unseen = unseen | {OUTSIDE: (*unseen.get(OUTSIDE, ()), *off)}
-    others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, added)]
-    kept = tuple(replace(i, hidden=False) if i.hidden else i for i in (*found.items, *guessed, *added, *others))
+    drawn = Area(found.items)
+    added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, drawn)]
+    added, unseen = _within_page(added, size, unseen)
+    over = Area(added)
+    others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, over)]
+    kept = (*found.items, *guessed, *added, *others)
     gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
     return Read(
         PdfPage(number, *size, kept, rules, gaps=gaps, parts=parts), (), unreadable, 1 - found.coverage, unseen=unseen
     )
+
+
+def _within_page(items: list[PdfItem], size: tuple[float, float], unseen: Unseen) -> tuple[list[PdfItem], Unseen]:
+    """Return the pieces that are on the page, and the unseen text with the others."""
+    off = tuple(item for item in items if is_outside(item, size))
+    if not off:
+        return items, unseen
+    kept = [item for item in items if not is_outside(item, size)]
+    return kept, {**unseen, OUTSIDE: (*unseen.get(OUTSIDE, ()), *off)}
 
 
 def _marked_text(page: Any, textpage: Any, raw: str) -> str:
@@ -499,15 +513,18 @@ def _marked_characters(page: Any, textpage: Any) -> list[Character]:
 
 def _written_out(read: Read) -> Read:
     """Return a page with its raised and lowered figures written as such."""
-    text = "".join(read.texts)
+    text = "".join((*read.texts, *(piece.text for pieces in read.unseen.values() for piece in pieces)))
     if written_out(text) == text:
         return read
 
-    def written(page: PdfPage) -> PdfPage:
-        items = tuple(replace(item, text=written_out(item.text)) for item in page.items)
-        return replace(page, items=items, parts=tuple(map(written, page.parts)))
+    def plain(pieces: Iterable[PdfItem]) -> tuple[PdfItem, ...]:
+        return tuple(replace(piece, text=written_out(piece.text)) for piece in pieces)
 
-    return replace(read, page=written(read.page))
+    def written(page: PdfPage) -> PdfPage:
+        return replace(page, items=plain(page.items), parts=tuple(map(written, page.parts)))
+
+    unseen = {reason: plain(pieces) for reason, pieces in read.unseen.items()}
+    return replace(read, page=written(read.page), unseen=unseen)
 
 
 def _parts(
@@ -544,9 +561,9 @@ def _stood_up(page: PdfPage) -> PdfPage:
 
 def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
     """Return PDFium's lines, whose text is right, with size, font and tag of the piece in the same place."""
-    dressed = []
+    dressed, area = [], Area(items)
     for line in lines:
-        found = max(items, key=lambda item: _shared(line, item), default=line)
+        found = max(area.touching(line), key=lambda item: _shared(line, item), default=line)
         fits = _shared(line, found) > 0
         placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1, at=line.at)
         dressed.append(placed if fits else line)
@@ -577,22 +594,19 @@ def _sorted_out(items: Sequence[PdfItem], buggy: Sequence[PdfItem], every: Seque
     kept = set(map(id, left))
     hidden = [c for c in every if id(c) not in kept]
     unreadable = sum(bool(c.text.strip()) and not in_guessed.holds(c) for c in hidden)
-    others = [_as_symbol(item, hidden) for item in items if id(item) not in drawn]
+    # A lone character without a Unicode map is a symbol, such as a bullet, whatever letter its code is.
+    lone = Area(item for item in items if len(item.text.strip()) == 1)
+    symbols = {id(item) for c in hidden for item in lone.holders(c)}
+    others = [replace(i, symbol=True) if id(i) in symbols else i for i in items if id(i) not in drawn]
     return others, guessed, left, unreadable
 
 
-def _as_symbol(item: PdfItem, unmapped: Sequence[Character]) -> PdfItem:
-    """Return a lone character without a Unicode map as a symbol, such as a bullet, whatever letter its code is."""
-    alone = len(item.text.strip()) == 1 and any(map(Area([item]).holds, unmapped))
-    return replace(item, symbol=True) if alone else item
-
-
-def _is_drawn_again(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:
+def _is_drawn_again(item: PdfItem, pieces: Area) -> bool:
     """Say whether a few words of raw text are drawn over a piece that has the same words."""
     text, area = squeezed(item.text), (item.x1 - item.x0) * (item.y1 - item.y0)
-    return any(text in squeezed(piece.text) for piece in pieces if _shared(piece, item) > 0.5 * area)
+    return any(text in squeezed(piece.text) for piece in pieces.touching(item) if _shared(piece, item) > 0.5 * area)
 
 
-def _covered(item: PdfItem, pieces: Sequence[PdfItem]) -> bool:
+def _covered(item: PdfItem, pieces: Area) -> bool:
     """Say whether pieces of raw text are in the place of a piece whose own text the raw text does not have."""
-    return any(_shared(piece, item) > 0 for piece in pieces)
+    return any(_shared(piece, item) > 0 for piece in pieces.touching(item))

@@ -63,6 +63,15 @@ class Area:
             if item.x0 - 1 <= x <= item.x1 + 1 and item.y0 - 1 <= y <= item.y1 + 1:
                 yield item
 
+    def touching(self, item: PdfItem) -> Iterator[PdfItem]:
+        """Yield the pieces in the same band of the page as another piece, each once."""
+        told: set[int] = set()
+        for band in range(int(item.y0) // _BAND, int(item.y1) // _BAND + 1):
+            for piece in self.bands.get(band, ()):
+                if id(piece) not in told:
+                    told.add(id(piece))
+                    yield piece
+
     def holds(self, character: Character) -> bool:
         return next(self.holders(character), None) is not None
 
@@ -217,9 +226,12 @@ def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
 def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
     """Return the characters as pieces, one per column, if most of them are set from top to bottom; else None. PDFium
     does not part the columns. Other text is in pieces as `plain_lines` gives them."""
+    every = list(found)
     columns: list[list[Character]] = [[]]
+    ends: list[int] = [0]
+    """Index behind the last character of each column."""
     spaced = False
-    for character in found:
+    for at, character in enumerate(every):
         if not character.text.strip():
             spaced = True
             continue
@@ -230,19 +242,34 @@ def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
             columns[-1] += [character._replace(text=" ")] * (character.y0 - last.y0 > MOST_APART * wide)
         else:
             columns.append([])
+            ends.append(at)
         columns[-1].append(character)
+        ends[-1] = at + 1
         spaced = False
     set_down = [len(column) > 1 for column in columns]
     letters = sum(len(column) for column, vertical in zip(columns, set_down, strict=True) if vertical)
     if 2 * letters <= sum(map(len, columns)):
         return None
     pieces: list[PdfItem | None] = []
-    for vertical, group in groupby(columns, key=lambda column: len(column) > 1 or _is_unspaced(column)):
+    begin = 0
+    down = [way or (_is_unspaced(column) and not _is_level(columns, at))
+            for at, (column, way) in enumerate(zip(columns, set_down, strict=True))]  # fmt: skip
+    for vertical, group in groupby(range(len(columns)), key=lambda at: down[at]):
+        own = list(group)
         if vertical:
-            pieces += map(_vertical_piece, group)
-        else:
-            pieces += plain_lines(c for column in group for c in column)
+            pieces += [_vertical_piece(columns[at]) for at in own]
+        else:  # with the spaces and line ends between its characters
+            pieces += plain_lines(every[begin : ends[own[-1]]])
+        begin = ends[own[-1]]
     return tuple(piece for piece in pieces if piece is not None)
+
+
+def _is_level(columns: Sequence[Sequence[Character]], at: int) -> bool:
+    """Say whether a character alone in its column has another such character beside it, as in a line."""
+    (own,) = columns[at]
+    beside = (columns[near][0] for near in (at - 1, at + 1) if 0 <= near < len(columns) and len(columns[near]) == 1)
+    high, wide = max(own.y1 - own.y0, 1.0), max(own.x1 - own.x0, 1.0)
+    return any(abs(c.y0 - own.y0) < 0.5 * high and abs(c.x0 - own.x0) < MOST_SPACED * wide for c in beside)
 
 
 MOST_MARKS = 4

@@ -71,14 +71,15 @@ def traits_of(path: Path) -> frozenset[str]:
     left = MOST_INFLATED
     with open(path, "rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         found = set(_traits_in(data))
-        for begin in _OBJECT_STREAM.finditer(data):
-            packed = data[begin.end() : max(data.find(b"endstream", begin.end()), begin.end())]
+        at = 0
+        while left > 0 and (begin := _OBJECT_STREAM.search(data, at)):
+            at = data.find(b"endstream", begin.end())
+            if at < 0:
+                break
             with suppress(zlib.error):
-                inflated = zlib.decompressobj().decompress(packed, left)
+                inflated = zlib.decompressobj().decompress(data[begin.end() : at], left)
                 left -= len(inflated)
                 found.update(_traits_in(inflated))
-            if left <= 0:
-                break
     return frozenset(found)
 
 
@@ -298,16 +299,21 @@ def sifted(
     if not gone:
         return Sifted(list(items), list(every), {})
     area = Area(items)
-    touched = {id(item): item for at in gone for item in area.holders(every[at])}
-    whole = Area(touched.values())
+
+    def holder(character: Character) -> PdfItem | None:
+        """Return the smallest piece in which a character lies: the box of a slanted text has others in it."""
+        found = area.holders(character)
+        return min(found, key=lambda item: (item.x1 - item.x0) * (item.y1 - item.y0), default=None)
+
+    touched = {id(item) for at in gone if (item := holder(every[at])) is not None}
     own: dict[int, list[Character]] = defaultdict(list)
     last: int | None = None
     for at, character in enumerate(every):
         if at in gone:
             continue
         if character.text.strip():
-            holder = next(whole.holders(character), None)
-            last = id(holder) if holder is not None else None
+            piece = holder(character)
+            last = id(piece) if piece is not None and id(piece) in touched else None
         if last is not None:
             own[last].append(character)
     kept: list[PdfItem] = []

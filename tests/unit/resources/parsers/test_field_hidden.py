@@ -13,6 +13,7 @@ from tests.support.pdf_objects import HELVETICA, pdf, stream
 from tests.support.places import DATA, require_data
 
 FIELD = DATA / "field-cases"
+FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 DOTS = b"/Type/XObject/Subtype/Image/Width 64/Height 64/BitsPerComponent 8/ColorSpace/DeviceGray"
 GREY = bytes((40, 220)) * 32 * 64
 """A picture of 64 x 64 dots, in stripes."""
@@ -146,3 +147,37 @@ def test_text_that_is_drawn_many_times_is_read_once_and_is_no_warning(tmp_path: 
 def test_a_page_drawn_many_times() -> None:
     require_data(FIELD / "issue-71-duplicate-chars.pdf")
     assert parse(FIELD / "issue-71-duplicate-chars.pdf").warnings == ()
+
+
+def test_unseen_text_under_a_slanted_mark_repeats_nothing(tmp_path: Path) -> None:
+    mark = b"q .8 g BT /F 60 Tf .6 .8 -.8 .6 60 60 Tm (CONFIDENTIAL) Tj ET Q "
+    lines = b"".join(line(b"The tenant keeps record number %d." % at, 700 - 40 * at) for at in range(12))
+    parsed = parse(made(tmp_path, mark + lines + line(b"secret", 210, b"1 g")))
+    words = " ".join(texts(parsed))
+    assert [words.count(f"number {at}.") for at in range(12)] == [1] * 12 and "secret" not in words
+    assert any("colour of their background" in warning for warning in parsed.warnings)
+
+
+def test_raised_figures_of_unseen_text_are_written_as_such(tmp_path: Path) -> None:
+    raised = b"q 3 Tr BT /F 12 Tf 40 600 Td (10) Tj /F 7 Tf 5 Ts (6) Tj ET Q "
+    read = " ".join(texts(parse(made(tmp_path, SHOWN + raised), hidden=True)))
+    assert not any(0xE000 <= ord(sign) < 0xF900 or ord(sign) >= 0xF0000 for sign in read) and "10" in read
+
+
+def test_text_beside_a_page_that_is_read_from_the_right_is_left_out(tmp_path: Path) -> None:
+    from reportlab.pdfbase.pdfmetrics import registerFont
+    from reportlab.pdfbase.ttfonts import TTFont
+    from reportlab.pdfgen.canvas import Canvas
+
+    if not FONT.exists():
+        pytest.skip(f"{FONT} is not there: apt-get install fonts-dejavu-core")
+    registerFont(TTFont("DejaVu", str(FONT)))
+    canvas = Canvas(str(tmp_path / "a.pdf"), pagesize=(600, 800))
+    canvas.setFont("DejaVu", 14)
+    for at in range(6):
+        canvas.drawRightString(540, 700 - 30 * at, "שלום עולם זה טקסט"[::-1])
+    canvas.drawString(-300, 400, "job_12.indd")
+    canvas.save()
+    parsed = parse(tmp_path / "a.pdf")
+    assert "job_12" not in " ".join(texts(parsed))
+    assert any("outside the page" in warning for warning in parsed.warnings)

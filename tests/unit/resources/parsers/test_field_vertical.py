@@ -11,7 +11,9 @@ FIELD = DATA / "field-cases"
 SIZE = 12.0
 
 
-def made(folder: Path, tiers: list[list[str]], font: str = "HeiseiMin-W3", page: str = "", step: float = 20) -> Path:
+def made(
+    folder: Path, tiers: list[list[str]], font: str = "HeiseiMin-W3", page: str = "", step: float = 20, level: str = ""
+) -> Path:
     """Write a page of columns, in the order of reading or from the left; a leading space is an indent."""
     from reportlab.pdfbase.cidfonts import CIDFont
     from reportlab.pdfbase.pdfmetrics import registerFont
@@ -29,6 +31,12 @@ def made(folder: Path, tiers: list[list[str]], font: str = "HeiseiMin-W3", page:
     if page:
         canvas.setFont("Helvetica", 9)
         canvas.drawString(290, 30, page)
+    if level:
+        registerFont(CIDFont(font, encoding.removesuffix("-V") + "-H"))
+        text = canvas.beginText(60, 780)
+        text.setFont(f"{font}-{encoding.removesuffix('-V')}-H", SIZE)
+        text.textOut(level.encode("utf-16-be").decode("latin-1"))
+        canvas.drawText(text)
     canvas.showPage()
     canvas.save()
     return folder / "a.pdf"
@@ -71,6 +79,13 @@ def test_a_level_page_number_below_the_columns(tmp_path: Path) -> None:
     kinds = found(made(tmp_path, [TENANCY], page="12"))
     assert ("paragraph", "".join(TENANCY)) in kinds
     assert [text for _, text in kinds if text != "".join(TENANCY)] == ["12"]
+
+
+def test_level_text_of_a_vertical_page_keeps_its_spaces_and_its_order(tmp_path: Path) -> None:
+    kinds = found(made(tmp_path, [TENANCY], page="Annual Report 2020"))
+    assert [text for _, text in kinds if text != "".join(TENANCY)] == ["Annual Report 2020"]
+    file = made(tmp_path, [TENANCY], level="第三章")
+    assert sorted(text for _, text in found(file)) == sorted(["".join(TENANCY), "第三章"])
 
 
 def test_columns_set_close(tmp_path: Path) -> None:

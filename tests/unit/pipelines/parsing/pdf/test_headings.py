@@ -223,13 +223,6 @@ def test_two_in_a_row_may_be_a_heading_and_its_part() -> None:
     assert headings([page(1, *alike)]) == [(1, "Leave"), (1, "Annual leave")]
 
 
-def test_text_in_the_colour_of_the_page_is_no_heading() -> None:
-    hidden = item("Front cover", 60, 40, size=24, hidden=True)
-    pages = [page(1, hidden, item("Access", 60, 120, size=16), *column(BODY, y=160))]
-    assert headings(pages) == [(1, "Access")]
-    assert "Front cover" in [text_of(block) for block in blocks_of(pages)[0]]
-
-
 def test_lines_of_a_large_title_may_differ_in_size() -> None:
     title = [item("Row and Column Access Control", 60, 60, size=33), item("in Practice", 60, 98, size=30)]
     assert headings([page(1, *title, *column(BODY, y=200))]) == [(1, "Row and Column Access Control in Practice")]
