@@ -128,7 +128,8 @@ def _notes(state: State, row: Any) -> list[str]:
     if state.settings.embedder.chosen_preset == AUTO and "chunk_embeddings" in state.run.reports:
         counts = row.statistics.get("words") or row.statistics["languages"]
         whole = max(1, sum(counts.values()))
-        told = ", ".join(f"{name} {count / whole:.0%}" for name, count in counts.items())
+        named = {UNKNOWN_LANGUAGE: "no known language"}
+        told = ", ".join(f"{named.get(name, name)} {count / whole:.0%}" for name, count in counts.items())
         notes.append(f"embedder {spec.name} was chosen by the words of the corpus ({told})")
     if spec.languages != "*" and state.run.reports:
         now = generations.corpus_languages(state.engine)
