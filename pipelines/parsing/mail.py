@@ -119,8 +119,9 @@ CALENDARS = frozenset({"text/calendar", "application/ics"})
 """Media types of invitations, which are read with their mail: programs attach them too."""
 DEEPEST = 5
 """Most levels of attached mails whose attachments are documents too."""
-_ENCODED = frozenset({"base64", "quoted-printable"})
-_ENCODINGS = _ENCODED | {"7bit", "8bit", "binary", ""}
+ENCODED = frozenset({"base64", "quoted-printable"})
+"""Transfer encodings that change the bytes of a part."""
+_ENCODINGS = ENCODED | {"7bit", "8bit", "binary", ""}
 _LINE = "\r\n"
 _MOST_DIGITS = 19
 
@@ -241,7 +242,8 @@ def _leaves(part: MailPart, shown: bool = False) -> Iterator[MailPart]:
 
 
 def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
-    """Yield the attachments of a parsed mail that are documents, each with the part that holds it.
+    """Yield the attachments of a parsed mail that are documents, each with the part that holds it, and an attached mail
+    as a whole.
 
     Raise DocumentError `limit_exceeded` if the mail has more than MOST_PARTS parts."""
     parts: dict[str, Message] = {}
@@ -250,7 +252,7 @@ def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
         raise DocumentError(
             f"its attachments are not read, since it has more than {MOST_PARTS} parts", "limit_exceeded"
         )
-    for found in _of_mail(body, "", (), 0):
+    for found in _of_mail(body, "", (), 0, 0):
         if found.below and parts[found.section].get_payload():
             yield found, parts[found.section]
 
@@ -282,7 +284,9 @@ def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Mes
 # ---------------------------------------------------------------- mail documents
 
 
-def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) -> Iterator[MailDocument]:
+def _of_mail(
+    body: MailPart, section: str, below: tuple[str, ...], size: int, deepest: int = DEEPEST
+) -> Iterator[MailDocument]:
     names, within = AttachmentNames(), list[MailDocument]()
     written, apart, left = set[str](), set[str](), 0
     for at, leaf in enumerate(_leaves(body)):
@@ -295,7 +299,7 @@ def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) ->
         name = document_name(leaf.name, leaf.media_type, leaf.attached) if known else None
         if name:
             apart.add(leaf.section)
-            within += _of_attachment(leaf, (*below, names.taken(name)))
+            within += _of_attachment(leaf, (*below, names.taken(name)), deepest)
     if left or apart:
         pieces = (MailSection(f"{section}.HEADER" if section else "HEADER"), *_kept(body, written, apart))
         yield MailDocument(below, pieces, max(size - left, 0), section=section)
@@ -304,10 +308,10 @@ def _of_mail(body: MailPart, section: str, below: tuple[str, ...], size: int) ->
     yield from within
 
 
-def _of_attachment(part: MailPart, below: tuple[str, ...]) -> Iterator[MailDocument]:
-    plain = part.encoding not in _ENCODED  # the structure of an encoded mail describes its decoded text
-    if part.parts and plain and len(below) <= DEEPEST:
-        yield from _of_mail(part.parts[0], part.section, below, part.octets)
+def _of_attachment(part: MailPart, below: tuple[str, ...], deepest: int) -> Iterator[MailDocument]:
+    plain = part.encoding not in ENCODED  # the structure of an encoded mail describes its decoded text
+    if part.parts and plain and len(below) <= deepest:
+        yield from _of_mail(part.parts[0], part.section, below, part.octets, deepest)
     else:
         yield MailDocument(below, (MailSection(part.section),), part.octets, part.encoding, part.section)
 

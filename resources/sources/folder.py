@@ -378,7 +378,11 @@ class _Lister:
             self._fail_parts(mail.uri, error.code, str(error), mail.groups)
             return
         for part in parts:
-            self._add_part(mail, f"{mail.uri}/{part.below}", part)
+            uri = f"{mail.uri}/{part.below}"
+            self._add_part(mail, uri, part)
+            if part.undivided:
+                self._listing.skipped.append(Skipped(self._source.name, uri, "attachments", part.undivided))
+                self._fail_parts(uri, "limit_exceeded", part.undivided, mail.groups)
 
     def _fail_parts(self, mail: str, code: str, message: str, groups: tuple[str, ...] | None) -> None:
         """Fail the attachments that a mail had, so that their last version is kept, or withheld, with the mail's."""

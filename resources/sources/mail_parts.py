@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.formats import EML, OF_ENDING
+from pipelines.parsing.mail import DEEPEST, ENCODED, MOST_PARTS
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -35,10 +36,11 @@ _BOUNDARY = re.compile(rb"boundary[^\n=]{0,20}=", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MailPart:
-    """An attachment: its name below the mail, and its bytes."""
+    """An attachment: its name below the mail, its bytes, and, of an attached mail, why its own are not read."""
 
     below: str
     content: bytes
+    undivided: str = ""
 
 
 def holds_parts(uri: str) -> bool:
@@ -64,13 +66,37 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
     if len(content) > LARGEST:
         told = f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files"
         raise DocumentError(told, "limit_exceeded")
+    yield from _divided(content, uri, 1, [MOST_PARTS])
+
+
+def _divided(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[MailPart]:
+    """Yield the attachments of a mail, each attached mail followed by its own. `left` holds how many may follow."""
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
-        yield from _of_msg(content) if is_msg else _of_eml(content)
+        own = list(_of_msg(content) if is_msg else _of_eml(content))
+        if len(own) > left[0]:
+            told = f"its attachments are not read, since it has more than {MOST_PARTS} of them"
+            raise DocumentError(told, "limit_exceeded")
+        if level > DEEPEST and own:
+            told = f"its attachments are not read, since {DEEPEST} mails are around it"
+            raise DocumentError(told, "limit_exceeded")
+        left[0] -= len(own)
     except DocumentError as error:
         raise DocumentError(f"{uri}: {error}: save them as files", error.code) from None
     except Exception as error:  # the libraries raise many errors for a damaged mail, without a common base
         raise DocumentError(f"{uri}: its attachments cannot be read ({type(error).__name__})", "corrupt") from error
+    for part in own:
+        if not holds_parts(part.below):
+            yield part
+            continue
+        below = f"{uri}/{part.below}"
+        try:
+            inside = list(_divided(part.content, below, level + 1, left))
+        except DocumentError as error:
+            yield replace(part, undivided=str(error))
+            continue
+        yield part
+        yield from (replace(each, below=f"{part.below}/{each.below}") for each in inside)
 
 
 def part_of_mail(stream: BinaryIO, uri: str, below: str) -> bytes:
@@ -136,8 +162,8 @@ def _of_eml(content: bytes) -> Iterator[MailPart]:
         raise DocumentError(told, "limit_exceeded")
     message = BytesParser(policy=policy.compat32).parsebytes(content)
     for found, part in documents_in(message):
-        body = _body(part)
-        yield MailPart("/".join(found.below), _as_utf8(body, part) if found.below[-1].endswith(_TEXTS) else body)
+        (name,), body = found.below, _body(part)
+        yield MailPart(name, _as_utf8(body, part) if name.endswith(_TEXTS) else body)
 
 
 def _as_utf8(body: bytes, part: Message) -> bytes:
@@ -154,6 +180,11 @@ def _as_utf8(body: bytes, part: Message) -> bytes:
 def _body(part: Message) -> bytes:
     """Return the bytes of a part, decoded from the mail's transfer encoding."""
     payload = part.get_payload()
-    if isinstance(payload, list):  # an attached mail, which the library has parsed
-        return cast("list[Message]", payload)[0].as_bytes()
-    return cast(bytes, part.get_payload(decode=True))
+    if not isinstance(payload, list):
+        return cast(bytes, part.get_payload(decode=True))
+    mail = cast("list[Message]", payload)[0]  # an attached mail, which the library has parsed
+    encoding = str(part["Content-Transfer-Encoding"] or "").strip()
+    if encoding.lower() not in ENCODED:
+        return mail.as_bytes()
+    mail["Content-Transfer-Encoding"] = encoding  # the library took the encoded text for a mail without a head
+    return cast(bytes, mail.get_payload(decode=True))

@@ -189,7 +189,7 @@ def test_hostile_mails_cost_no_others(project: Project, server: ImapServer) -> N
     for raw in hostile_mails.mails().values():
         server.put(raw)
     said = project.index(code=3)["documents"]
-    assert said["added"] == 40 and served(project, CHOIR) and served(project, FERRY)
+    assert said["added"] == 46 and served(project, CHOIR) and served(project, FERRY)
     assert {(plain(item["uri"]), item["code"]) for item in said["failed"]} == {
         ("archive/plan.txt", "corrupt"),
         ("base64/plan.pdf", "corrupt"),
@@ -200,4 +200,6 @@ def test_hostile_mails_cost_no_others(project: Project, server: ImapServer) -> N
     assert no_mails == {"names/a.eml", "names/a.eml~2.eml", "names/A~2.EML", "no subject.eml"}, (
         "read by the second reader"
     )
+    skipped = [(plain(item["uri"]).count("/deep.eml"), item["message"]) for item in said["skipped"]]
+    assert next(told for deep, told in skipped if deep).endswith("since 5 mails are around it: save them as files")
     assert warned["many.eml"].endswith("plan.txt and 9,980 more")

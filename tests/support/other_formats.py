@@ -168,7 +168,15 @@ def write_xls(file: Path) -> None:
     book.save(str(file))
 
 
-def write_msg(file: Path, attachment: str = "", html: str = "", page: bytes = b"", code_page: int = 0) -> None:
+def write_msg(
+    file: Path,
+    attachment: str = "",
+    attached: bytes = b"the bytes of it",
+    *,
+    html: str = "",
+    page: bytes = b"",
+    code_page: int = 0,
+) -> None:
     """A message of Outlook: its properties are streams of a compound file, named by their tags ([MS-OXMSG] 2.1). `html`
     is its text as a page, or `page` in the encoding of a code page."""
 
@@ -196,9 +204,10 @@ def write_msg(file: Path, attachment: str = "", html: str = "", page: bytes = b"
     if attachment:
         named = [("3707", attachment)]
         entries["__attach_version1.0_#00000000"] = {
-            "__properties_version1.0": properties(8, named) + struct.pack("<HHIII", 0x0102, 0x3701, 6, 15, 0),
+            "__properties_version1.0": properties(8, named)
+            + struct.pack("<HHIII", 0x0102, 0x3701, 6, len(attached), 0),
             **dict(text(tag, value) for tag, value in named),
-            "__substg1.0_37010102": b"the bytes of it",
+            "__substg1.0_37010102": attached,
         }
     file.write_bytes(compound_file(entries))
 

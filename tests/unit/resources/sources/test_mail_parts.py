@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -74,6 +75,52 @@ def test_attached_mails_are_documents_and_so_is_what_they_hold() -> None:
     found = parts(mail)
     assert list(found) == ["Inner.eml", "Inner.eml/plan.txt"]
     assert found["Inner.eml"].startswith(b"Subject: Inner") and found["Inner.eml/plan.txt"] == b"plan"
+
+
+@pytest.mark.parametrize("media_type", ["application/octet-stream", "message/rfc822"])
+def test_a_mail_that_is_attached_as_a_file_has_its_attachments_too(media_type: str) -> None:
+    inner = with_files("Inner", plan_txt=b"plan").as_bytes()
+    head = f"Content-Type: {media_type}; name=Fwd.eml\nContent-Transfer-Encoding: base64\n".encode()
+    outer = b"Subject: Outer\nContent-Type: multipart/mixed; boundary=q\n\n--q\n%b\n%b\n--q--\n"
+    found = parts(outer % (head + b"Content-Disposition: attachment\n", base64.encodebytes(inner)))
+    assert found == {"Fwd.eml": inner, "Fwd.eml/plan.txt": b"plan"}
+
+
+def test_a_mail_in_an_outlook_message_has_its_attachments_too(tmp_path: Path) -> None:
+    write_msg(tmp_path / "a.msg", "Fwd.eml", with_files("Inner", plan_txt=b"plan").as_bytes())
+    with open(tmp_path / "a.msg", "rb") as stream:
+        assert [part.below for part in parts_of_mail(stream, "a.msg")] == ["Fwd.eml", "Fwd.eml/plan.txt"]
+
+
+def test_an_attached_mail_that_cannot_be_divided_is_a_document_and_costs_no_others() -> None:
+    mail = letter("Outer")
+    mail.add_attachment(b"no mail", maintype="application", subtype="octet-stream", filename="old.msg")
+    mail.add_attachment(b"plan", maintype="application", subtype="octet-stream", filename="plan.txt")
+    first, second = parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml")
+    assert (first.below, second) == ("old.msg", MailPart("plan.txt", b"plan"))
+    assert first.undivided.startswith("a.eml/old.msg: its attachments cannot be read (")
+
+
+def test_mails_deep_within_mails_are_not_divided_and_that_is_told() -> None:
+    mail = with_files("Deep", plan_txt=b"plan")
+    for _ in range(6):
+        outer = letter("Deep")
+        outer.add_attachment(mail)
+        mail = outer
+    found = list(parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml"))
+    assert [part.below.count("/") for part in found] == [0, 1, 2, 3, 4]
+    assert [bool(part.undivided) for part in found] == [False] * 4 + [True]
+    assert found[-1].undivided.endswith("not read, since 5 mails are around it: save them as files")
+
+
+def test_attachments_without_end_are_not_read() -> None:
+    mail = letter("Outer")
+    for _ in range(4):
+        inner = with_files("Inner", **{f"plan{at}_txt": b"plan" for at in range(80)}).as_bytes()
+        mail.add_attachment(inner, maintype="application", subtype="octet-stream", filename="inner.eml")
+    found = list(parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml"))
+    assert [part.below for part in found if part.undivided] == ["inner~4.eml"]
+    assert len(found) == 4 + 3 * 80
 
 
 def test_two_attachments_of_one_name_are_told_apart() -> None:
