@@ -254,7 +254,7 @@ _SHOWN_FAILURES = 50
 _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 
 
-def described(stage: Stage) -> dict[str, Any]:
+def describe_tables(stage: Stage) -> dict[str, Any]:
     """Return the names and columns of a stage's tables as metadata. Dagster counts the rows of the main one."""
     main = main_table(stage)
     return {

@@ -148,7 +148,7 @@ def load(database: Database, made: Invented, settings: VectorIndexSettings, spen
     say(f"indexed, {spent.seconds['index']:.0f} s {' '.join(indexed.unfitting)}")
     number = tables.generation.generation
     with spent.of("audit"):
-        catalog.add_statistics(number, walks.tuned(tables))
+        catalog.add_statistics(number, walks.tuned_statistics(tables))
     catalog.mark_built(number, key)
     say(f"width of walks found, {spent.seconds['audit']:.0f} s")
     found = catalog.generation(number)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.settings.query import HITS
-from resources.private_files import unshared
+from resources.private_files import private_umask
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Project, project_at
 from resources.state.run import Run, silent
@@ -114,7 +114,7 @@ class Index:
     def close(self) -> None:
         self._opened.close()
 
-    @unshared()
+    @private_umask()
     def import_vectors(
         self, places: Sequence[str | Path], *, check: bool = False, unchecked: bool = False
     ) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class Index:
         """Keep at most `most` idle connections to the database open between questions."""
         self._state.database.most_idle = most
 
-    @unshared()
+    @private_umask()
     def evaluate(
         self,
         questions: str | Path,
@@ -283,21 +283,21 @@ class Index:
 
         return generations(self._state)
 
-    @unshared()
+    @private_umask()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if it may not be published."""
         from resources.generations.publish import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
-    @unshared()
+    @private_umask()
     def rollback(self) -> dict[str, Any]:
         """Make the previous generation live again, until somebody publishes: {"live", "previous"}."""
         from resources.generations.publish import rollback
 
         return rollback(self._state)
 
-    @unshared()
+    @private_umask()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drop old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.upkeep import prune
@@ -347,7 +347,7 @@ class Index:
 
         return sync(self._state, sources)
 
-    @unshared()
+    @private_umask()
     def remove_source(self, name: str) -> int:
         """Forget a source. Return how many documents the next index run will remove."""
         return self._state.listing.forget(name)

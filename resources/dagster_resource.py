@@ -7,7 +7,7 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import OWN_JOBS, close_dead_runs, present
-from resources.dagster_instance.run_errors import coded
+from resources.dagster_instance.run_errors import add_codes
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
@@ -26,7 +26,7 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        with coded(), _opened(context, locate(), by_steps=False) as state:
+        with add_codes(), _opened(context, locate(), by_steps=False) as state:
             yield state
 
 
@@ -41,7 +41,7 @@ def state_resource(find: FindProject) -> dg.ResourceDefinition:
         project = find()
         own = {project.settings.dagster.name(job) for job in OWN_JOBS}
         by_steps = context.run is None or context.run.job_name not in own
-        with coded(), _opened(context, project, by_steps) as opened:
+        with add_codes(), _opened(context, project, by_steps) as opened:
             yield opened
 
     return state
@@ -90,6 +90,6 @@ def _present(context: dg.InitResourceContext, state: State, by_steps: bool) -> A
 
 
 def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:
-    state.run.at("waiting for another run")
+    state.run.report_start("waiting for another run")
     if context.log:
         context.log.info("%s; waiting for it to end, at most %d hours", busy, LONGEST_WAIT // 3600)

@@ -182,7 +182,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         tables.replace_links(links(made))
     tables.vector_indexes.build()
     number = tables.generation.generation
-    catalog.add_statistics(number, walks.tuned(tables))
+    catalog.add_statistics(number, walks.tuned_statistics(tables))
     catalog.mark_built(number, name)
     built = catalog.generation(number)
     assert built is not None

@@ -199,7 +199,7 @@ class Service:
     def _picture(
         self, document: FoundDocument, number: int, passage: str | None, boxes: Sequence[Box], draw: bool
     ) -> PageImage:
-        from resources.documents.page_pictures import highlighted
+        from resources.documents.page_pictures import highlight
 
         key = document.doc_id, document.content_hash, number, passage, boxes
         pages = self._index.files.pages(document)  # looked at before a kept picture is used, too
@@ -222,7 +222,7 @@ class Service:
                     while len(self._undrawn) > MOST_UNDRAWN:
                         self._undrawn.popitem(last=False)
                 raise
-            image = highlighted(drawn, boxes) if boxes else drawn.image
+            image = highlight(drawn, boxes) if boxes else drawn.image
             width, height = (side / drawn.scale for side in image.size)
             made = PageImage(_png(image), width, height)
         self._pictures.put(key, made)

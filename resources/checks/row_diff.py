@@ -189,7 +189,7 @@ def bucket_findings(
             postings.add(documents, chunks.numbers, average_terms)
         named |= own
         del documents  # frees memory before the next are read
-    unnamed = _unnamed(connection, schema, bucket, named)
+    unnamed = _unnamed_documents(connection, schema, bucket, named)
     for table in tables:
         yield from table.rest(unnamed)
     if chunks.whole:
@@ -199,7 +199,7 @@ def bucket_findings(
             yield from postings.findings(cursor, bucket, apart)
 
 
-def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
+def _unnamed_documents(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
     """Return the bucket's documents in Postgres that no part has, with their places."""
     with connection.cursor("documents", binary=True) as cursor:
         cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
@@ -259,10 +259,13 @@ class _TableDiff:
             found = stored.pop(name, None)
             self.whole &= found is not None and found[table.document] not in self._held
             if found is None:
-                yield f"missing_{table.noun}", _named(table, name, doc_id, places[doc_id])
+                yield f"missing_{table.noun}", _row_name(table, name, doc_id, places[doc_id])
             elif found != wanted:
                 differ = [column for column, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
-                yield f"changed_{table.noun}", f"{_named(table, name, doc_id, places[doc_id])} in {', '.join(differ)}"
+                yield (
+                    f"changed_{table.noun}",
+                    f"{_row_name(table, name, doc_id, places[doc_id])} in {', '.join(differ)}",
+                )
 
     def _take(
         self, stored: Rows, made: Collection[str], key: str, ids: Collection[str], places: Mapping[str, str]
@@ -302,7 +305,7 @@ class _TableDiff:
                 self.apart.append(stray.id)
             else:
                 self.whole = False
-                yield f"extra_{table.noun}", _named(table, *stray)
+                yield f"extra_{table.noun}", _row_name(table, *stray)
 
 
 def _comparable(row: Row, table: _Table) -> Row:
@@ -339,7 +342,7 @@ def _spans(values: list[Any]) -> list[Any]:
     return [_span(value) for value in values] if values and hasattr(values[0], "isempty") else values
 
 
-def _named(table: _Table, name: str, doc_id: str, place: str) -> str:
+def _row_name(table: _Table, name: str, doc_id: str, place: str) -> str:
     return f"{doc_id} ({place})" if table is _DOCUMENTS else f"{name} of {doc_id} ({place})"
 
 

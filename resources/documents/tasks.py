@@ -389,11 +389,11 @@ class DocumentTasks:
 
     def failure(self, request: Message, error: Exception, worker: Worker) -> dict[str, Any]:
         """Return code and message of a failure."""
-        code, message = _told(request.value, error, worker.memory_mb)
+        code, message = _error_code_and_text(request.value, error, worker.memory_mb)
         return {"code": code, "message": message}
 
 
-def _told(value: Mapping[str, Any], error: Exception, memory_mb: int) -> tuple[str, str]:
+def _error_code_and_text(value: Mapping[str, Any], error: Exception, memory_mb: int) -> tuple[str, str]:
     name = str(value["name"])
     if isinstance(error, DocumentError):
         base = name.rsplit("/", 1)[-1]

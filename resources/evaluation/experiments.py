@@ -140,7 +140,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 def _sources(user: State) -> list[SourceSettings]:
     """Return the sources of the settings; if the user's state holds an index, those that it remembers too."""
     if user.project.settings.tables or (user.project.state / "parquet").is_dir():
-        return user.parts.sources.known()
+        return user.parts.sources.known_sources()
     absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
     return [
         source.model_copy(update=path) for source, path in zip(user.project.settings.sources, absolute, strict=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pipelines.errors import DatabaseError
-from resources.child_process import shipped
+from resources.child_process import shipped_folder
 
 if TYPE_CHECKING:
     from pgvector import Vector
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 Value = Union[str, int, tuple[str, ...], "Composable"]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-_FOLDER = Path(shipped("sql"))
+_FOLDER = Path(shipped_folder("sql"))
 _DAMAGED = "the installation is damaged: install pincite again"
 
 

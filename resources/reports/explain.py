@@ -68,7 +68,7 @@ class Chain:
         self.doc_id = found.passage.doc_id
         self.problems: list[tuple[str, str]] = []
         self.held = False
-        if failure := self.state.engine.held().get(self.doc_id):
+        if failure := self.state.engine.held_documents().get(self.doc_id):
             told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
             remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
             self.problem("held", told, remedy)
@@ -252,7 +252,7 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
         "page_end": found.passage.page_end,
         "document": _document(chain),
         "generation": _generation(chain),
-        "parquet": state.parts.tables.shown,
+        "parquet": state.parts.tables.place_text,
         "stages": [*stages, _indexed(chain)],
         "problems": [{"code": code, "message": message} for code, message in chain.problems],
     }

@@ -355,7 +355,7 @@ def _embedder(state: State, form: str) -> CountingEmbedder:
     """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
     use, before more is paid for."""
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
-        state.run.at(f"loading {state.ensure_generation().embedder['name']}")
+        state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
     if form == "fast" and not embedder.pools:
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))

@@ -258,7 +258,9 @@ def _bought(state: State, stage: Enrichment) -> Compute:
                 outcome: Any = plain.rows
                 if not isinstance(plain.rows, Failure):
                     require_answers(state, said, model)
-                    before = {stage.identity(row): row for row in plain.work.before(stage.stage, plain.task.doc_id)}
+                    before = {
+                        stage.identity(row): row for row in plain.work.earlier_rows(stage.stage, plain.task.doc_id)
+                    }
                     bought = [
                         _row(row, reply, before.get(stage.identity(row)), stage.characters, model)
                         for row, reply in zip(plain.rows, said, strict=True)
@@ -416,7 +418,7 @@ def _described(state: State) -> Compute:
                         figures_of(work.all("parsed_elements", doc_id)),
                         in_language(templates, language),
                     )
-                    root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
+                    root, before = state.parts.sources.place(raw.source), work.earlier_rows(STAGE, doc_id)
                     yield FigureTask(raw, root, figures, template, before)
 
         def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Fallback]]:

@@ -354,7 +354,7 @@ def link_sentences(state: State) -> StageReport:
     engine, parts = state.engine, made_from(state)
     wanted = combined(part.output(table) for table in STAGES[STAGE].inputs for part in parts)
     before = engine.whole_before(STAGE)
-    if before and engine.table(STAGE).made and before.input(STAGE) == wanted:
+    if before and engine.table(STAGE).is_made and before.input(STAGE) == wanted:
         report.kept, report.total = before.documents(STAGE), before.rows(STAGE)
         if note := before.note(STAGE):
             report.notes["floor"] = float(note)

@@ -16,7 +16,7 @@ from pipelines.indexing.embeddings import averaged, windows
 from pipelines.ports import WeightedText
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
-from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, posted, refused, silent
+from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, post, refusal, silent
 from resources.models.embedders.specs import EmbedderSpec, WholeTexts
 
 if TYPE_CHECKING:
@@ -271,14 +271,14 @@ class EndpointEmbedder(WholeTexts):
         try:
             with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
                 # The client builds its own types number by number, which takes longer than the rest.
-                reply = posted(client, "/embeddings", body)
+                reply = post(client, "/embeddings", body)
         except NotRead as error:
             raise not_read(error, where) from None
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
                 said = f"{where} answered {error.status_code}; check the model{self._named(fields)}"
                 raise RefusedText(said, dict.fromkeys(texts, said)) from None
-            raise refused(error, where, "embedder") from None
+            raise refusal(error, where, "embedder") from None
         except openai.APIError as error:
             raise silent(error, where) from None
         vectors, tokens = vectors_of(reply, where)

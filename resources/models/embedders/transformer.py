@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pipelines.errors import ModelError
 from pipelines.indexing.embeddings import averaged, unit, windows
 from pipelines.ports import WeightedText
-from resources.memory import uncollected
+from resources.memory import without_collection
 from resources.models.embedders.e5_weights import cache_folder, unpacked_model
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, no_parts, package_folder
 from resources.models.safe_weights import model_place
@@ -247,7 +247,7 @@ class TransformerEmbedder:
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-        with uncollected():
+        with without_collection():
             import torch
             import transformers
             from sentence_transformers import SentenceTransformer

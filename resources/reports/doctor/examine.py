@@ -25,7 +25,7 @@ from pipelines.settings.base import Settings
 from pipelines.settings.models import RolesSettings, key_variable
 from pipelines.settings.sources import SourceSettings
 from resources.dagster_instance.home import home_of
-from resources.llm.endpoint import NotRead, endpoint_client, fetched
+from resources.llm.endpoint import NotRead, endpoint_client, fetch
 from resources.object_store import open_store
 from resources.postgres.database import VECTOR_VERSION, Database
 from resources.postgres.statements import migrations, query
@@ -232,7 +232,7 @@ def _answered(name: str, named: Named) -> Finding:
     try:
         key = os.environ.get(named.variable, "").strip() if named.variable else ""
         client = endpoint_client(named.address, lambda: key, timeout=SECONDS, retries=0, setting=named.setting)
-        models = _models(fetched(client, "/models"))
+        models = _models(fetch(client, "/models"))
     except PinciteError as error:
         return failed(name, error)
     except openai.APIStatusError as error:
