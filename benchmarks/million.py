@@ -45,7 +45,7 @@ from resources.postgres.catalog import Catalog, GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables  # noqa: E402
 from resources.postgres.index_rows import IndexedDocument  # noqa: E402
-from resources.postgres.postings import joined, unpacked  # noqa: E402
+from resources.postgres.postings import join_rows, unpack_row  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
 
 CHUNKS_A_CENTRE, SPREAD, NOISE, SEED = 200, 0.5, 0.1, 11
@@ -202,7 +202,7 @@ class FullSum:
         values = {"terms": list(terms)}
         for term, *row in self._connection.execute(data.POSTINGS.format(self._schema), values, binary=True).fetchall():
             posted.setdefault(term, []).append((row[0], row[1]))
-        packed = {term: unpacked(*joined(rows)) for term, rows in posted.items()}
+        packed = {term: unpack_row(*join_rows(rows)) for term, rows in posted.items()}
         sums = np.zeros(1 + max(int(numbers.max()) for numbers, _ in packed.values()))
         for term, (numbers, weights) in sorted(packed.items(), key=lambda item: (len(item[1][0]), item[0])):
             idf = np.log1p((chunks - known[term] + 0.5) / (known[term] + 0.5))

@@ -60,7 +60,7 @@ def _opened(context: dg.InitResourceContext, project: Project, by_steps: bool) -
     told = telling(state, tags) if context.run else nullcontext()
     try:
         with private(project.state), _present(context, state, by_steps), told, _lock(context, state):
-            if run.alone and state.database.fenced:
+            if run.alone and state.database.is_fenced:
                 _begin_alone(context, state)
             yield state
     finally:
@@ -80,7 +80,7 @@ def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManag
     database, run, waits = state.database, state.run, partial(_waits, context, state)
     if run.buckets is None:
         return database.exclusive("index", LONGEST_WAIT, waits, run.id)
-    return database.shared("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id, state.settings.buckets)
+    return database.share("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id, state.settings.buckets)
 
 
 def _present(context: dg.InitResourceContext, state: State, by_steps: bool) -> AbstractContextManager[None]:

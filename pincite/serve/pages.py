@@ -23,7 +23,7 @@ from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_o
 from pincite.serve.service import PageImage, Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
-from pipelines.defused_text import seen
+from pipelines.defused_text import visible_text
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
@@ -217,14 +217,14 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
-    made.filters.update(seen=seen, pin=pin)
+    made.filters.update(seen=visible_text, pin=pin)
     made.globals.update(query=_query)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _query(**values: Any) -> str:

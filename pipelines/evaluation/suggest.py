@@ -23,7 +23,7 @@ from typing import Any
 from pipelines.evaluation.cloze import cloze
 from pipelines.fingerprint import fingerprint
 from pipelines.llm.prompts import PromptTemplate, as_data
-from pipelines.llm.reply_text import cleaned
+from pipelines.llm.reply_text import clean
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply
 from pipelines.query.support import content_terms, gives_orders
 from pipelines.query.tools import ask, language_of
@@ -344,7 +344,7 @@ def kept(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
         return "there was nothing to ask"
-    question, answer = (cleaned(part, _LONGEST_LINE) for part in found[-1])
+    question, answer = (clean(part, _LONGEST_LINE) for part in found[-1])
     if problem := _problem(paragraph, question, answer):
         return problem
     holding = [each for each in paragraph.statements if _folded(answer) in _folded(each.text)]

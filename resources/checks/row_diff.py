@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resources.checks.findings import Finding
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import Groups, Stored, bounded, by_groups, postings_of, unpacked
+from resources.postgres.postings import Groups, Stored, are_bounded, by_groups, postings_of, unpack_row
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class PostingSums:
         for term, groups, chunks, weights, blocks in rows:
             if self._sum_of(chunks, weights, others) != self._sums[tuple(groups)].pop(term, 0):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
-            elif not bounded(chunks, weights, blocks):
+            elif not are_bounded(chunks, weights, blocks):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}, whose blocks are of others"
         for left in self._sums.values():
             yield from (("postings", f"term {term!r} of bucket {bucket:02d}, which has none") for term in left)
@@ -78,7 +78,7 @@ class PostingSums:
         import numpy as np
 
         try:
-            numbers, own = unpacked(chunks, weights)
+            numbers, own = unpack_row(chunks, weights)
         except ValueError:
             return None
         hashes = self._hashes(numbers, own)

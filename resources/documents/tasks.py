@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError
 from pipelines.increments import output_hash
 from pipelines.indexing.abbreviations import abbreviations
-from pipelines.indexing.enrichment import chunk_contexts, document_summary, written
+from pipelines.indexing.enrichment import chunk_contexts, document_summary, own_text_chunks
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
@@ -269,7 +269,7 @@ def _abbreviations(given: TaskInput) -> Rows:
 
 
 def _summary(given: TaskInput) -> Rows:
-    order = [chunk.chunk_id for chunk in written(given.all("chunks"))]
+    order = [chunk.chunk_id for chunk in own_text_chunks(given.all("chunks"))]
     made = document_summary(
         given.doc_id, given.all("sentences"), order, given.options["characters"], given.options["window"]
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.ranges import Range, buckets_over
 from pipelines.schemas import from_table, schema_of
 from pipelines.stages import STAGE_OF_TABLE
@@ -245,7 +245,7 @@ class Part:
 
 def output_of(commits: Sequence[ManifestRow]) -> str:
     """Return the hash of the documents and rows of some commits of a table."""
-    return commits[0].output if len(commits) == 1 else combined(row.output for row in commits)
+    return commits[0].output if len(commits) == 1 else combine(row.output for row in commits)
 
 
 class Table:
@@ -277,7 +277,7 @@ class Table:
     @property
     def output(self) -> str:
         """The hash of the documents and rows."""
-        return combined(row.output for row in self._commits.rows)
+        return combine(row.output for row in self._commits.rows)
 
     @property
     def note(self) -> str:

@@ -20,7 +20,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import combined, fingerprint
+from pipelines.fingerprint import combine, fingerprint
 from pipelines.increments import DocumentState, Made, bucket_output, output_hash, plan
 from pipelines.ranges import ALL_IDS, Range, bucket_of, bucket_range, buckets_over, cut
 from pipelines.records import FALLBACK, Failure
@@ -94,7 +94,7 @@ def _splice(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
 
 def input_hash(inputs: Mapping[str, Commits], ends: Range) -> str:
     """Return the hash of the inputs of a range of documents."""
-    return combined(output_of(commits.cut_to(ends)) for commits in inputs.values())
+    return combine(output_of(commits.cut_to(ends)) for commits in inputs.values())
 
 
 def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool:

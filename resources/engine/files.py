@@ -317,14 +317,14 @@ class StoredFiles:
         """Return the files of `listed` that pincite wrote."""
         self._adopt()
         named = self.list_files(below)
-        known = self._book.below(f"{below.rstrip('/')}/" if below else "")
+        known = self._book.files_below(f"{below.rstrip('/')}/" if below else "")
         self._written.update(known)
         return [(name, size) for name, size in named if name in known]
 
     def _adopt(self) -> None:
         """Take over the files in the store if the database knows of none: it is new, was lost, or is older than the
         book. They are trusted in their present state; files that others add later are not."""
-        if not self._adopted and not self._book.known():
+        if not self._adopted and not self._book.any_known():
             self._book.note({name: Written(size) for name, size in self.list_files("")})
         self._adopted = True
 

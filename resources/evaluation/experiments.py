@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.fingerprint import combined, fingerprint
+from pipelines.fingerprint import combine, fingerprint
 from pipelines.settings.base import Settings
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
@@ -114,7 +114,7 @@ def _content(state: State, generation: GenerationRow) -> str:
         *catalog.index_commits("indexed_documents", generation.schema).values(),
         *catalog.index_commits("loaded_links", generation.schema).values(),
     ]
-    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.first)))
+    outputs = combine(row.output for row in sorted(rows, key=lambda row: (row.table, row.first)))
     return fingerprint(generation.key, outputs, generation.statistics)
 
 

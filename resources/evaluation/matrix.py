@@ -41,7 +41,7 @@ from pipelines.evaluation.matrix import (
     settings_of,
     shown_tables,
 )
-from pipelines.fingerprint import combined, fingerprint, text_hash
+from pipelines.fingerprint import combine, fingerprint, text_hash
 from pipelines.plots import Points, figure
 from pipelines.settings.base import Settings
 from pipelines.settings.query import MEASURED_HITS
@@ -446,4 +446,4 @@ def _code() -> str:
     found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
     files += sorted(Path(shipped_folder("sql")).glob(_ASKING))
-    return combined(text_hash(file.read_text(encoding="utf-8")) for file in files)
+    return combine(text_hash(file.read_text(encoding="utf-8")) for file in files)

@@ -142,7 +142,7 @@ def _parse_names(file: VectorFile, first: int, names: Sequence[str]) -> tuple[Ke
     digits: list[str] = []
     windows: dict[int, RowKey] = {}
     for at, name in enumerate(names):
-        key = RowKey.parsed(name)
+        key = RowKey.parse(name)
         if key is None:
             raise file.unfit("vectors_key", f"{name[:60]!r} is no key of a text", first + at)
         digits.append(key.key)

@@ -160,7 +160,7 @@ def _publish(state: State) -> PublishResult:
     if not problems and not serving:
         built.missing = missing(state, live, build.index)
         if live is not None:
-            built.held = catalog.held()
+            built.held = catalog.is_held()
             built.scored = {} if built.held or built.missing.most else score_both(state, live, build.generation)
             built.comparison = comparison(state, built.scored, live.generation, number)
             built.refused = any(row["worse"] for row in built.comparison)
@@ -198,7 +198,7 @@ def stored_verdict(state: State, generation: GenerationRow) -> PublishResult | N
     found, live = generation.verdict, state.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
         return None
-    if found["golden"] != golden_output(state) or found["held"] != state.catalog.held():
+    if found["golden"] != golden_output(state) or found["held"] != state.catalog.is_held():
         return None
     return recorded_verdict(generation, GenerationTables(state.database, generation).counts())
 

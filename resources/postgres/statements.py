@@ -44,20 +44,20 @@ def parse(text: str, origin: str = "sql") -> dict[str, str]:
     Raises DatabaseError for a statement without a name, without a body, or named twice."""
     preamble, *parts = _HEADER.split(text)
     if _without_comments(preamble):
-        raise _malformed(origin, "a statement stands before the first '-- name:' header")
+        raise _malformed_error(origin, "a statement stands before the first '-- name:' header")
     statements: dict[str, str] = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         if not _NAME.fullmatch(name):
-            raise _malformed(origin, f"{name!r} is no name for a statement")
+            raise _malformed_error(origin, f"{name!r} is no name for a statement")
         if name in statements:
-            raise _malformed(origin, f"two statements are named {name!r}")
+            raise _malformed_error(origin, f"two statements are named {name!r}")
         if not _without_comments(body):
-            raise _malformed(origin, f"{name!r} has no statement")
+            raise _malformed_error(origin, f"{name!r} has no statement")
         statements[name] = body.strip().rstrip(";")
     return statements
 
 
-def _malformed(origin: str, what: str) -> DatabaseError:
+def _malformed_error(origin: str, what: str) -> DatabaseError:
     return DatabaseError(f"{origin}: {what}; {_DAMAGED}", "sql_malformed")
 
 
@@ -167,5 +167,5 @@ def migrations() -> list[tuple[int, str, str]]:
             found.append((int(match.group(1)), match.group(2), item.read_text(encoding="utf-8")))
     found.sort()
     if [number for number, _, _ in found] != list(range(1, len(found) + 1)):
-        raise _malformed("sql/migrations", "must be numbered 0001, 0002, ... without gaps")
+        raise _malformed_error("sql/migrations", "must be numbered 0001, 0002, ... without gaps")
     return found

@@ -130,7 +130,7 @@ class PlannedCatalog(MemoryManifest):
         return self._catalog.find_generation(key) if self._catalog else None
 
     def held(self) -> bool:
-        return self._catalog.held() if self._catalog else False
+        return self._catalog.is_held() if self._catalog else False
 
     def create_generation(
         self,

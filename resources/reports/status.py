@@ -66,7 +66,7 @@ def sources(state: State) -> list[dict[str, Any]]:
     counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.engine.failures()})
     listed = {row.name: row.indexed_at for row in state.catalog.sources()}
-    told = MembershipTable(state.database).told()
+    told = MembershipTable(state.database).counts()
     return [
         {
             "name": item.name,
@@ -184,7 +184,7 @@ def generations(state: State) -> list[dict[str, Any]]:
     from resources.stages.sentence_links import floor_used
 
     catalog = state.catalog
-    live, held = catalog.live(), catalog.held()
+    live, held = catalog.live(), catalog.is_held()
     scores: dict[int, dict[str, float]] = {}
     for score in catalog.scores():
         found = {name: score["metrics"][name] for name in COMPARED if score["metrics"].get(name) is not None}

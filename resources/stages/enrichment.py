@@ -28,7 +28,7 @@ from pipelines.indexing.enrichment import (
     summary_prompt,
 )
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
-from pipelines.llm.reply_text import cleaned, runs_of, unusable
+from pipelines.llm.reply_text import clean, runs_of, unusable
 from pipelines.parsing.formats import PAGED
 from pipelines.parsing.pictures import IMAGE_HASH
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
@@ -292,7 +292,7 @@ def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
 def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: Any) -> Generated:
     if isinstance(said, Reply):
         by = said.model or model.name
-        return replace(plain, text=cleaned(said.text, characters), method=LLM, model=by, reply=said.key)
+        return replace(plain, text=clean(said.text, characters), method=LLM, model=by, reply=said.key)
     if said.code == "unusable":
         return replace(plain, method=FALLBACK, model=model.name, reply=said.key, note=said.message)
     if before is not None and before.model in model.role.names and before.reply:

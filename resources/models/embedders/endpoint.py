@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, RefusedText
-from pipelines.indexing.embeddings import averaged, windows
+from pipelines.indexing.embeddings import average_windows, windows
 from pipelines.ports import WeightedText
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
@@ -197,7 +197,7 @@ class EndpointEmbedder(WholeTexts):
         if refused and (self._size is None or len(made) < len(pieces)):
             raise RefusedText(next(iter(told[0].values())), told[0], None, told[1])
         rows = [np.zeros(self._size or 0, np.float32) if isinstance(row, _NoVector) else row for row in made]
-        vectors = averaged(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
+        vectors = average_windows(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
         if refused:
             vectors[[text in refused for text in texts]] = 0.0
             raise RefusedText(next(iter(told[0].values())), told[0], vectors, told[1])
@@ -217,7 +217,7 @@ class EndpointEmbedder(WholeTexts):
         if not kept:
             return {}
         rows = np.asarray([made[at] for at in kept], dtype=np.float32)
-        vectors = averaged(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
+        vectors = average_windows(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
         return {texts[owner]: vectors[owner] for owner in {owners[at] for at in kept}}
 
     def _takes_any(self, fields: Fields) -> bool:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import ModelError
-from pipelines.indexing.embeddings import averaged, unit, windows
+from pipelines.indexing.embeddings import average_windows, unit, windows
 from pipelines.ports import WeightedText
 from resources.memory import without_collection
 from resources.models.embedders.e5_weights import cache_folder, unpacked_model
@@ -370,7 +370,7 @@ class TransformerEmbedder:
         for batch, vectors, sums in self._passed(rows, parts, progress):
             made[batch] = vectors
             parts.add(sums)
-        whole = averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
+        whole = average_windows(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
         return whole, self._parts(parts)
 
     def _parts(self, parts: SpanSums) -> Vectors:

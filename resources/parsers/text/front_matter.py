@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.groups import GROUPS, PRINCIPALS, group_names, means_groups, meant, misnamed, remedy, require_few
+from pipelines.groups import (
+    GROUPS,
+    PRINCIPALS,
+    group_names,
+    means_groups,
+    meant_key,
+    misnamed_keys,
+    remedy,
+    require_few,
+)
 from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 from resources import yaml_text
 from resources.parsers.source_text import BINARY_SHARE, decode, decode_plainly
@@ -293,7 +302,7 @@ def _in_tags(text: str) -> str:
 def _is_own_word(name: str) -> bool:
     """Return whether a property is `groups` or `principals`, perhaps misspelt, and not another program's, such as
     `content_group`."""
-    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant(name))) <= 1
+    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant_key(name))) <= 1
 
 
 # ---------------------------------------------------------------- front matter
@@ -456,7 +465,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
         if name in folded:
             raise _refused(f"{name} is given twice: leave one of them")
         folded[name] = value
-    if wrong := next(misnamed(folded), None):
+    if wrong := next(misnamed_keys(folded), None):
         raise _refused(remedy(wrong))
     metadata, groups = folded.pop("metadata", None), folded.pop(GROUPS, None)
     properties: dict[str, str] = {}

@@ -19,7 +19,7 @@ from pincite.guard import Anybody, Asker
 from pincite.serve.api import markdown_answer
 from pincite.serve.application import application
 from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
-from pipelines.defused_text import clear, seen
+from pipelines.defused_text import clear, visible_text
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
 from resources.search.documents import FoundDocument
@@ -184,7 +184,7 @@ def test_nothing_that_nobody_sees_leaves_in_a_chat_an_error_or_a_page() -> None:
     assert name == clear(f"{SMUGGLED}.pdf"), "a name that is turned around may end as another kind of file does"
     for reply in anyio.run(replies, "/", "/?q=a", "/passages/c", "/documents/d?view=text", "/documents/x", "/status"):
         assert "xyz" in reply.text or reply.request.url.path == "/status"
-        assert reply.text == seen(reply.text), reply.request.url
+        assert reply.text == visible_text(reply.text), reply.request.url
 
 
 @given(st.text("ab \n", max_size=300), st.integers(2, 40))
