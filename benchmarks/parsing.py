@@ -148,7 +148,7 @@ def reports(run: Run) -> Iterator[str]:
     head = ("reports", "read", "pages", "pages with text", "headings", "tables", "words in order", "letters held",
             "worst page", "pages/CPU s", "of raw rate", "peak MB", "of raw MB")  # fmt: skip
     yield from table(head, rows)
-    yield from ("", *table(("warning", "times"), ([kind, str(count)] for kind, count in told.most_common())))
+    yield from ("", "Warnings, and how often:", "", *(f"- {kind} ({count})" for kind, count in told.most_common()))
 
 
 def _kind_of(warning: str) -> str:
@@ -309,11 +309,13 @@ SECTIONS: dict[str, Callable[[Run], Iterable[str]]] = {
 
 
 def report(run: Run, only: str = "") -> list[str]:
+    """Return the sections, each under the line that says where its figures are from."""
+    source = provenance("python benchmarks/parsing.py", "none")
     parts: list[str] = []
     for title, section in SECTIONS.items():
         if only.casefold() in title.casefold():
-            parts += [f"### {title}", "", *section(run), ""]
-    return [*parts, "### Promised figures", "", *promised(run.promises)] if run.promises else parts
+            parts += [f"### {title}", "", source, "", *section(run), ""]
+    return [*parts, "### Promised figures", "", source, "", *promised(run.promises)] if run.promises else parts
 
 
 def main() -> None:
@@ -330,7 +332,7 @@ def main() -> None:
     lines = report(run, options.only)
     print("\n".join(lines))
     if options.write:
-        put_between_marks(options.write, [provenance("python benchmarks/parsing.py", "none"), "", *lines])
+        put_between_marks(options.write, lines)
     run.say("done")
 
 
