@@ -96,7 +96,6 @@ class Outcome:
     setting: Setting
     chunks: int
     characters: float
-    overlapped: float
     scores: tuple[float, float, float, float]
 
 
@@ -145,7 +144,6 @@ def outcome(
         setting,
         len(chunks),
         sum(length_of(places) for _, places in spans) / len(chunks),
-        sum(chunk.has_overlap for chunk in chunks) / len(chunks),
         _mean(scores),
     )
 
@@ -191,15 +189,13 @@ def figures(outcomes: Sequence[Outcome]) -> list[str]:
     rows = [
         [
             one.setting.name,
-            f"{one.chunks:,}",
             f"{one.characters:.0f}",
-            share(one.overlapped, 2),
             *map(share, one.scores),
         ]
         for one in outcomes
     ]
-    published = [[f"published {name}", "", "", "", *map(share, scores)] for name, (_, scores) in PUBLISHED.items()]
-    return table(("splitter, tokens", "chunks", "mean characters", "overlapped", *METRICS), rows + published)
+    published = [[f"published {name}", "", *map(share, scores)] for name, (_, scores) in PUBLISHED.items()]
+    return table(("splitter, tokens", "mean characters", *METRICS), rows + published)
 
 
 def compared(outcomes: Sequence[Outcome]) -> list[str]:
