@@ -92,8 +92,8 @@ def speed_and_words(run: Run) -> Iterator[str]:
             run.promise(f"{name}: letters and digits of the worst page", kept.worst if kept else None, 1.0)
         if run.details:
             yield from page_details(ours, found[RAW])
-    head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "wall s", "peak MB", "words in order",
-            "pairs kept", "letters held", "worst page", "pages < 1", "pages < .99", "added", "plain pages")  # fmt: skip
+    head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "peak MB", "words in order", "pairs kept",
+            "letters held", "worst page", "added")  # fmt: skip
     yield from table(head, rows)
 
 
@@ -103,14 +103,12 @@ def _speed_row(corpus: str, parser: str, found: dict[str, Measured]) -> list[str
         return [corpus, parser, own.missing]
     words = words_kept(own, found[RAW])
     cells = [corpus, parser, str(own.pages), number(own.rate), f"{own.rate / max(found[LITEPARSE].rate, 1e-9):.2f}"]
-    cells += [f"{own.wall:.1f}", number(own.peak_mb)]
-    plain = sum("taken as plain lines" in warning for reading in own.readings for warning in reading.warnings)
-    return cells + (_word_cells(words) if words and parser != RAW else []) + ([str(plain)] if parser == OURS else [])
+    return [*cells, number(own.peak_mb), *(_word_cells(words) if words and parser != RAW else ())]
 
 
 def _word_cells(words: WordScore) -> list[str]:
-    counts = (words.under_all, words.under_99, words.added)
-    return [share(words.order, 4), share(words.neighbours), share(words.held, 5), share(words.worst), *map(str, counts)]
+    shares = share(words.order, 4), share(words.neighbours), share(words.held, 5), share(words.worst)
+    return [*shares, str(words.added)]
 
 
 # ---------------------------------------------------------------- reports
@@ -280,20 +278,19 @@ def bad_input(run: Run) -> Iterator[str]:
             found = measure(OURS, [path], timeout=150)
             if run.details:
                 yield from (f"- {bad.name}: {warning}" for reading in found.readings for warning in reading.warnings)
-            rows.append([bad.name, *_outcome(found, bad), f"{found.cpu:.2f}", number(found.peak_mb),
-                         str(found.pages or ""), number(found.rate) if found.pages > 100 else ""])  # fmt: skip
-    yield from table(("file", "outcome", "", "CPU s", "peak MB", "pages", "pages/CPU s"), rows)
+            rows.append([bad.name, _outcome(found, bad), f"{found.cpu:.2f}", number(found.peak_mb)])
+    yield from table(("file", "outcome", "CPU s", "peak MB"), rows)
 
 
-def _outcome(found: Measured, bad: Bad) -> list[str]:
-    """What became of a file, and what was expected where that is something else."""
+def _outcome(found: Measured, bad: Bad) -> str:
+    """Return what became of a file, and what was expected where that is something else."""
     if found.missing:
-        return [found.missing, "wrong"]
+        return f"{found.missing}, which is wrong"
     reading = found.readings[0]
     text = "".join("".join(reading.texts).split())
     outcome = reading.error or ("text" if "".join(bad.says.split()) in text else "another text")
     more = f", {len(reading.warnings)} warnings" if reading.warnings and not reading.error else ""
-    return [outcome + more, "" if bad.expected in (None, outcome) else f"expected {bad.expected}"]
+    return outcome + more + ("" if bad.expected in (None, outcome) else f", expected {bad.expected}")
 
 
 # ---------------------------------------------------------------- the whole
