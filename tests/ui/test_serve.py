@@ -231,7 +231,9 @@ def test_without_javascript(served: str, browser: Browser) -> None:
         page.locator(".paper rect, mark").first.wait_for(state="attached")
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", "reader", "text", "/status", "/nothing-here"])
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=warden+lantern", "reader", "text", "/documents?name=p", "/status", "/nothing-here"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_serious_for_axe_and_no_scrolling_sideways(
     served: str, browser: Browser, axe: str, path: str, scheme: Any
