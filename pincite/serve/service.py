@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
 
 STATUS_SECONDS = 10.0
-MOST_OVERVIEWS = 100
-"""Overviews that are kept, one for each set of groups that asked within STATUS_SECONDS."""
+KEPT_TIMES, MOST_OVERVIEWS = 20, 100
+"""Times as long as an overview took to read that it is kept, so that reading takes at most a twentieth of the time; and
+overviews that are kept, one for each set of groups."""
 UNDRAWN_SECONDS, MOST_UNDRAWN = 60.0, 1_000
 """Seconds for which, and number of pages of which, a failure to draw is remembered: each try may cost minutes."""
 
@@ -236,18 +237,21 @@ class Service:
         return self._index.documents.browse(asker.groups, choice, page)
 
     def overview(self, asker: Asker) -> Overview:
-        """Return the contents of the index for the asker's groups; read them again every STATUS_SECONDS.
+        """Return the contents of the index for the asker's groups. Keep them for STATUS_SECONDS, and in a large index
+        for KEPT_TIMES as long as it took to read them.
 
         An example is shown to those who may see its document now, which may have changed since it was made."""
         made = self.examples.made
-        at, made_then, kept = self._overviews.get(asker.groups, (0.0, made, None))
-        if kept is not None and made_then is made and time.monotonic() - at < STATUS_SECONDS:
+        until, made_then, kept = self._overviews.get(asker.groups, (0.0, made, None))
+        began = time.monotonic()
+        if kept is not None and made_then is made and began < until:
             return kept
         counted, seen = self._index.documents.overview(asker.groups, [each.doc_id for each in made])
         updated = self._index.updated([name for name, _ in counted.facets["source"]])
         self.examples.bring((counted.generation, updated))
         told = Overview(counted, updated, tuple(each.question for each in made if each.doc_id in seen))
-        self._overviews[asker.groups] = time.monotonic(), made, told
+        ended = time.monotonic()
+        self._overviews[asker.groups] = ended + max(STATUS_SECONDS, KEPT_TIMES * (ended - began)), made, told
         while len(self._overviews) > MOST_OVERVIEWS:
             self._overviews.popitem(last=False)
         return told

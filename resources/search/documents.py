@@ -149,7 +149,7 @@ class ServedDocuments:
             pages = max(1, -(-counted.total // LISTED_ON_PAGE))
             page = max(1, min(page, pages))
             asked = {**_asked(choice), "most": LISTED_ON_PAGE, "skipped": LISTED_ON_PAGE * (page - 1)}
-            rows = connection.execute(_browsed("browsed_documents", number), asked).fetchall()
+            rows = connection.execute(_browsed("browsed_documents", "named_documents", number), asked).fetchall()
         return Browsed(counted, tuple(FoundDocument(number, *row) for row in rows), page, pages)
 
     def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[Counted, set[str]]:
@@ -224,7 +224,7 @@ class ServedDocuments:
 
 def _counted(connection: Connection[Any], generation: int, choice: Choice) -> Counted:
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in ("", *FACETS)}
-    for name, value, count in connection.execute(_browsed("facets", generation), _asked(choice)):
+    for name, value, count in connection.execute(_browsed("facets", "counted_documents", generation), _asked(choice)):
         if count:
             found[name].append((value, count))
     total = sum(count for _, count in found.pop(""))
@@ -236,10 +236,12 @@ def _asked(choice: Choice) -> dict[str, Any]:
     return {**chosen, "words": list(choice.words), "kinds": json.dumps(KIND_OF_ENDING)}
 
 
-def _browsed(name: str, generation: int) -> Composed:
-    """Return a statement with the fragment `browsed` filled in."""
+def _browsed(name: str, documents: str, generation: int) -> Composed:
+    """Return a statement with its fragments filled in; `documents` is the fragment that reads the documents."""
     known = statements("search_documents")
-    text = known[name].replace("{browsed}", known["browsed"])
+    text = known[name].replace("{chosen}", known["chosen"]).replace("{documents}", known[documents])
+    for fragment in ("facet_values", "named"):
+        text = text.replace(f"{{{fragment}}}", known[fragment])
     return fill(text, {"schema": schema_name(generation)}, f"search_documents.{name}")
 
 

@@ -25,13 +25,15 @@ class Counting(Bare):
 
     total = 1
     at, count = 1, 1
-    made = 0
+    made = read = 0
     updates = "2026-11-27T21:40:00+00:00"
+    questions: tuple[Example, ...] = (Example("What is in it?", "d"),)
 
     def __init__(self) -> None:
         super().__init__(())
 
     def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+        self.read += 1
         counted = replace(COUNTED, total=self.total, facets={**COUNTED.facets, "kind": (("pdf", 1), ("sheet", 2))})
         return counted, {"d"} & set(doc_ids) if "d" in groups else set()
 
@@ -43,7 +45,7 @@ class Counting(Bare):
 
     def examples(self) -> Iterator[Example]:
         self.made += 1
-        yield Example("What is in it?", "d")
+        yield from self.questions
 
 
 def client_of(service: Service) -> TestClient:
@@ -78,6 +80,7 @@ def test_an_example_is_shown_to_those_who_may_see_its_document() -> None:
 
 def test_examples_are_made_once_for_each_version_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pincite.serve.service.STATUS_SECONDS", -1.0)
+    monkeypatch.setattr("pincite.serve.service.KEPT_TIMES", 0)
     index = Counting()
     service = bare_service(index=index)
     for made, updates in ((1, "2026-11-27"), (1, "2026-11-27"), (2, "2026-11-28")):
@@ -85,6 +88,20 @@ def test_examples_are_made_once_for_each_version_of_the_index(monkeypatch: pytes
         service.overview(Asker())
         service.examples.wait()
         assert index.made == made
+
+
+@pytest.mark.parametrize(("seconds", "times", "read"), [(3600.0, 0, 1), (-1.0, 10**12, 1), (-1.0, 0, 3)])
+def test_an_overview_is_kept_for_a_while_and_the_longer_the_more_it_cost(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, times: int, read: int
+) -> None:
+    monkeypatch.setattr("pincite.serve.service.STATUS_SECONDS", seconds)
+    monkeypatch.setattr("pincite.serve.service.KEPT_TIMES", times)
+    index = Counting()
+    index.questions = ()  # so that none comes between
+    service = bare_service(index=index)
+    for _ in range(3):
+        service.overview(Asker())
+    assert index.read == read
 
 
 def test_examples_that_cannot_be_made_leave_the_page_without_them() -> None:
