@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
+from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside
 from pincite.serve.answers import told_of
-from pincite.serve.api import Search, checked, number_in
+from pincite.serve.api import Search, checked, number_in, require_text
 from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_of, part, parts, set_off
 from pincite.serve.service import PageImage, Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.defused_text import visible_text
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
+from pipelines.parsing.formats import KIND_OF_ENDING
+from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
+from resources.search.documents import FACETS, Choice
 
 if TYPE_CHECKING:
     from resources.search.documents import FoundDocument
@@ -202,13 +208,153 @@ def _notice(error: DocumentError) -> str:
     return f"{told[:1].upper()}{told[1:].rstrip('.')}. Below is the text as it was indexed."
 
 
-# ---------------------------------------------------------------- pages
+# ---------------------------------------------------------------- words
+#
+# Templates are written in English. They say `t("Search")`, or `tn("{n} document", "{n} documents", count)` where they
+# count. The English text is the key of the Ukrainian one in ukrainian.toml. A text that Python hands to a template is
+# `marked("...")` here, and `t(notice)` there. A test compares the file with all these calls.
 
 
 HERE = Path(ROOT, "pincite", "serve")
-PRIVATE = {"Cache-Control": "private, no-store"}
+ENGLISH, UKRAINIAN = "en", "uk"
+LONGEST_HEADER = 1_000
+"""Characters of an Accept-Language header that are read; browsers send fewer than 100."""
+_SPACE = "\u00a0"
+_MONTHS = {
+    ENGLISH: (
+        *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+        *("November", "December"),
+    ),
+    UKRAINIAN: (
+        *("січня", "лютого", "березня", "квітня", "травня", "червня", "липня", "серпня", "вересня", "жовтня"),
+        *("листопада", "грудня"),
+    ),
+}
+
+
+def marked(text: str) -> str:
+    """Return a text unchanged; it is found by this name, and translated where it is shown."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts, numbers and dates of one language, en or uk."""
+
+    language: str = ENGLISH
+
+    def t(self, text: str, /, **values: Any) -> str:
+        """Return a text in this language, with `{name}` replaced by values. It is markup if a value is markup, and then
+        all else in it is escaped."""
+        found = ukrainian().get(text, text) if self.language == UKRAINIAN else text
+        return _filled(found if isinstance(found, str) else text, values)
+
+    def tn(self, one: str, many: str, n: int, /, **values: Any) -> str:
+        """Return the text for this count, which `{n}` in it stands for."""
+        found = ukrainian().get(one) if self.language == UKRAINIAN else None
+        chosen = found[_form(n)] if isinstance(found, list) else one if n == 1 else many
+        return _filled(chosen, {**values, "n": self.number(n)})
+
+    def number(self, value: int) -> str:
+        """Return a whole number with its thousands set apart."""
+        return f"{value:,}" if self.language == ENGLISH else f"{value:,}".replace(",", _SPACE)
+
+    def day(self, value: str | None) -> str:
+        """Return a date in ISO form as people write it, and anything else unchanged."""
+        try:
+            found = date.fromisoformat((value or "")[:10])
+        except ValueError:
+            return value or ""
+        return f"{found.day}{_SPACE}{_MONTHS[self.language][found.month - 1]} {found.year}"
+
+    def moment(self, value: str | None) -> str:
+        """Return a time in ISO form as a date and time of UTC, and anything else unchanged."""
+        try:
+            found = datetime.fromisoformat(value or "")
+        except ValueError:
+            return value or ""
+        found = found.astimezone(UTC) if found.tzinfo else found
+        return f"{self.day(found.date().isoformat())}, {found:%H:%M}{_SPACE}UTC"
+
+
+def words_of(accepted: str) -> Words:
+    """Return the words for an Accept-Language header: of the language that it prefers, English if it names neither."""
+    best, weight = ENGLISH, 0.0
+    for entry in accepted[:LONGEST_HEADER].split(","):
+        name, _, quality = entry.partition(";")
+        language = name.strip().partition("-")[0].lower()
+        given = _weight(quality)
+        if given > weight and language in _MONTHS:
+            best, weight = language, given
+    return Words(best)
+
+
+def _weight(quality: str) -> float:
+    name, _, value = quality.partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return min(float(value), 1.0)
+    except ValueError:
+        return 0.0
+
+
+def _form(n: int) -> int:
+    """Return which of the three Ukrainian forms goes with a count: 0 as with 1, 1 as with 2, 2 as with 5."""
+    if n % 10 == 1 and n % 100 != 11:
+        return 0
+    return 1 if n % 10 in (2, 3, 4) and n % 100 not in (12, 13, 14) else 2
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    if any(isinstance(value, Markup) for value in values.values()):
+        shown = {
+            name: seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            for name, value in values.items()
+        }
+        return Markup(escape(text)).format(**shown)
+    return text.format(**values) if values else text
+
+
+@cache
+def ukrainian() -> dict[str, str | list[str]]:
+    """Return the Ukrainian texts by the English ones, those that are counted as lists."""
+    return tomllib.loads((HERE / "ukrainian.toml").read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------- pages
+
+
+PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 EXCERPT = 700
 """Characters of a hit's text that are shown."""
+LONGEST_NAME, MOST_WORDS = 200, 10
+"""Characters of a name that is browsed for, and how many of its words are looked at."""
+
+
+KIND_NAMES = {
+    "pdf": marked("PDF"),
+    "text": marked("Word documents"),
+    "sheet": marked("Spreadsheets"),
+    "slides": marked("Presentations"),
+    "web": marked("Web pages"),
+    "plain": marked("Plain text"),
+    "mail": marked("E-mails"),
+    "book": marked("Books"),
+    "picture": marked("Pictures"),
+    "other": marked("Other"),
+}
+LANGUAGE_NAMES = {
+    "en": marked("English"),
+    "uk": marked("Ukrainian"),
+    "de": marked("German"),
+    "fr": marked("French"),
+    "es": marked("Spanish"),
+    "it": marked("Italian"),
+    "pl": marked("Polish"),
+    UNKNOWN_LANGUAGE: marked("Not known"),
+}
+"""Names of the languages that documents are often in. Others are shown by their codes."""
 
 
 def environment() -> Environment:
@@ -218,13 +364,19 @@ def environment() -> Environment:
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
     made.filters.update(seen=visible_text, pin=pin)
-    made.globals.update(query=_query)
+    made.globals.update(query=_query, ending=_ending, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _ending(uri: str) -> str:
+    """Return the ending of a document's name in capitals, as a sign of its kind; nothing if the ending is unknown."""
+    ending = "." + uri.rpartition(".")[2][:10].lower()
+    return ending[1:].upper() if ending in KIND_OF_ENDING else ""
 
 
 def _query(**values: Any) -> str:
@@ -241,6 +393,7 @@ class Pages:
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.search),
+            Route("/documents", self.browse),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
             Route("/status", self.status),
@@ -251,14 +404,48 @@ class Pages:
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
         asker = request.scope["state"].get("asker") or Asker()
-        given = {"asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", **values}
+        words = words_of(request.headers.get("accept-language", ""))
+        given = {
+            "asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", "language": words.language,
+            "t": words.t, "tn": words.tn, "number": words.number, "day": words.day, "moment": words.moment, **values,
+        }  # fmt: skip
         return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
+
+    # ------------------------------------------------------------ front page and browsing
+
+    async def front(self, request: Request) -> Response:
+        asker = asker_of(request)
+        try:
+            told = await self._turns.reading.run(caller_of(request), lambda: self._service.overview(asker))
+        except IndexStateError as error:
+            if error.code != "no_index":
+                raise
+            return self.html(request, "first.html", 503)
+        return self.html(request, "front.html", overview=told, by_model=self._by_model)
+
+    async def browse(self, request: Request) -> Response:
+        """Answer with a page of the documents that were chosen by name and facets. Operators see how many documents
+        could not be read, and where there are no users everybody is one."""
+        asker, caller = asker_of(request), caller_of(request)
+        given = {name: request.query_params.get(name, "")[:LONGEST_NAME] for name in ("name", *FACETS)}
+        require_text(given)
+        words = tuple(given.pop("name").split()[:MOST_WORDS])
+        choice = Choice(words, **given)
+        page = number_in(request.query_params.get("page")) or 1
+        found = await self._turns.reading.run(caller, lambda: self._service.browse(asker, choice, page))
+        unread = 0
+        if asker.operator or isinstance(self._access, Anybody):
+            unread = _unread(await self._turns.reading.run(caller, lambda: self._service.status(asker)))
+        return self.html(request, "documents.html", found=found, choice=choice, chosen=given, name=" ".join(words),
+                         unread=unread)  # fmt: skip
 
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
-        """Answer with the front page; with a question, its answer and hits too. A language model answers only on
-        request."""
+        """Answer a question with its answer and hits, and no question with the front page. A language model answers
+        only on request."""
+        if not request.query_params.get("q", "").strip():
+            return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
         given = {key: value for key, value in request.query_params.items() if value}
         answering = given.pop("ask", "") == "1" or not self._by_model
@@ -267,14 +454,11 @@ class Pages:
         if status["live"] is None:
             return self.html(request, "first.html", 503)
         values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
-        if not given.get("q", "").strip():
-            listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
-            return self.html(request, "search.html", found=None, documents=listed, **values)
         filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
         told = checked(Search, {"k": HITS, **given, "filter": filters})
         turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
         found = await turns.run(caller, lambda: self._found(told, asker, answering))
-        return self.html(request, "search.html", q=told.q, found=found, documents=[], answered=answering, **values)
+        return self.html(request, "search.html", q=told.q, found=found, answered=answering, **values)
 
     def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
         ask = self._service.ask if answering else self._service.search
@@ -322,7 +506,9 @@ class Pages:
     async def status(self, request: Request) -> Response:
         asker = asker_of(request)
         status = await self._turns.reading.run(caller_of(request), lambda: self._service.status(asker))
-        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
+        documents = sum(source["documents"] for source in status["sources"])
+        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster,
+                         documents=documents, unread=_unread(status))  # fmt: skip
 
     async def login(self, request: Request) -> Response:
         """Exchange a token for a cookie."""
@@ -359,6 +545,13 @@ def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, 
     )  # fmt: skip
     at = hit["text"].find(said) if said else -1
     return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
+
+
+def _unread(status: Mapping[str, Any]) -> int:
+    """Return how many documents could not be read, named or not."""
+    named = {(item["source"], item["uri"]) for item in status["failures"]}
+    untold: int = sum(item["documents"] for item in status["failures_untold"])
+    return len(named) + untold
 
 
 def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:

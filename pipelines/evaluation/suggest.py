@@ -134,6 +134,25 @@ def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestio
     return [each for turn in zip_longest(*lines) for each in turn if each]
 
 
+# ---------------------------------------------------------------- examples to begin with
+
+LONGEST_EXAMPLE = 90
+"""Characters of an example question: it is to be read at a glance."""
+_JOINED = re.compile("[,:;“«]| then ")
+"""Signs of an example that is hard to read: a second clause, a quoted name, a word that leads back to a sentence."""
+
+
+def as_examples(statements: Iterable[Suggestion], rows: Iterable[Suggestion]) -> list[Suggestion]:
+    """Return the short candidates in an order in which people like to read them: those of statements first, and of each
+    kind those first that are one plain clause."""
+    ordered = [each for kind in (statements, rows) for each in sorted(spread(kind), key=_is_joined)]
+    return [each for each in ordered if len(each.question) <= LONGEST_EXAMPLE]
+
+
+def _is_joined(each: Suggestion) -> bool:
+    return bool(_JOINED.search(each.question))
+
+
 # ---------------------------------------------------------------- without a language model
 
 

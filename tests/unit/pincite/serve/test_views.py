@@ -30,6 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "first page": {"page_start": 1, "page_end": 1}, "no alt": {"metadata": {"alt": "", "language": ""}},
 }  # fmt: skip
 VIEWS = [
+    "/documents", "/documents?name=a&year=x", *(f"/documents?page={page}" for page in ("0", "-1", "9" * 10, "x", "")),
     "/", "/?q=a", "/?q=a&ask=1", "/status", "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
     "/documents/d", "/documents/d?view=text", "/documents/x", *(f"/documents/d?view=text&part={part}" for part in
