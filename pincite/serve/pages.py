@@ -309,7 +309,7 @@ def _form(n: int) -> int:
 def _filled(text: str, values: Mapping[str, Any]) -> str:
     if any(isinstance(value, Markup) for value in values.values()):
         shown = {
-            name: seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            name: visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
             for name, value in values.items()
         }
         return Markup(escape(text)).format(**shown)
