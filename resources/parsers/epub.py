@@ -84,8 +84,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             notes = _take_notes(page)
             for shown in (page, *(note for _, note in notes)):
                 leave_out_hidden(shown, sheets, content)
-            found, said = _page_blocks(page, book.contents.get(part, []), sheets, part, path)
-            found += note_blocks(notes, path.name, part)
+            found, said = _page_blocks(page, book.contents.get(part, []), sheets, part, path, content)
+            found += note_blocks(notes, path.name, content, part)
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
@@ -229,7 +229,7 @@ _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "s
 
 
 def _page_blocks(
-    page: Any, entries: list[_Entry], sheets: Sheets, part: str, path: Path
+    page: Any, entries: list[_Entry], sheets: Sheets, part: str, path: Path, content: HiddenContent
 ) -> tuple[list[Block], tuple[str, ...]]:
     """Return the blocks of a page, and warnings."""
     for reference in page.iter("a"):
@@ -237,7 +237,7 @@ def _page_blocks(
     _name_chapters(page, entries)
     mark_looks(page, sheets)
     name_headings(page)
-    return blocks_of_page(page, path.name, part)
+    return blocks_of_page(page, path.name, content, part)
 
 
 def _raise(link: Any) -> None:

@@ -236,13 +236,18 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden: bool = False) -> ParsedFile:
+    content = HiddenContent(hidden)
+    parsed = parse_shown(source, name, content)
+    return replace(parsed, warnings=(*warnings, *content.warnings(), *parsed.warnings))
+
+
+def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
+    """Read a page whose hidden parts are counted with those of others: the warnings of `content` are its owner's."""
     root = tree_of(source, name)
     if root is None:
-        return ParsedFile((), {}, None, warnings, ORIGIN)
-    shown = Shown(root, HiddenContent(hidden))
-    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), shown))
-    told = (*warnings, *shown.warnings(), *_drawings(root))
-    return ParsedFile(unwrapped(blocks), properties_of(root), None, told, ORIGIN)
+        return ParsedFile((), origin=ORIGIN)
+    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), Shown(root, content)))
+    return ParsedFile(unwrapped(blocks), properties_of(root), None, _drawings(root), ORIGIN)
 
 
 def _drawings(root: Any) -> tuple[str, ...]:
@@ -259,13 +264,14 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
     root = tree_of(source, name)
     if root is None:
         return "", ()
-    shown = Shown(root, HiddenContent(hidden))
+    content = HiddenContent(hidden)
+    shown = Shown(root, content)
     for element in shown.left_out():
         # The text that follows it is in its tail, and is not hidden.
         tail = element.tail
         element.clear()
         element.tag, element.tail = "span", tail
-    return etree.tostring(root, method="html", encoding="unicode"), shown.warnings()
+    return etree.tostring(root, method="html", encoding="unicode"), content.warnings()
 
 
 def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], dict[int, float]]:

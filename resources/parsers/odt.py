@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.package import opened_package, require_open, xml_part
@@ -43,10 +43,11 @@ class _Look(NamedTuple):
     place: str | None = None
     font: str | None = None
     white: bool | None = None
+    struck: bool | None = None
     shaded: bool | None = None
 
 
-_USUAL = _Look(12.0, None, False, False, "", "", False, False)
+_USUAL = _Look(12.0, None, False, False, "", "", False, False, False)
 _MOST_PARENTS = 20
 _SIZE = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)(pt|%|cm|mm|in)")
 _POINTS = {"pt": 1.0, "cm": 28.35, "mm": 2.835, "in": 72.0}
@@ -82,6 +83,7 @@ class _Styles:
                 base.place if own.place is None else own.place,
                 base.font if own.font is None else own.font,
                 base.white if own.white is None else own.white,
+                base.struck if own.struck is None else own.struck,
                 base.shaded or own.shaded,
             )
         return base
@@ -115,6 +117,7 @@ class _Styles:
         weight, shown = properties.get(f"{_FO}font-weight"), properties.get(f"{_TEXT}display")
         place, color = properties.get(f"{_STYLE}text-position"), properties.get(f"{_FO}color")
         font = properties.get(f"{_STYLE}font-name")
+        line = properties.get(f"{_STYLE}text-line-through-style") or properties.get(f"{_STYLE}text-line-through-type")
         return _Look(
             number * _POINTS[unit] if unit in _POINTS else None,
             number / 100 if unit == "%" else None,
@@ -123,6 +126,7 @@ class _Styles:
             None if place is None else _place(place),
             None if font is None else self._fonts.get(font) or font,
             None if color is None else color.lower() == "#ffffff",
+            None if line is None else line != "none",
             any(map(_is_shaded, style)),
         )
 
@@ -217,7 +221,7 @@ class _Writer:
         for region in element.iter(f"{_TEXT}changed-region"):
             deletion = region.find(f"{_TEXT}deletion")
             words = deletion is not None and any((part.text or "").strip() for part in deletion.iter(f"{_TEXT}*"))
-            if words and self.content.taken("deletions"):
+            if words and self.content.taken(DELETED):
                 self.deleted[region.get(f"{_TEXT}id") or ""] = deletion
 
     # ------------------------------------------------------------ paragraphs
@@ -235,7 +239,8 @@ class _Writer:
         before, self.paragraph = self.paragraph, _Paragraph()
         if hidden:
             _write(block, HIDDEN_MARK)
-        self._inline(element, block, look._replace(hidden=False, white=False), hidden)
+        inner = _add(block, "s") if look.struck else block
+        self._inline(element, inner, look._replace(hidden=False, white=False), hidden)
         written, self.paragraph = self.paragraph, before
         if written.letters:
             _write(block, look_mark(Look(written.size, written.strong == written.letters, label)))
@@ -303,6 +308,7 @@ class _Writer:
                 return
             _write(out, HIDDEN_MARK)
         inner = _add(out, own.place) if own.place and own.place != look.place else out
+        inner = _add(inner, "s") if own.struck and not look.struck else inner
         self._inline(span, inner, own._replace(hidden=False), hidden or bool(gone))
 
     def _words(self, text: str | None, out: Any, look: _Look) -> None:
@@ -559,8 +565,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         page = _page()
         writer.blocks(text, page)
     name_headings(page)
-    blocks, said = blocks_of_page(page, path.name)
-    blocks += note_blocks(writer.notes, path.name)
+    blocks, said = blocks_of_page(page, path.name, content)
+    blocks += note_blocks(writer.notes, path.name, content)
     edges = [_edge(kind, words) for kind, words in _running(styles)]
     blocks = [block for block in edges if block.kind == "page_header"] + blocks
     blocks += [block for block in edges if block.kind == "page_footer"]

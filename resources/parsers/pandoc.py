@@ -49,7 +49,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     if root is not None:
         notes = take_notes(root)
         name_headings(root)
-        blocks, _ = blocks_of_page(root, path.name)
-        blocks += note_blocks(notes, path.name)
+        blocks, _ = blocks_of_page(root, path.name, content)
+        blocks += note_blocks(notes, path.name, content)
     warnings = (*told, *warnings[:_MOST_WARNINGS], *missing, *content.warnings())
     return ParsedFile(tuple(blocks), properties, None, warnings, ORIGIN)

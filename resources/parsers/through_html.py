@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pipelines.parsing.hidden import METADATA
+from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.records import Block, TextRun
-from resources.parsers.html import parse_source
+from resources.parsers.html import parse_shown
 from resources.parsers.source_text import without_offsets
 
 HIDDEN_MARK = "\ufdd0"
@@ -159,18 +159,23 @@ def _take_marks(element: Any) -> Look | None:
 _NOTES = "//section[contains(concat(' ', @class, ' '), ' footnotes ')]"
 
 
-def blocks_of_page(root: Any, name: str, locator: str | None = None) -> tuple[list[Block], tuple[str, ...]]:
-    """Return the blocks of a page that another format was written as, and warnings."""
+def blocks_of_page(
+    root: Any, name: str, content: HiddenContent, locator: str | None = None
+) -> tuple[list[Block], tuple[str, ...]]:
+    """Return the blocks of a page that another format was written as, and warnings. Hidden parts are added to
+    `content`."""
     from lxml import etree
 
-    parsed = parse_source(etree.tostring(root, method="html", encoding="unicode"), name)
+    parsed = parse_shown(etree.tostring(root, method="html", encoding="unicode"), name, content)
     return [_finished(without_offsets(block, locator)) for block in parsed.blocks], parsed.warnings
 
 
-def note_blocks(notes: Iterable[tuple[str | None, Any]], name: str, locator: str | None = None) -> Iterator[Block]:
+def note_blocks(
+    notes: Iterable[tuple[str | None, Any]], name: str, content: HiddenContent, locator: str | None = None
+) -> Iterator[Block]:
     """Yield notes, each given by its number and its element, as footnotes."""
     for marker, element in notes:
-        for block in blocks_of_page(element, name, locator)[0]:
+        for block in blocks_of_page(element, name, content, locator)[0]:
             is_text = block.kind in ("paragraph", "list_item", "heading")
             yield replace(block, kind="footnote", level=None, marker=marker) if is_text else block
 

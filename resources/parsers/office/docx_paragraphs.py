@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import symbol_text
 from resources.parsers.labels import CHECK_MARKS, key_value
@@ -207,6 +207,7 @@ class Letters(NamedTuple):
     shift: int | None = None
     font: str | None = None
     white: bool | None = None
+    struck: bool | None = None
     dressed: bool | None = None
     """True for letters with a ground, an outline, a shadow or a fill of their own, so that white ones may be seen."""
 
@@ -281,6 +282,7 @@ def letters_of(properties: Any) -> Letters:
         signed(value_of(properties, "w:position"), 0) or None,
         None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
         None if (color := found.get(f"{W}color")) is None else _is_white(color),
+        said("strike") or said("dstrike"),
         _are_dressed(found),
     )
 
@@ -514,7 +516,8 @@ class Walk:
         self.found = Inline()
         self.base = self.letters = base
         self.styles, self.hidden = styles, hidden
-        self.hiding = False
+        self.hiding = ""
+        """The reason why the text before is left out, if it is."""
         self.place: str | None = None
         self.place_from, self.last_text = 0, -1
         self.fields: list[_Field] = []
@@ -538,7 +541,7 @@ class Walk:
             self._write(_TEXTS[tag])
         elif tag == f"{W}sym":
             self._write(symbol_text(_symbol(element), element.get(f"{W}font") or ""))
-        elif tag in _DELETED:
+        elif tag in _REMOVED:
             found.deleted += any((text.text or "").strip() for text in element.iter(f"{W}t", f"{W}delText"))
         elif tag == f"{M}oMath":
             found.formulas = True
@@ -575,15 +578,16 @@ class Walk:
         self.letters = _placed(letters.over(self.base), self.base.size)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
         unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN or self._is_white()
-        if unseen and says:
-            read = self.hidden.read if self.hiding else self.hidden.taken("passages")
-            self.hiding = True
+        how = "passages" if unseen else DELETED if self.letters.struck else ""
+        if how and says:
+            read = self.hidden.read if self.hiding == how else self.hidden.taken(how)
+            self.hiding = how
             if not read:
                 self.stack += reversed(run.findall(f"{W}fldChar"))
                 return
             self.found.hidden = True
         elif says:
-            self.hiding = False
+            self.hiding = ""
         self.stack += reversed(run)
 
     def _is_white(self) -> bool:
@@ -651,7 +655,7 @@ class Walk:
                 self.found.controls.append(Control(_form_name(field.data), field.start, end))
 
 
-_DELETED = frozenset((f"{W}del", f"{W}moveFrom"))
+_REMOVED = frozenset((f"{W}del", f"{W}moveFrom"))
 _FORMS = {"superscript": raised, "subscript": lowered}
 LONGEST_RAISED = 40
 """Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
@@ -697,7 +701,7 @@ def goes_on(paragraph: Any) -> bool:
     if frame is not None and frame.get(f"{W}dropCap") in ("drop", "margin"):
         return True
     marked = paragraph.find(f"{W}pPr/{W}rPr")
-    return marked is not None and any(marked.find(tag) is not None for tag in _DELETED)
+    return marked is not None and any(marked.find(tag) is not None for tag in _REMOVED)
 
 
 def _symbol(element: Any) -> str:

@@ -17,12 +17,12 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
-from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.joining import unwrapped
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, tree_of
-from resources.parsers.html_shown import DELETED, USUAL_SIZE, Shown, Styles
+from resources.parsers.html_shown import STRUCK, USUAL_SIZE, Shown, Styles
 from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
@@ -120,7 +120,6 @@ class _MarkdownReader:
         self.quotes = 0
         self.pending: TextRun | None = None
         self.hidden, self.styles = hidden, Styles()
-        self.deleted = 0
         self.open_html: list[tuple[str, str]] = []
         """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
         self.open_names, self.hiding = Counter[str](), Counter[str]()
@@ -147,8 +146,7 @@ class _MarkdownReader:
         return self.pages.placed(with_bold_headings(found, bold))
 
     def warnings(self) -> tuple[str, ...]:
-        struck = (f"{self.deleted} deleted passages were left out",) if self.deleted else ()
-        return (*self.hidden.warnings(), *struck)
+        return self.hidden.warnings()
 
     def _bounds(self, token: Any) -> tuple[int, int]:
         first, last = token.map if token.map else (0, len(self.offsets))
@@ -185,9 +183,7 @@ class _MarkdownReader:
         if root is None:
             yield Block("paragraph", tuple(places))
             return
-        shown = Shown(root, self.hidden, self.styles)
-        self.deleted += shown.deleted
-        yield from blocks_of(root, _Located(places), shown)[0]
+        yield from blocks_of(root, _Located(places), Shown(root, self.hidden, self.styles))[0]
 
     def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
         """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
@@ -196,7 +192,6 @@ class _MarkdownReader:
         if root is None:
             return places
         shown = Shown(root, self.hidden, self.styles)
-        self.deleted += shown.deleted
         self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
         return runs_in(root, _Located(places), shown)
 
@@ -386,7 +381,6 @@ class _MarkdownReader:
             self.html_finder.at, self.html_finder.until = start, end
             shown = Shown(root, self.hidden, self.styles)
             found, sizes = blocks_of(root, self.html_finder, shown)
-            self.deleted += shown.deleted
             for number, block in enumerate(found):
                 self.size = sizes.get(number)
                 yield block
@@ -414,9 +408,9 @@ class _MarkdownReader:
         self.told = counted or self.hiding.total() <= before
 
     def _how_hidden(self, name: str, attributes: str) -> str:
-        """Return `deleted` or `elements` for an element that is not shown, else ""."""
-        if name in DELETED:
-            return "deleted"
+        """Return what is counted for an element that is not shown, else ""."""
+        if name in STRUCK:
+            return DELETED
         if name in ("template", "noscript"):
             return "elements"
         root = _tree(f"<{name} {attributes}>x</{name}>") if _CAN_HIDE.search(attributes) else None
@@ -428,11 +422,8 @@ class _MarkdownReader:
         """Say whether the block is left out that the open elements hide, and count it once for all in them."""
         if not self.told:
             self.told = True
-            if self.hiding["deleted"]:
-                self.deleted += 1
-            else:
-                self.hidden.taken("elements")
-        return not self.hidden.read or self.hiding["deleted"] > 0
+            self.hidden.taken(DELETED if self.hiding[DELETED] else "elements")
+        return not self.hidden.read
 
     # ------------------------------------------------------------ LaTeX
 
