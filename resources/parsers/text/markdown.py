@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape, unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.joining import unwrapped
+from pipelines.parsing.raised import raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, tree_of
@@ -26,9 +28,10 @@ from resources.parsers.html_shown import STRUCK, USUAL_SIZE, Shown, Styles
 from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
-from resources.parsers.text.front_matter import front_matter
+from resources.parsers.text.front_matter import front_matter, title_block
 from resources.parsers.text.markdown_rules import LEVELS, add_rules
 from resources.parsers.text.pages import Pages
+from resources.parsers.text.text_tables import table_of
 
 ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
@@ -47,6 +50,7 @@ _OF_HTML = "bdi canvas data dialog hgroup main math meter output picture rp sear
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
 _LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
 _BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
+_CAPTION = re.compile(r"(?:[Tt]able)?:\s++(?=\S)")
 _CAN_HIDE = re.compile(r"\b(?:hidden|style|class|id)\b", re.IGNORECASE)
 _LATEX_KINDS = {"author": "paragraph", "date": "paragraph", "caption": "caption", "footnotetext": "footnote"}
 
@@ -55,17 +59,22 @@ def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFil
     """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
+    if not begin:
+        named, begin = title_block(source)
+        properties = {**named, **properties}
     reader = _MarkdownReader(source, begin, HiddenContent(hidden))
     blocks = unwrapped(tuple(reader.read()))
     return ParsedFile(blocks, properties, reader.pages.count, warnings + problems + reader.warnings(), ORIGIN)
 
 
-def _tokens(text: str) -> list[Any]:
+def _tokens(text: str) -> tuple[list[Any], int]:
+    """Return the tokens of a text, and the number of its comments."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     add_rules(parser)
-    return parser.parse(text)
+    found: dict[str, Any] = {}
+    return parser.parse(text, found), int(found.get("comments", 0))
 
 
 class _PlainFormulas(Finder):
@@ -115,10 +124,12 @@ class _MarkdownReader:
         self.offsets += [begin + m.end() for m in re.finditer(r"\r\n|\r|\n", text)]
         self.end = len(source)
         self.source = source
-        self.tokens = _tokens(text.replace("\x00", "\ufffd"))
+        self.tokens, comments = _tokens(text.replace("\x00", "\ufffd"))
+        hidden.taken("comments", comments)
         self.lists: list[dict[str, Any]] = []
         self.quotes = 0
         self.pending: TextRun | None = None
+        self.term: list[TextRun] = []
         self.hidden, self.styles = hidden, Styles()
         self.open_html: list[tuple[str, str]] = []
         """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
@@ -170,7 +181,8 @@ class _MarkdownReader:
                 run = self.finder.run(text, end, joined=joined)
                 is_code = child.type == "code_inline"
                 shown = run.text if is_code else _with_check_marks(run.text)
-                written = formula_text(text) if child.type == "formula" else shown
+                written = formula_text(text) if child.type == "formula" else _sign(child) or shown
+                self.holds_hidden = self.holds_hidden or child.type == "comment"
                 runs.append(replace(run, text=written))
             joined = child.type != "softbreak" and (joined or bool(text))
         return runs
@@ -215,7 +227,7 @@ class _MarkdownReader:
                 joined = False
             elif text and child.type != "hardbreak":
                 places.append(self.finder.run(text, end, joined=joined))
-                markup.append(_MARKUP.get(child.type, "{}").format(escape(text)))
+                markup.append(_MARKUP.get(child.type, "{}").format(escape(_sign(child) or text)))
                 joined = joined or bool(text.strip())
             else:
                 markup.append(_TAGS.get(child.type, ""))
@@ -244,8 +256,12 @@ class _MarkdownReader:
                     yield found
 
     def _piece(self, child: Any) -> str:
-        if child.type in ("text", "code_inline", "text_special", "formula"):
+        if child.type in ("text", "code_inline", "text_special", "formula", "note_mark"):
             return str(child.content)
+        if child.type == "comment" and self.hidden.read:
+            return str(child.content)
+        if child.type == "callout_end":
+            return ": "
         if child.type in ("softbreak", "hardbreak"):
             return "\n"
         if child.type == "image":
@@ -304,7 +320,15 @@ class _MarkdownReader:
 
     def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
         opened = self.tokens[at - 1]
-        if opened.type == "heading_open":
+        if "note" in opened.meta:
+            yield Block("footnote", tuple(self._runs(token)), marker=opened.meta["note"])
+        elif "definition" in opened.meta:
+            yield from self._defined(token, opened.meta["definition"])
+        elif (sign := _CAPTION.match(token.content)) and self._is_by_table(at):
+            self.finder.at = max(self.finder.at, self._bounds(token)[0] + sign.end())
+            token.content = token.content[sign.end() :]
+            yield Block("caption", (self.finder.run(token.content, self._bounds(token)[1]),))
+        elif opened.type == "heading_open":
             yield Block("heading", tuple(_without_attributes(self._runs(token))), int(opened.tag[1]))
         elif self.lists:
             yield from self._in_list(self._runs(token))
@@ -342,6 +366,35 @@ class _MarkdownReader:
                 yield Block("formula", (self.finder.run(children[at].content, end),))
             begin = at + 1
         token.children = children
+
+    def _defined(self, token: Any, part: str) -> Iterator[Block]:
+        """Yield a definition after its term, as an item."""
+        runs = self._runs(token)
+        if part == "term":
+            self.term = runs
+            return
+        lead = [*self.term, TextRun(": ", joined=True)] if self.term and part == "first" else []
+        self.term = []
+        first = [replace(run, joined=bool(lead) or run.joined) for run in runs[:1]]
+        yield Block("list_item", (*lead, *first, *runs[1:]), 1)
+
+    def _is_by_table(self, at: int) -> bool:
+        """Say whether a paragraph is below or above a table."""
+        beside = (self.tokens[near].type for near in (at - 2, at + 2) if 0 <= near < len(self.tokens))
+        return any(kind in ("text_table", "table_close", "table_open") for kind in beside)
+
+    def _on_text_table(self, token: Any, at: int) -> Iterator[Block]:
+        first, last = token.map
+        ends = [*self.offsets, self.end]
+        lines = (_Line(start, self.source[start:end].rstrip("\r\n")) for start, end in pairwise(ends[first : last + 1]))
+        yield table_of(self.source, list(lines))
+
+    def _on_comment_block(self, token: Any, at: int) -> Iterator[Block]:
+        if self.hidden.read:
+            start, end = self._bounds(token)
+            self.finder.at = max(self.finder.at, start)
+            words = (line for line in token.content.splitlines() if line.strip())
+            yield Block("paragraph", tuple(self.finder.run(line, end) for line in words), metadata=METADATA)
 
     def _in_list(self, runs: list[TextRun]) -> Iterator[Block]:
         """Yield an item's first paragraph as the item, and later ones as items without a marker."""
@@ -555,6 +608,17 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
 def _with_check_marks(text: str) -> str:
     """Return text with check marks for the words that Azure Document Intelligence writes for them."""
     return text.replace(":selected:", "☒").replace(":unselected:", "☐")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+
+
+def _sign(child: Any) -> str:
+    """Return the plain sign that a token shows instead of its own text, "" for other tokens."""
+    return raised(child.meta["number"]) if child.type == "note_mark" else ""
 
 
 def _is_placeholder(tag: str, closed: Collection[str]) -> bool:

@@ -480,9 +480,7 @@ def test_bold_lines_are_headings_beside_marked_ones(tmp_path: Path) -> None:
 
 def test_a_note_of_one_word_is_not_lost(tmp_path: Path) -> None:
     text = "Paid[^1] or not[^b].\n\n[^1]: Monthly\n[^b]: Two words\n\n[link]: http://x.y\n"
-    assert [words for *_, words in found(tmp_path, text)] == [
-        "Paid[^1] or not[^b].", "[^1]: Monthly", "[^b]: Two words",
-    ]  # fmt: skip
+    assert [words for *_, words in found(tmp_path, text)] == ["Paid¹ or not².", "Monthly", "Two words"]
 
 
 # ---------------------------------------------------------------- cost
