@@ -157,7 +157,7 @@ class _MarkdownReader:
         return self.pages.placed(with_bold_headings(found, bold))
 
     def warnings(self) -> tuple[str, ...]:
-        return self.hidden.warnings()
+        return (*self.pages.warnings(), *self.hidden.warnings())
 
     def _bounds(self, token: Any) -> tuple[int, int]:
         first, last = token.map if token.map else (0, len(self.offsets))

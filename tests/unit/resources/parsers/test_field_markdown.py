@@ -549,3 +549,31 @@ def test_check_marks_of_azure(tmp_path: Path) -> None:
         ("paragraph", None, ":selected: is code"),
     ]
     assert sources(path, elements[0]) == [":selected: Так :unselected: Ні"]
+
+
+@pytest.mark.parametrize("ending", ["md", "txt"])
+@pytest.mark.parametrize(
+    ("text", "words", "which"),
+    [
+        ("[MISSING_PAGE_FAIL:1]\n\nA text of page two.\n", ["A text of page two."], "page 1"),
+        ("One.\n\n[MISSING_PAGE_EMPTY:2]\n\n[MISSING_PAGE_FAIL:7]\n\nTwo.\n", ["One.", "Two."], "page 2, 7"),
+        ("One ends here.[MISSING_PAGE_POST]\n", ["One ends here."], "1 pages"),
+        ("Перша.\n\n[MISSING_PAGE_FAIL:3]\nДруга.\n", ["Перша.", "Друга."], "page 3"),
+    ],
+)
+def test_pages_that_nougat_could_not_read_are_told(
+    tmp_path: Path, ending: str, text: str, words: list[str], which: str
+) -> None:
+    path = tmp_path / f"a.{ending}"
+    path.write_text(text)
+    document, _, parsed = elements_of(path)
+    assert document.body.split("\n\n") == words
+    assert parsed.warnings == (
+        f"the text of {which} is missing: what wrote this file could not read the original there",
+    )
+
+
+def test_a_missing_page_in_code_is_code(tmp_path: Path) -> None:
+    path = written(tmp_path, "```\n[MISSING_PAGE_FAIL:1]\n```\n")
+    document, _, parsed = elements_of(path)
+    assert document.body == "[MISSING_PAGE_FAIL:1]" and parsed.warnings == ()
