@@ -23,7 +23,7 @@ from pipelines.parsing.joining import unwrapped
 from pipelines.parsing.raised import raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
-from resources.parsers.html import blocks_of, data_figure, tree_of
+from resources.parsers.html import blocks_of, data_figure, drawings_with_words, told_of_drawings, tree_of
 from resources.parsers.html_shown import STRUCK, USUAL_SIZE, Shown, Styles
 from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
@@ -134,6 +134,7 @@ class _MarkdownReader:
         self.open_html: list[tuple[str, str]] = []
         """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
         self.open_names, self.hiding = Counter[str](), Counter[str]()
+        self.drawings = 0
         self.told = True
         """False if the elements that hide are not counted yet."""
         self.holds_hidden = False
@@ -157,7 +158,7 @@ class _MarkdownReader:
         return self.pages.placed(with_bold_headings(found, bold))
 
     def warnings(self) -> tuple[str, ...]:
-        return (*self.pages.warnings(), *self.hidden.warnings())
+        return (*self.pages.warnings(), *self.hidden.warnings(), *told_of_drawings(self.drawings))
 
     def _bounds(self, token: Any) -> tuple[int, int]:
         first, last = token.map if token.map else (0, len(self.offsets))
@@ -432,6 +433,7 @@ class _MarkdownReader:
         counted = self.hidden.counts.total()
         if root is not None:
             self.html_finder.at, self.html_finder.until = start, end
+            self.drawings += drawings_with_words(root)
             shown = Shown(root, self.hidden, self.styles)
             found, sizes = blocks_of(root, self.html_finder, shown)
             for number, block in enumerate(found):
