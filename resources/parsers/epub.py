@@ -79,8 +79,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
                 continue
             sheets = styles.of_page(page, _sheets(page, part))
             # The rules of a page are followed here: the reader of HTML would hide again what is to be read.
-            for unread_part in list(page.iter("rt", "rp", "style")):
-                drop(unread_part)
+            drop(list(page.iter("rt", "rp", "style")))
             notes = _take_notes(page)
             for shown in (page, *(note for _, note in notes)):
                 leave_out_hidden(shown, sheets, content)
@@ -262,11 +261,12 @@ def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
     kept: list[tuple[str | None, Any]] = []
     for element in found:
         if not any(above in taken for above in element.iterancestors()) and element.getparent() is not None:
-            drop(element)
             element.tag = "div"
             for name in ("hidden", "style", "class"):  # a note that its page hides is shown where it is referred to
                 element.attrib.pop(name, None)
             kept.append((None, element))
+    apart = {element for _, element in kept}
+    drop([element for element in page.iter("*") if element in apart])
     return kept
 
 
