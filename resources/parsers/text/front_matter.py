@@ -367,6 +367,21 @@ def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], i
     return _properties(values), block.end, ()
 
 
+_TITLE_BLOCK = re.compile(r"\ufeff?(?:%[ \t]++[^\r\n]++|%)(?:\r?\n(?:%|[ \t]++(?=\S))[^\r\n]*+){0,9}+")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def title_block(source: str) -> tuple[dict[str, str], int]:
+    """Return the title, authors and date of a text that begins with pandoc's title block, `% Title`, and its end."""
+    found = _TITLE_BLOCK.match(source)
+    fields = [" ".join(field.split()) for field in found[0].split("%")] if found else []
+    if found is None or len(fields) > 4 or not any(fields):
+        return {}, 0
+    _, title, authors, day, *_ = (*fields, "", "")
+    known = {"title": title, "author": authors.replace(";", ","), "effective_date": day if _DAY.fullmatch(day) else ""}
+    return {key: value for key, value in known.items() if value}, found.end()
+
+
 def _without_say(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
     import yaml
 
