@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
 from pincite.console import emit, guarded, tell
+from pincite.progress import Progress
 from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
 from resources.private_files import unshared
 
@@ -25,6 +26,9 @@ strategy_option = click.option(
 )
 rerank_option = click.option(
     "--rerank", metavar="NAMES", help=f"Of {', '.join(get_args(RerankerName))}; several by commas, in sequence."
+)
+question_argument = click.argument(
+    "text", nargs=-1, required=True, metavar="QUESTION", callback=lambda ctx, param, words: " ".join(words)
 )
 
 
@@ -50,8 +54,16 @@ def searching(command: Command) -> Command:
 class GlobalOptions:
     """The options that every command takes."""
 
-    def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
+    def __init__(
+        self, config: str | None, state: str | None, as_json: bool, quiet: bool = False, verbose: bool = False
+    ) -> None:
         self.config, self.state, self.as_json = config, state, as_json
+        self.quiet, self.verbose = quiet, verbose
+
+    def progress(self, doing: str, steps: Iterable[str] = ()) -> Progress:
+        """Return a report of progress, which begins with `doing` on a terminal. `steps` are the stages to be counted
+        in "stage 4 of 12"."""
+        return Progress(doing, steps, quiet=self.quiet, kept=self.verbose)
 
     def project(self) -> Project:
         from resources.settings_file import locate
@@ -84,16 +96,18 @@ def of_folders(command: Command) -> Command:
 
 
 def global_options(command: Command) -> Command:
-    """Add --config, --state and --json, and pass them as one `place`."""
+    """Add --config, --state, --json, --quiet and --verbose, and pass them as one `place`."""
 
-    def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
-        place = GlobalOptions(config, state, as_json)
+    def run(config: str | None, state: str | None, as_json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
+        place = GlobalOptions(config, state, as_json, quiet, verbose)
         with unshared():
-            guarded(as_json, lambda: command(place, **options))
+            guarded(as_json, lambda: command(place, **options), verbose)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Say more: every stage, and where an error was raised."),
+        click.option("-q", "--quiet", is_flag=True, help="Show no progress, only the result and errors."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
         click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
         click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),

@@ -6,19 +6,20 @@ from typing import Any
 
 import click
 
+from pincite.commands.groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
 
 
-@click.group()
+@click.group(cls=Commands)
 def sources() -> None:
-    """Manage the folders and addresses that `pincite index` re-indexes."""
+    """Manage the folders and addresses that are indexed."""
 
 
 @sources.command("list")
 @global_options
 def sources_list(place: GlobalOptions) -> int:
-    """List every known source with its folder or address, its documents and failures."""
+    """List every known source, its documents and failures."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -46,9 +47,9 @@ def _memberships(told: dict[str, Any] | None) -> str:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @global_options
 def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
-    """Read again who is behind the principals of sources, without indexing anything.
+    """Read again who is behind the principals of sources.
 
-    The exit code is 3 if one of them could not be read."""
+    Nothing is indexed. The exit code is 3 if one of them could not be read."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -74,7 +75,9 @@ def _synced(item: dict[str, Any]) -> str:
 @click.argument("source", metavar="NAME | NAME=ADDRESS")
 @global_options
 def sources_check(place: GlobalOptions, source: str) -> int:
-    """Reach a source and list its first documents, without indexing any."""
+    """Reach a source and list its first documents.
+
+    Nothing is indexed."""
     from pincite.index import Index
 
     with Index(place.project()) as opened:
@@ -96,7 +99,9 @@ def _bytes(size: int | None) -> str:
 @click.argument("name")
 @global_options
 def sources_remove(place: GlobalOptions, name: str) -> int:
-    """Forget a source; the next `pincite index` removes its documents from the index."""
+    """Forget a source.
+
+    The next `pincite index` removes its documents from the index."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
