@@ -9,6 +9,7 @@ import click
 from pincite.commands.groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
+from pipelines.counted import counted
 
 
 @click.group(cls=Commands)
@@ -67,8 +68,8 @@ def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
 def _synced(item: dict[str, Any]) -> str:
     if item["memberships"] is None:
         return item["problem"] or "it tells no memberships"
-    counted = f"{item['memberships']:,} memberships, {item['added']:,} new, {item['removed']:,} gone"
-    return f"{counted}; {item['problem']}" if item["problem"] else counted
+    told = f"{counted(item['memberships'], 'membership')}, {item['added']:,} new, {item['removed']:,} gone"
+    return f"{told}; {item['problem']}" if item["problem"] else told
 
 
 @sources.command("check")
@@ -86,8 +87,9 @@ def sources_check(place: GlobalOptions, source: str) -> int:
         emit(found)
         return 0
     tell(rows([(item["uri"], _bytes(item["size"])) for item in found["entries"]], ("entry", "bytes")))
+    entries = counted(len(found["entries"]), "entry", "entries")
     told = "and more" if found["more"] else "and no more"
-    tell(f"source {found['source']!r} can be listed: {len(found['entries'])} entries {told} that its filters take")
+    tell(f"source {found['source']!r} can be listed: {entries} {told} that its filters take")
     return 0
 
 
@@ -109,5 +111,6 @@ def sources_remove(place: GlobalOptions, name: str) -> int:
     if place.as_json:
         emit({"removed": name, "documents": count})
     else:
-        tell(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
+        leaving = counted(count, "document leaves", "documents leave")
+        tell(f"source {name!r} is forgotten; {leaving} the index with the next `pincite index`")
     return 0

@@ -156,7 +156,9 @@ def test_names_of_failed_documents_are_told_to_those_who_may_find_them(served: S
 def test_the_state_tells_the_last_runs(served: Served) -> None:
     (run, *_) = served.get("/api/status", "guest").json()["runs"]
     assert (run["job"], run["status"]) == ("index", "SUCCESS") and run["seconds"] > 0
-    assert "success" in served.get("/status", "guest").text
+    assert run["outcome"] == "finished; 2 documents failed"
+    page = served.get("/status", "guest").text
+    assert "finished; 2 documents failed" in page and "success" not in page
 
 
 def test_only_an_operator_is_told_which_runs_are_at_work(served: Served) -> None:
