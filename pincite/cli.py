@@ -21,11 +21,11 @@ protect_children()
 import click
 
 from pincite import __version__
+from pincite.command_groups import Commands, usage_message
 from pincite.commands.asking import ask, explain, query, show
 from pincite.commands.demo import demo
 from pincite.commands.evaluate import evaluate
 from pincite.commands.generations import generations
-from pincite.commands.groups import Commands, usage_message
 from pincite.commands.index import export_texts, import_vectors, index, plan
 from pincite.commands.links import links
 from pincite.commands.parse import parse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pincite.console import emit, guarded, tell
+from pincite.console import emit, guarded, say, tell
 from pincite.progress import Progress
 from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
 from resources.private_files import unshared
@@ -66,8 +66,10 @@ class GlobalOptions:
         return Progress(doing, steps, quiet=self.quiet, kept=self.verbose)
 
     def project(self) -> Project:
-        from resources.settings_file import locate
+        from resources.settings_file import locate, misspelt_variables
 
+        for note in [] if self.quiet else misspelt_variables():
+            say(f"note: {note}")
         return locate(self.config, self.state)
 
     def give(self, result: Result, shown: Callable[[Result], str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.groups import Commands
+from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options, group_option
 
 # ---------------------------------------------------------------- serve
@@ -15,9 +15,11 @@ from pincite.commands.options import GlobalOptions, global_options, group_option
 
 
 @click.command()
-@click.option("--port", type=int, help="Port to listen on; 0 is any free one (setting serve.port).")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 is any free one (setting serve.port)."
+)
 @click.option("--host", help="Address to listen on (setting serve.host).")
-@click.option("--processes", type=int, help="Processes that answer (setting serve.processes).")
+@click.option("--processes", type=click.IntRange(1, 64), help="Processes that answer (setting serve.processes).")
 @global_options
 def serve(place: GlobalOptions, **given: Any) -> int:
     """Serve a page to ask on, HTTP with JSON, and MCP.
@@ -31,7 +33,7 @@ def serve(place: GlobalOptions, **given: Any) -> int:
 
     project = place.project()
     values = project.settings.serve.model_dump() | {name: value for name, value in given.items() if value is not None}
-    serving = settings_from({"serve": values}, "pincite serve").serve
+    serving = settings_from({"serve": values}, "--host").serve
     return run_serve(replace(project, settings=project.settings.model_copy(update={"serve": serving})))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pincite.commands.groups import Commands
+from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
 from pipelines.counted import counted

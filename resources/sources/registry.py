@@ -229,6 +229,19 @@ def _listed(
     )
 
 
+def require_apart(project: Project, given: Sequence[SourceSettings]) -> None:
+    """Raise SourceError (`overlap`) if sources of the settings, or `given` in a command, have one folder under several
+    names. Nothing of the state is read, so sources that only it knows are compared when they are listed."""
+    declared = project.settings.sources
+    found = {
+        each.name: each if each.scheme else each.model_copy(update={"path": str(project.resolve(each.path))})
+        for each in declared
+    }
+    found.update({each.name: each for each in given})
+    said = {each.name for each in declared if "groups" in each.model_fields_set}
+    Overlaps(list(found.values()), said, {STATE: of_folder(project.state)}).require_none()
+
+
 class SourceRegistry:
     """The sources of the settings file, and those remembered from earlier commands."""
 
@@ -374,7 +387,8 @@ class SourceRegistry:
         sources = [source for source in known if not wanted or source.name in wanted]
         if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
-                "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
+                "no source to index; name a folder: `pincite index FOLDER` (or --source [NAME=]PATH), or list sources "
+                "in the settings"
             )
         self._listings, self._at = {}, self._clock(sources)
         found = {source.name: self._listing(source, before, tell) for source in sources}

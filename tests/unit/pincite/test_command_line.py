@@ -55,7 +55,12 @@ def test_no_command_is_outside_of_the_groups_of_the_help() -> None:
         ),
         ("--jsn index", "--jsn: `pincite` has no such option; did you mean --json? See `pincite --help`"),
         ("ask", "QUESTION is missing: write `pincite ask [OPTIONS] QUESTION`; see `pincite ask --help`"),
-        ("serve --port abc", "--port: 'abc' is not a valid integer; see `pincite serve --help`"),
+        (
+            "serve --port x",
+            "--port: expected a whole number from 0 to 65535; found 'x'; see `pincite serve --help`",
+        ),
+        ("serve --port -5", "--port: expected a whole number from 0 to 65535; found -5; see `pincite serve --help`"),
+        ("query leave -k x", "-k: expected a whole number; found 'x'; see `pincite query --help`"),
         ("query leave --state", "option '--state' requires an argument"),
     ],
 )

@@ -89,10 +89,18 @@ def _wrong(error: click.ClickException, ctx: click.Context, path: str) -> str:
         return f"{error.param.make_metavar(ctx)} is missing: write `{usage}`"
     if isinstance(error, click.BadParameter) and error.param:
         name = error.param.opts[0] if isinstance(error.param, click.Option) else error.param.human_readable_name
+        if isinstance(error.param.type, type(click.INT)):
+            return f"{name}: expected a whole number{_bounds(error.param.type)}; found {error.message.split()[0]}"
         given = error.message.split("'")[1:2] if isinstance(error.param.type, click.Choice) else []
         told = "".join(_meant(each, error.param.type.choices) for each in given)  # type: ignore[attr-defined]
         return f"{name}: {_plain(error.message)}{told}"
     return _plain(error.format_message())
+
+
+def _bounds(kind: object) -> str:
+    if not isinstance(kind, click.IntRange):
+        return ""
+    return f" of at least {kind.min}" if kind.max is None else f" from {kind.min} to {kind.max}"
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
