@@ -13,6 +13,8 @@ from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyNa
 from resources.private_files import unshared
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from resources.settings_file import Project
 
 Command = Callable[..., Any]
@@ -30,6 +32,17 @@ rerank_option = click.option(
 question_argument = click.argument(
     "text", nargs=-1, required=True, metavar="QUESTION", callback=lambda ctx, param, words: " ".join(words)
 )
+
+
+def _completes(kind: str) -> Callable[[Any, Any, str], list[CompletionItem]]:
+    """Return a completion of names of files (`file`) or folders (`dir`), whose values are checked elsewhere."""
+
+    def complete(ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type=kind)]
+
+    return complete
 
 
 def generation_option(verb: str) -> Callable[[Command], Command]:
@@ -83,7 +96,9 @@ class GlobalOptions:
 def of_sources(command: Command) -> Command:
     """Add --source, which is passed as `sources`."""
     told = "Folder to index, or NAME=ADDRESS such as papers=s3://bucket/prefix; may be repeated."
-    return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
+    return click.option(
+        "--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told, shell_complete=_completes("dir")
+    )(command)
 
 
 def of_folders(command: Command) -> Command:
@@ -94,7 +109,7 @@ def of_folders(command: Command) -> Command:
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    return click.argument("folders", nargs=-1, metavar="[FOLDER]...")(of_sources(run))
+    return click.argument("folders", nargs=-1, metavar="[FOLDER]...", shell_complete=_completes("dir"))(of_sources(run))
 
 
 def global_options(command: Command) -> Command:
@@ -111,8 +126,18 @@ def global_options(command: Command) -> Command:
         click.option("-v", "--verbose", is_flag=True, help="Say more: every stage, and where an error was raised."),
         click.option("-q", "--quiet", is_flag=True, help="Show no progress, only the result and errors."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-        click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
-        click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),
+        click.option(
+            "--state",
+            metavar="DIR",
+            shell_complete=_completes("dir"),
+            help="State folder (default: .pincite, or PINCITE_STATE).",
+        ),
+        click.option(
+            "--config",
+            metavar="FILE",
+            shell_complete=_completes("file"),
+            help="Settings file (default: pincite.yaml, or PINCITE_CONFIG).",
+        ),
     ):
         run = option(run)
     return run

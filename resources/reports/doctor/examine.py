@@ -127,7 +127,7 @@ def _catalog(connection: Any) -> Iterator[Finding]:
         yield broken("index", f"it was made by a newer pincite (schema {applied}; this one knows {known})",
                       "upgrade pincite, or index into another state and database")  # fmt: skip
     elif not applied:
-        yield ok("index", "none yet; `pincite index --source FOLDER` makes it")
+        yield ok("index", "none yet; `pincite index FOLDER` makes it")
     else:
         more = "" if applied == known else f"; the next run brings it from schema {applied} to {known}"
         yield ok("index", f"there is one{more}")
@@ -331,7 +331,7 @@ def source_findings(project: Project) -> Iterator[Finding]:
     """Yield the findings for the sources of the settings, reached as `pincite sources check` does; only names are
     fetched."""
     if not project.settings.sources:
-        yield ok("sources", "the settings name none; `pincite index --source FOLDER` does")
+        yield ok("sources", "the settings name none; `pincite index FOLDER` does")
     for source in project.settings.sources:
         root = source.path if source.scheme else str(project.resolve(source.path))
         yield from looked_at(f"source {source.name}", partial(_source, source.model_copy(update={"path": root})))

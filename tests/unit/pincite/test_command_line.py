@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from pincite.cli import WELCOME, cli
 from tests.support.projects import run_command
@@ -81,3 +82,19 @@ def test_options_of_every_command_may_stand_before_its_name(typed: str, tmp_path
     ran = run_command(*typed.replace("FILE", str(file)).split())
     assert (ran.code, ran.json["error"]["code"]) == (2, "settings")
     assert str(file) in ran.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("gen", ("plain", "generations")),
+        ("index --so", ("plain", "--source")),
+        ("index do", ("dir", "do")),
+        ("index --config x", ("file", "x")),
+        ("sources r", ("plain", "remove")),
+    ],
+)
+def test_a_shell_completes_commands_options_and_folders(typed: str, offered: tuple[str, str]) -> None:
+    *before, incomplete = typed.split()
+    (found,) = ShellComplete(cli, {}, "pincite", "_PINCITE_COMPLETE").get_completions(before, incomplete)
+    assert (found.type, found.value) == offered
