@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
@@ -44,7 +45,7 @@ def headline(run: Mapping[str, Any]) -> str:
         if value is not None:
             within = f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})" if interval else ""
             parts.append(f"{name} {100 * value:.1f} %{within}")
-    count = f" on {run['n']} questions" if "n" in run else ""
+    count = f" on {counted(run['n'], 'question')}" if "n" in run else ""
     return (", ".join(parts) or "no question has gold in this index") + count
 
 

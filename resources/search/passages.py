@@ -231,9 +231,10 @@ class Searcher:
             filters=options.filters,
             wordings=self.wordings(),
         )
+        unmet = [] if found.hits else index.unmet(options.filters)
         return replace(
             found,
-            notes=(*found.notes, *_left_out(options.filters, without)),
+            notes=(*found.notes, *_left_out(options.filters, without), *unmet),
             without_value={key: {"documents": number, "of": of} for key, (number, of) in without.items()},
         )
 
