@@ -132,8 +132,9 @@ def _locked(
             state.run.published(due.up_to_date)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
-    if fresh := new_documents(state, served):
-        state.warmup.start(fresh)
+    fresh = new_documents(state, served)
+    if fresh.documents:
+        state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     state.run.at("beginning the run")
     _materialise(state, buckets, allow_deletions)

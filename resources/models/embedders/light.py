@@ -1,17 +1,20 @@
-"""Questions embedded by the shipped presets without torch, which takes seconds to load.
+"""Questions and few passages embedded by the shipped presets without torch, which takes seconds to load.
 
 The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
 section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
 read from the model's own files; a model of any other form is left to sentence-transformers.
 
 NumPy's products run in one thread. Its threads wait for one another actively, so if another process takes one of the
-cores, a question takes ten times as long as with one thread.
+cores, a question takes ten times as long as with one thread. Several texts go through the model at once instead, each
+in a thread of its own.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.indexing.embeddings import averaged, windows
-from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, WholeTexts
 
 if TYPE_CHECKING:
-    from pipelines.ports import Vectors
+    from pipelines.ports import Progress, Vectors
 
 
 # ---------------------------------------------------------------- one thread
@@ -75,7 +78,7 @@ class _Layer:
 
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
-    """Return the embedder of a preset's questions; None if the model is not a preset, or not of this form."""
+    """Return the light embedder of a preset; None if the model is not a preset, or not of this form."""
     if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location
@@ -95,13 +98,16 @@ def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
         return None
 
 
-class LightEmbedder:
-    """The embedder of questions: unit vectors equal to TransformerEmbedder's within 1e-3. Threads may share it."""
+class LightEmbedder(WholeTexts):
+    """The embedder of questions and of few passages: unit vectors equal to TransformerEmbedder's within 1e-3. Threads
+    may share it."""
 
     def __init__(self, spec: EmbedderSpec, folder: Path, config: dict[str, Any]) -> None:
         self._spec, self._folder, self._config = spec, folder, config
         self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
         self._loading = Lock()
+        self.identity, self.dimension = spec.identity, int(config["hidden_size"])
+        self.tokens = 0
 
     def load(self) -> None:
         with self._loading:
@@ -109,10 +115,16 @@ class LightEmbedder:
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension)."""
+        return self._embed(texts, self._spec.query_prefix or "", None)
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Return unit vectors, shape (len(texts), dimension)."""
+        return self._embed(texts, self._spec.passage_prefix or "", progress)
+
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
         self.load()
         tokenizer, (first, last) = self._tokenizer, self._ends
         encoded = [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
-        prefix = self._spec.query_prefix or ""
         head = [first, *(tokenizer.encode(prefix, add_special_tokens=False).ids if prefix else [])]
         room = min(self._spec.max_tokens, int(self._config["max_position_embeddings"])) - len(head) - 1
         rows = [
@@ -120,9 +132,14 @@ class LightEmbedder:
             for owner, ids in enumerate(encoded)
             for start, end in windows(len(ids), room)
         ]
-        with one_thread():
-            made = np.array([self._vector(ids) for _, ids in rows], dtype=np.float32)
-        made = made.reshape(len(rows), int(self._config["hidden_size"]))
+        made = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        with one_thread(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as lanes:
+            passed = (lanes.map if len(rows) > 1 else map)(self._vector, [ids for _, ids in rows])
+            for number, vector in enumerate(passed):
+                made[number] = vector
+                if progress:
+                    progress(number + 1, len(rows))
+        self.tokens += sum(len(ids) for _, ids in rows)
         return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
 
     # ------------------------------------------------------------ loading
