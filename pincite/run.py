@@ -17,10 +17,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from pipelines.stages import STAGES
-from resources.checks.stages import failed
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
-from resources.exchange import texts
-from resources.exchange.locations import TextFolder
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.postgres.row_security import secure
@@ -77,6 +74,9 @@ def export_texts(
     URI, as docs/reference/vectors.md says. Return the JSON of `pincite export-texts`. Needs no index.
 
     `sources` and `place` are those of update_index(). Raise PinciteError if the command would exit with 1 or 2."""
+    from resources.exchange import texts
+    from resources.exchange.locations import TextFolder
+
     project = project_at(place)
     texts.sources_of(project.settings.sentences.embedded)
     target = TextFolder(str(folder))
@@ -230,6 +230,8 @@ def dagster_job(
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
     """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
+    from resources.checks.stages import failed
+
     for name, problems in found.items():
         if problems:
             return failed(name, problems)
