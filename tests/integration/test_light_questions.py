@@ -17,6 +17,7 @@ import pytest
 
 from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import light, transformer
+from resources.models.embedders.e5_weights import FewTexts
 from resources.models.embedders.light import LightEmbedder, light_embedder
 from resources.models.embedders.loaded import Embedders
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
@@ -58,6 +59,16 @@ def test_vectors_are_those_of_the_embedder_of_passages(name: str) -> None:
         assert np.abs(found - wanted).max() < 1e-4
         assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
     assert light.tokens == whole.tokens, "their cost is counted alike"
+
+
+@pytest.mark.faults
+def test_more_questions_are_divided_by_the_whole_vocabulary_and_have_the_same_vectors() -> None:
+    made, asked = embedder(MULTILINGUAL), TEXTS[:5]
+    first = made.queries(asked)
+    with mock.patch.object(FewTexts, "ids", autospec=True, side_effect=FewTexts.ids) as divided:
+        answers = [made.queries(asked) for _ in range(light.FEW_CALLS)]
+    assert 0 < divided.call_count < light.FEW_CALLS
+    assert all(np.array_equal(answer, first) for answer in answers)
 
 
 def test_a_passage_has_the_same_vector_whatever_is_beside_it() -> None:

@@ -20,8 +20,8 @@ import os
 import shutil
 import struct
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,6 +148,44 @@ def build_tokenizer(packed: PackedWeights) -> Any:
     )
     made.add_special_tokens([AddedToken(pieces[number][0], special=True) for number in ids.values()])
     return made
+
+
+class FewTexts:
+    """The tokens of few texts, by a tokenizer of those pieces only that occur in them: one of all 250,000 takes half a
+    second to build.
+
+    Tokens are the same. A Unigram model chooses among the pieces that occur in a word, and scores what none covers by
+    the lowest score of the vocabulary."""
+
+    def __init__(self, packed: PackedWeights) -> None:
+        self._packed = packed
+        self._specials = max(packed.special.values()) + 1
+        self._longest = max(len(piece) for piece, _ in packed.pieces)
+        self._lowest = min(range(len(packed.pieces)), key=lambda number: packed.pieces[number][1])
+        self._plain = self._of(range(self._specials))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """Return the tokens before and after each text."""
+        return self._packed.special["bos"], self._packed.special["eos"]
+
+    def _of(self, numbers: Iterable[int]) -> Any:
+        return build_tokenizer(replace(self._packed, pieces=[self._packed.pieces[number] for number in numbers]))
+
+    def ids(self, texts: Sequence[str]) -> list[list[int]] | None:
+        """Return the numbers of each text's tokens, without special ones; None if a text has a special token's name in
+        it, which divides words otherwise."""
+        pieces, first = self._packed.pieces, self._specials
+        if any(pieces[number][0] in text for number in self._packed.special.values() for text in texts):
+            return None
+        normalizer, words = self._plain.normalizer, self._plain.pre_tokenizer
+        found = {word for text in texts for word, _ in words.pre_tokenize_str(normalizer.normalize_str(text))}
+        occurring = {word[at : at + size] for word in found for at in range(len(word))
+                     for size in range(1, min(self._longest, len(word) - at) + 1)}  # fmt: skip
+        numbers = [number for number, (piece, _) in enumerate(pieces)
+                   if number < first or piece in occurring or number == self._lowest]  # fmt: skip
+        encoded = self._of(numbers).encode_batch(list(texts), add_special_tokens=False)
+        return [[numbers[own] for own in text.ids] for text in encoded]
 
 
 def cache_folder() -> Path:

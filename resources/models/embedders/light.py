@@ -30,6 +30,7 @@ from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Vectors
+    from resources.models.embedders.e5_weights import FewTexts
 
 
 # ---------------------------------------------------------------- one thread
@@ -62,6 +63,9 @@ _FORM = {"model_type": "bert", "hidden_act": "gelu"}
 _MODULES = (("Transformer", "Pooling"), ("Transformer", "Pooling", "Normalize"))
 _MEAN = "pooling_mode_mean_tokens"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+FEW_CALLS = 8
+"""Calls whose texts are divided by a tokenizer of their own. More of them would take longer than to build the whole
+one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +111,11 @@ class LightEmbedder(WholeTexts):
         self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
         self._loading = Lock()
         self.identity, self.dimension = spec.identity, int(config["hidden_size"])
-        self.tokens = 0
+        self.tokens = self._calls = 0
 
     def load(self) -> None:
         with self._loading:
-            _ = self._tokenizer, self._layers
+            _ = self._ends, self._layers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension)."""
@@ -123,9 +127,9 @@ class LightEmbedder(WholeTexts):
 
     def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
         self.load()
-        tokenizer, (first, last) = self._tokenizer, self._ends
-        encoded = [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
-        head = [first, *(tokenizer.encode(prefix, add_special_tokens=False).ids if prefix else [])]
+        lead, *encoded = self._ids([prefix, *texts])
+        first, last = self._ends
+        head = [first, *lead]
         room = min(self._spec.max_tokens, int(self._config["max_position_embeddings"])) - len(head) - 1
         rows = [
             (owner, [*head, *ids[start:end], last])
@@ -142,6 +146,27 @@ class LightEmbedder(WholeTexts):
         self.tokens += sum(len(ids) for _, ids in rows)
         return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
 
+    # ------------------------------------------------------------ tokens
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, without special ones."""
+        few, self._calls = self._few, self._calls + 1
+        if self._calls == FEW_CALLS:
+            self._few = None  # which frees its pieces
+        if few is not None and (found := few.ids(texts)) is not None:
+            return found
+        with self._loading:
+            tokenizer = self._tokenizer
+        return [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+    @cached_property
+    def _few(self) -> FewTexts | None:
+        if self._spec.name != MULTILINGUAL:
+            return None  # its tokenizer is loaded in no time
+        from resources.models.embedders.e5_weights import FewTexts, read_weights
+
+        return FewTexts(read_weights())
+
     # ------------------------------------------------------------ loading
 
     @cached_property
@@ -156,6 +181,8 @@ class LightEmbedder(WholeTexts):
     @cached_property
     def _ends(self) -> tuple[int, int]:
         """Return the tokens before and after each text."""
+        if self._few is not None:
+            return self._few.ends
         named = _json(self._folder / "tokenizer_config.json")
         first, last = (self._tokenizer.token_to_id(named[name]) for name in ("cls_token", "sep_token"))
         return int(first), int(last)
