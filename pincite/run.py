@@ -22,10 +22,7 @@ from pipelines.errors import IndexStateError, PinciteError, SettingsError, Waiti
 from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
-from resources.checks.stages import check_error
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
-from resources.exchange import texts
-from resources.exchange.locations import TextFolder
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.models.embedders.specs import require_place
@@ -88,6 +85,9 @@ def export_texts(
     URI, as docs/reference/vectors.md says. Return the JSON of `pincite export-texts`. Needs no index.
 
     `sources` and `place` are those of update_index(). Raise PinciteError if the command would exit with 1 or 2."""
+    from resources.exchange import texts
+    from resources.exchange.locations import TextFolder
+
     project = project_at(place)
     texts.sources_of(project.settings.sentences.embedded)
     target = TextFolder(str(folder))
@@ -146,9 +146,10 @@ def _locked(
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
     _require_documents(state)
-    if fresh := new_documents(state, served):
+    fresh = new_documents(state, served)
+    if fresh.documents:
         require_models(state.settings)
-        state.warmup.start(fresh)
+        state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     state.run.report_start("beginning the run")
     _materialise(state, buckets, allow_deletions)
@@ -282,6 +283,8 @@ def dagster_job(
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
     """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
+    from resources.checks.stages import check_error
+
     for name, problems in found.items():
         if problems:
             return check_error(name, problems)

@@ -279,5 +279,6 @@ def evaluate(state: State, file: Path, *, generation: GenerationRow | None = Non
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     exam = examination(state, file, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
-        state.embedder(spec_of(asked)).load()  # otherwise the first question seems slow
+        spec = spec_of(asked)
+        (state.parts.embedders.light(spec) or state.embedder(spec)).load()  # otherwise the first question seems slow
     return examine(state, exam, file.stem, **options).run

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 ListedBefore = Callable[[Range], "pa.Table"]
-"""A function that returns the documents of a range of ids at the last listing, with at least the columns NAMED of
-listed_documents."""
+"""A function that returns the documents of a range of ids at the last listing, with at least their ids, sources and
+content hashes."""
 
 
 def many_gone(count: int, known: int) -> bool:
