@@ -9,8 +9,9 @@ nothing but them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 
 from pipelines.query.support import Evidence, Weigh, Weights, content_terms, is_content
@@ -173,8 +174,8 @@ _WRITTEN_NUMBERS = (
 )
 LEAST_LETTERS = 5
 """Letters of a word that may be misspelt."""
-TWO_SLIPS = 7
-"""Letters from which a word may have two wrong letters."""
+MOST_SLIPS, ALIKE_LETTERS = 2, 0.8
+"""Letters by which the length of a misspelt word may differ, and the share of letters that it has in common."""
 
 
 @cache
@@ -422,14 +423,9 @@ def asks_summary(question: str) -> bool:
     return len(question.split()) <= SUMMARY_WORDS and _SUMMARY.search(question) is not None
 
 
-def nearest(term: str, vocabulary: Sequence[str]) -> str | None:
-    """Return the word of a vocabulary that a term is a misspelling of, or None."""
-    from rapidfuzz.distance import OSA  # seldom needed
-    from rapidfuzz.process import extract
-
+def nearest(term: str, vocabulary: Iterable[str]) -> str | None:
+    """Return the word of a vocabulary that a term is a misspelling of, or None. Both begin with the same letter."""
     if len(term) < LEAST_LETTERS or any(letter.isdigit() for letter in term):
         return None
-    most = 2 if len(term) >= TWO_SLIPS else 1
-    found = extract(term, vocabulary, scorer=OSA.distance, score_cutoff=most, limit=3)
-    near = [(word, slips) for word, slips, _ in found if len(word) >= LEAST_LETTERS and not word[0].isdigit()]
-    return min(near, key=lambda item: (item[1], item[0][0] != term[0], item[0]))[0] if near else None
+    able = [word for word in vocabulary if word[0] == term[0] and abs(len(word) - len(term)) <= MOST_SLIPS]
+    return next(iter(get_close_matches(term, able, 1, ALIKE_LETTERS)), None)
