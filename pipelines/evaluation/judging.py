@@ -420,9 +420,9 @@ def judge_answer(
     if not mapped.places:
         return {**judged, "declined_unanswerable": declined}
     judged["kept_answerable"] = 1.0 - declined
-    right = [_holds_gold(item, mapped.places, corpus) for item in answer["citations"]]
-    judged["first_quotation"] = float(not declined and any(right[:1]))
-    judged["all_quotations"] = float(not declined and bool(right) and all(right))
+    held = [_holds_gold(item, mapped.places, corpus) for item in answer["citations"]]
+    judged["first_quotation"] = float(not declined and any(held[:1]))
+    judged["all_quotations"] = float(not declined and bool(held) and all(held))
     if not declined:
         judged["answer_pinned"] = float(_cites_gold(answer["citations"], mapped.places, hits, corpus))
     if mapped.question.options and mapped.question.answer is not None:
