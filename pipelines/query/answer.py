@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import nlargest
 from typing import Any
 
 from pipelines.defused_text import defused
@@ -53,8 +54,8 @@ OWN = 0.5
 """Weight of the words that a statement says itself, against those that it says with its headings and passage."""
 MEANING = 0.5
 """Weight of a statement's cosine, in spreads of all cosines, in the exponent."""
-LEAST_SCORE = 0.25
-"""Share of the best statement's score under which the form of another is not looked at, since it cannot come first."""
+MOST_FORMED = 20
+"""Statements whose form is looked at; those with lower scores could not come first."""
 CONTRASTED = 1.5
 """Factor of a statement that contrasts two things, where their difference is asked for."""
 VALUED, DEFINING, SUBJECT, PARTIAL, OTHER_SCRIPT = 1.4, 1.6, 1.15, 0.85, 0.6
@@ -168,25 +169,31 @@ def candidates(
     """Return statements by how well they answer, best first."""
     mean, spread, ground = _measure([item.cosine for item in statements], alike)
     names = {item.evidence.passage.number: _names(item.evidence.passage) for item in statements}
-    flat = {term: weight**FLAT for term, weight in needs.wanted.items()}
+    words = [(term, weight, weight**FLAT) for term, weight in needs.wanted.items()]
+    total, total_flat = sum(word[1] for word in words) or 1.0, sum(word[2] for word in words) or 1.0
     found = []
     for item in statements:
-        said = needs.said(item.terms, item.parts)
-        about = item.evidence.about | names[item.evidence.passage.number]
-        own, near = share(flat, said), share(needs.wanted, said, about)
-        near_by = share(needs.wanted, said, about, item.evidence.around)
-        score = OWN * own + (1 - OWN) * (near + (near_by - near) / 2) + LEAST_COSINE
+        said, about = needs.said(item.terms, item.parts), item.evidence.about
+        named, around = names[item.evidence.passage.number], item.evidence.around
+        own = near = beside = 0.0
+        for term, weight, flat in words:
+            if term in said:
+                own, near = own + flat, near + weight
+            elif term in about or term in named:
+                near += weight
+            elif term in around:
+                beside += weight / 2
+        own, near = own / total_flat, near / total
+        score = OWN * own + (1 - OWN) * (near + beside / total) + LEAST_COSINE
         if item.cosine is not None:
             score *= math.exp(MEANING * (item.cosine - mean) / spread)
         if rules.quantities and needs.valued(item.terms):
             score *= VALUED
         way = None if item.cosine is None else max(0.0, (item.cosine - ground) / (1 - ground) if ground < 1 else 0.0)
         found.append(Candidate(item, own, near, way, score))
-    able = LEAST_SCORE * max((item.score for item in found), default=0.0)
-    read = [
-        replace(item, score=item.score * _form(item.statement, needs, rules)) for item in found if item.score >= able
-    ]
-    return sorted(read, key=lambda item: -item.score)
+    best = nlargest(MOST_FORMED, found, key=lambda item: item.score)
+    formed = [replace(item, score=item.score * _form(item.statement, needs, rules)) for item in best]
+    return sorted(formed, key=lambda item: -item.score)
 
 
 def _form(item: Statement, needs: Needs, rules: Rules) -> float:

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from resources.state.state import State
 
 
-MORE_PASSAGES = 2
-"""Passages that are read beyond `query.context_passages` where no language model answers: to read them costs little."""
+MORE_PASSAGES = 1
+"""Passages that are read beyond `query.context_passages` where no language model answers."""
 
 
 def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
