@@ -1,9 +1,10 @@
-"""Which claims an answer makes and which places support each: sentences quoted, or written by a model and checked.
+"""Which claims an answer makes and which places support each: statements quoted, or written by a model and checked.
 
-No language model is needed: the answer is then the best supported sentences, verbatim. If there is a model, its reply
-is split into claims. A claim stays if the passages it cites hold enough of its content words, every number in it, and
-every name that is not in the question. A claim that cites nothing stays with the one passage that supports it, if there
-is one. Nothing is said without a place, and if nothing remains the question is declined.
+No language model is needed: the answer is then the best statement that bears the question out, verbatim. If there is a
+model, its reply is split into claims. A claim stays if the passages it cites hold enough of its content words and every
+name that is not in the question, and if one statement has the numbers of each of its clauses. A claim that cites
+nothing stays with the one passage that supports it, if there is one. Nothing is said without a place, and if nothing
+remains the question is declined.
 """
 
 from __future__ import annotations
