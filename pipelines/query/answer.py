@@ -349,7 +349,10 @@ def chosen(
     for item in able:
         if item.own < ALIKE_OWN * most:
             continue
-        clauses = clauses_of(item.statement.text)
+        clauses = [
+            replace(clause, terms=needs.said(clause.terms, ()), said=needs.said(clause.said, ()))
+            for clause in clauses_of(item.statement.text)
+        ]
         for letter, option in read_options.items():
             numbers = any(term[0].isdigit() for term in option.own)
             clause = best_clause(needs.wanted, clauses, numbers, asked) if rules.clauses else _whole(clauses)

@@ -160,6 +160,7 @@ class Clause:
     terms: frozenset[str]
     said: frozenset[str]
     denies: bool
+    cell: bool = False
 
     @property
     def numbers(self) -> set[str]:
@@ -179,7 +180,7 @@ def clauses_of(text: str) -> list[Clause]:
     for part in text.split(_ROW, MOST_CLAUSES) if row else _parts(text):
         own = tuple(read(part))
         terms = frozenset(own).union(terms_of(part))
-        found.append(Clause(own, terms, before | terms, denies(part)))
+        found.append(Clause(own, terms, before | terms, denies(part), row))
         before = found[0].said if row else found[-1].said
     return found
 
@@ -256,8 +257,9 @@ def best_clause(wanted: Weights, clauses: Sequence[Clause], numbers: bool, asked
         key=lambda place: (share(wanted, clauses[place].said), share(wanted, clauses[place].terms), -place),
     )
     best = clauses[at]
+    row = at == 0 and best.cell  # no head of a column is asked for, so that any cell may answer
     for more in clauses[at + 1 :]:
-        if not numbers or best.numbers - set(asked):
+        if not row and (not numbers or best.numbers - set(asked)):
             break
         best = Clause((*best.own, *more.own), best.terms | more.terms, more.said, best.denies != more.denies)
     return best

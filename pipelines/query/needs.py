@@ -76,6 +76,7 @@ _FORMS = (
     "strong strength",
     "begin beginning",
     "lie lay lain",
+    "own owner owned",
     "steal stole stolen",
     "rise rose risen",
     "behave behaviour behavior",

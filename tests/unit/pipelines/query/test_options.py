@@ -18,6 +18,7 @@ KEYS = ["The registrar holds the vault key, and the bursar has the archive key."
 LEAVE = ["Unused leave may not be carried over.", "Staff receive 28 days of annual leave."]
 BOARD = ["The board met on 4 June 2025 in Leeds.", "The auditors came on 9 July 2025 to York."]
 TRAVEL = ["City: London | Hotel: £195 | Meals: £58", "City: Leeds | Hotel: £120 | Meals: £44"]
+QUAY = ["Berth: North quay | Owner: Harbour board", "Berth: South quay | Owner: Pilot office"]
 ALCOHOL = ["Alcohol is not reimbursed, with or without a meal."]
 CLAIM = ["A claim must arrive no later than 30 days after the journey."]
 RATE = ["Cars cost 45 pence per mile for the first 10,000 miles, and 25 pence per mile after that."]
@@ -62,6 +63,7 @@ def option_of(question: str, texts: list[str], sentences: list[str]) -> str | No
         (TRAVEL, "What is the hotel limit in London?", ["£58", "£195"], "£195"),
         (TRAVEL, "What is the hotel limit in London?", ["£120", "£44"], None),
         (TRAVEL, "What may meals cost in Leeds?", ["£44", "£58"], "£44"),
+        (QUAY, "Who owns the south quay?", ["the harbour board", "the pilot office"], "the pilot office"),
         (CLAIM, "By when must a claim arrive after the journey?", ["30 days", "60 days"], "30 days"),
         # units
         (RECORDS, "how long are audit logs kept?", ["400 years", "400 hours"], None),
