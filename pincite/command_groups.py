@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from pincite.console import tell
+
 _ANYWHERE = {"--config": True, "--state": True, "--json": False, "-q": False, "--quiet": False, "-v": False,
              "--verbose": False}  # fmt: skip
 """Options of every command, each with whether a value follows. They may also stand before the command's name."""
@@ -35,7 +37,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.welcome and not ctx.resilient_parsing:
-            click.echo(self.welcome)
+            tell(self.welcome)
             ctx.exit()
         return super().parse_args(ctx, _moved(args))
 
