@@ -22,7 +22,6 @@ TEMPLATES = sorted(path.name for path in (HERE / "templates").glob("*.html"))
 NOT_YET = {
     "status.html",
     "search.html",
-    "reader.html",
 }
 """Templates that still have texts of their own in English alone."""
 CALLS = ("t", "tn", "marked")
