@@ -26,6 +26,7 @@ from pincite.commands.asking import ask, explain, query, show
 from pincite.commands.demo import demo
 from pincite.commands.evaluate import evaluate
 from pincite.commands.generations import generations
+from pincite.commands.golden import golden
 from pincite.commands.index import export_texts, import_vectors, index, plan
 from pincite.commands.links import links
 from pincite.commands.parse import parse
@@ -50,6 +51,7 @@ def cli() -> None:
     pincite show ID --image page.png         a passage or sentence, marked on its page
     pincite parse FILE --image DIR           what the parser finds, to look at
     pincite eval questions.jsonl             score retrieval on golden questions
+    pincite golden list                      what people said of passages, to review
     pincite generations list                 the live index, and those beside it
     pincite doctor                           whether pincite can work here, and what to do
     pincite export-texts FOLDER              what is to be embedded, for others to embed
@@ -70,6 +72,7 @@ COMMANDS = (
     show,
     parse,
     evaluate,
+    golden,
     links,
     sources,
     generations,

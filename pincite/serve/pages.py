@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -151,6 +153,8 @@ def ukrainian() -> dict[str, str | list[str]]:
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 NARROWED = ("source", "from", "to")
 """Filters that a question is asked with on the page."""
+MOST_FIELDS, LONGEST_QUESTION = 20, 1_000
+"""Most fields of a form, and characters of a question that feedback is taken on."""
 EXCERPT = 700
 """Characters of a hit's text that are shown."""
 
@@ -188,6 +192,7 @@ class Pages:
             Route("/", self.search),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
+            Route("/feedback", self.feedback, methods=["POST"]),
             Route("/status", self.status),
             Route("/login", self.login, methods=["GET", "POST"]),
             Route("/logout", self.logout, methods=["POST"]),
@@ -198,8 +203,9 @@ class Pages:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
-            "asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", "language": words.language,
-            "t": words.t, "tn": words.tn, "number": words.number, "day": words.day, "moment": words.moment, **values,
+            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._service.settings.feedback, "q": "",
+            "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
+            "day": words.day, "moment": words.moment, **values,
         }  # fmt: skip
         return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
 
@@ -271,6 +277,22 @@ class Pages:
         return self.html(request, "reader.html", reading=reading, hits=hits, q=question.get("q", ""),
                          question=question, wanted=wanted)  # fmt: skip
 
+    # ------------------------------------------------------------ feedback
+
+    async def feedback(self, request: Request) -> Response:
+        """Keep whether a passage answers a question, for an operator to review."""
+        if not self._service.settings.feedback:
+            raise HTTPException(404)
+        given, asker = await _fields_of(request), asker_of(request)
+        told = checked(Feedback, given)
+        new = await self._turns.reading.run(
+            caller_of(request),
+            lambda: self._service.note(told.q, told.passage, told.sentence, told.answers == "yes", asker),
+        )
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"ok": True, "new": new}, headers=PRIVATE)
+        return self.html(request, "noted.html", passage=told.passage, q=told.q)
+
     # ------------------------------------------------------------ state and signing in
 
     async def status(self, request: Request) -> Response:
@@ -285,8 +307,7 @@ class Pages:
         there = inside(request.query_params.get("next", ""))
         if request.method == "GET":
             return self.html(request, "login.html", there=there, wrong=False)
-        body = (await request.body()).decode("utf-8", "replace")
-        token = dict(parse_qsl(body)).get("token", "").strip()
+        token = (await _fields_of(request)).get("token", "").strip()
         if self._access.of(token) is None:
             return self.html(request, "login.html", 403, there=there, wrong=True)
         answer = RedirectResponse(there, 303)
@@ -313,6 +334,34 @@ def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, 
     )  # fmt: skip
     at = hit["text"].find(said) if said else -1
     return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
+
+
+class Feedback(BaseModel):
+    """The verdict of an asker on a passage: whether it answers the question `q`. It has no text of the passage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    q: str = Field(min_length=1, max_length=LONGEST_QUESTION)
+    passage: str = Field(min_length=1, max_length=200)
+    sentence: str = Field("", max_length=200)
+    answers: Literal["yes", "no"]
+
+    @field_validator("q")
+    @classmethod
+    def _question(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("it is blank")
+        return text
+
+
+async def _fields_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form that a page of ours sent. Raises UsageError."""
+    try:
+        body = (await request.body()).decode("utf-8")
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+    except ValueError:
+        raise UsageError("the form is not what a page of this site sends; load the page again") from None
+    return dict(pairs)
 
 
 def _question_of(request: Request) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -146,6 +146,50 @@ class Service:
     def sentences(self, chunk_ids: Sequence[str], asker: Asker) -> dict[str, list[SentenceInPlace]]:
         """Return the sentences of passages with their places, by chunk."""
         return self._index.sentences_in_place(chunk_ids, asker.groups)
+
+    def note(self, question: str, chunk_id: str, sentence_id: str, answers: bool, asker: Asker) -> bool:
+        """Keep for review whether a passage answers a question, with its page and quotation from the index; return
+        False if the asker has said so before. Raise PinciteError."""
+        from resources.evaluation.golden import LONGEST_NAME, Feedback, FeedbackFile, now
+
+        shown = self.passage(chunk_id, asker)
+        document = self.found(shown["doc_id"], asker)
+        page, quote = self._quoted(shown, document, question, sentence_id, asker)
+        said = Feedback(
+            " ".join(question.split()), answers, document.source, document.uri, page, quote,
+            () if self._is_public(document) else asker.groups, asker.name[: LONGEST_NAME], now(),
+            document.generation,
+        )  # fmt: skip
+        return FeedbackFile(self._project.state).add(said)
+
+    def _is_public(self, document: FoundDocument) -> bool:
+        try:
+            self._index.documents.one(document.doc_id, ())
+        except IndexStateError:
+            return False
+        return True
+
+    def _quoted(
+        self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
+    ) -> tuple[int | None, str]:
+        """Return the page and the words of a passage's sentence, the named one or the best match; if the document's
+        text does not have it word by word, those with which the passage begins there."""
+        from pincite.serve.marked_text import best_sentences
+        from resources.evaluation.golden import LONGEST_QUOTE
+
+        own = self.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
+        named = next((item for item in own if item.sentence_id == sentence_id), None)
+        sentence = named or best_sentences(question, {"": own}).get("")
+        try:
+            text = self.text(document)
+        except IndexStateError:
+            text = None
+        spans = shown["spans"] if text else ()
+        body = text.body if text else ""
+        if sentence is not None and any(body.find(sentence.text, start, end) >= 0 for start, end in spans):
+            return sentence.page or shown["page_start"], sentence.text[:LONGEST_QUOTE]
+        begins = next((body[start:end].strip() for start, end in spans if body[start:end].strip()), "")
+        return shown["page_start"], begins[:LONGEST_QUOTE].strip()
 
     # ------------------------------------------------------------ documents
 

@@ -15,6 +15,25 @@ if (marked && !location.hash) {
   if (top < 0 || bottom > innerHeight) marked.scrollIntoView({ block: "center" });
 }
 
+// Feedback is sent without leaving the page.
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest("form.feedback");
+  if (!form) return;
+  event.preventDefault();
+  const said = form.querySelector("[role=status]"), buttons = form.querySelectorAll("button");
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  for (const button of buttons) button.disabled = true;
+  let taken = false;
+  try {
+    taken = (await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } })).ok;
+  } catch { /* the server is not there */ }
+  said.textContent = taken ? said.dataset.noted : said.dataset.failed;
+  for (const button of buttons) {
+    button.disabled = false;
+    button.ariaPressed = String(taken && button === event.submitter);
+  }
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const typing = event.target.closest("input, select, textarea, [contenteditable]");
