@@ -172,9 +172,11 @@ class Service:
     def _quoted(
         self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
     ) -> tuple[int | None, str]:
-        """Return the page and the words of a passage's sentence, the named one or the best match; if the document's
-        text does not have it word by word, those with which the passage begins there."""
+        """Return the page and the words of a passage's sentence, the named one or the best match. If the text of the
+        document does not have it word by word, such as a row of a table, return the part of the passage most like
+        it."""
         from pincite.serve.marked_text import best_sentences
+        from pipelines.terms import terms_of
         from resources.evaluation.golden import LONGEST_QUOTE
 
         own = self.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
@@ -187,9 +189,11 @@ class Service:
         spans = shown["spans"] if text else ()
         body = text.body if text else ""
         if sentence is not None and any(body.find(sentence.text, start, end) >= 0 for start, end in spans):
-            return sentence.page or shown["page_start"], sentence.text[:LONGEST_QUOTE]
-        begins = next((body[start:end].strip() for start, end in spans if body[start:end].strip()), "")
-        return shown["page_start"], begins[:LONGEST_QUOTE].strip()
+            return sentence.page or shown["page_start"], " ".join(sentence.text.split())[:LONGEST_QUOTE]
+        wanted = set(terms_of(sentence.text if sentence else question))
+        parts = [" ".join(body[start:end].split()) for start, end in spans]
+        quote = max(parts, key=lambda part: (len(wanted & set(terms_of(part))), -len(part)), default="")
+        return (sentence.page if sentence else None) or shown["page_start"], quote[:LONGEST_QUOTE].strip()
 
     # ------------------------------------------------------------ documents
 

@@ -94,6 +94,15 @@ def test_a_verdict_waits_with_the_page_and_the_words_of_the_index(served: Served
     assert [each["answers"] for each in served.waiting()] == [False]
 
 
+def test_a_row_of_a_table_is_quoted_as_the_document_has_it(served: Served) -> None:
+    """Its sentence says the names of the columns, which stand elsewhere."""
+    question = "When does the contract of Harbour Catering in Hull end?"
+    served.say(q=question, passage=served.hit(question)["chunk_id"], answers="yes")
+    (said,) = served.waiting()
+    assert (said["uri"], said["quote"]) == ("suppliers.csv", "Harbour Catering Hull 2027")
+    assert served.project.run("eval", "--feedback").json["runs"][0]["unmapped"] == 0
+
+
 def test_a_question_on_a_restricted_document_carries_its_groups_and_is_shown_to_nobody(served: Served) -> None:
     hit = served.hit("safe word of the treasury", "treasurer")
     assert served.say("guest", q="safe word?", passage=hit["chunk_id"], answers="yes").status_code == 404
