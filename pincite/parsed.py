@@ -115,7 +115,7 @@ class Parsed:
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
         """Return the paths of the pictures written, and messages about pages that could not be drawn."""
         from pipelines.parsing.page_marks import marks_of
-        from resources.documents.page_pictures import annotated, write
+        from resources.documents.page_pictures import annotate, write
 
         marks = marks_of(self.reading.elements)
         images: list[str] = []
@@ -125,7 +125,7 @@ class Parsed:
                 problems.append(str(picture))
                 continue
             target = stem.with_name(f"{stem.name}-p{number:04d}.png")
-            write(annotated(picture, marks.get(number, []), f"page {number} of {len(drawn)}"), target)
+            write(annotate(picture, marks.get(number, []), f"page {number} of {len(drawn)}"), target)
             images.append(str(target))
             self._progress("drawing", done, len(chosen))
         if not images:

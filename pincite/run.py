@@ -17,7 +17,7 @@ from typing import Any
 
 from pipelines.errors import IndexStateError, PinciteError, Waiting
 from pipelines.stages import STAGES
-from resources.checks.stages import failed
+from resources.checks.stages import check_error
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
 from resources.exchange import texts
 from resources.exchange.locations import TextFolder
@@ -102,7 +102,7 @@ def _alone(
         project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private(project.state):
         state = State(project, run)
-        state.run.at("opening the state")
+        state.run.report_start("opening the state")
         try:
             with state.database.exclusive("index", run_id=run.id):
                 return work(state)
@@ -135,7 +135,7 @@ def _locked(
     if fresh := new_documents(state, served):
         state.warmup.start(fresh)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
-    state.run.at("beginning the run")
+    state.run.report_start("beginning the run")
     _materialise(state, buckets, allow_deletions)
     return outcome.result(state, served, time.perf_counter() - started)
 
@@ -160,8 +160,8 @@ def _select(state: State, sources: Sequence[str]) -> None:
     secure(state.catalog)
     _require_given(state.project, sources)
     for argument in sources:
-        book.select(source_from(argument, book.known()))
-    state.run.at("listing the sources")
+        book.select(source_from(argument, book.known_sources()))
+    state.run.report_start("listing the sources")
 
 
 def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
@@ -231,7 +231,7 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
     """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
     for name, problems in found.items():
         if problems:
-            return failed(name, problems)
+            return check_error(name, problems)
     return None
 
 

@@ -15,8 +15,8 @@ import click
 from pincite.console import PrintableLines, block, emit, guarded, say, tell
 from pincite.progress import Progress
 from pipelines.errors import UsageError
-from resources.child_process import shipped
-from resources.private_files import for_the_user, unshared
+from resources.child_process import shipped_folder
+from resources.private_files import for_the_user, private_umask
 from resources.settings_file import DEFAULT_FILE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def write_library(folder: Path) -> bool:
     """Write documents, golden questions and settings to a folder. Return False if they exist already.
 
     Raises UsageError if the folder holds anything else."""
-    example = Path(shipped("example"))
+    example = Path(shipped_folder("example"))
     settings = _settings(example)
     there = folder / DEFAULT_FILE
     try:
@@ -100,7 +100,7 @@ def demo(folder: Path, as_json: bool) -> None:
     """Write the library of example documents into FOLDER (pincite-demo), index it and ask it a few questions.
 
     Run again, it indexes and asks the documents in the folder. Nothing leaves this machine."""
-    with unshared():
+    with private_umask():
         guarded(as_json, lambda: _demo(folder, as_json))
 
 

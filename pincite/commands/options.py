@@ -9,7 +9,7 @@ import click
 
 from pincite.console import emit, guarded, tell
 from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
-from resources.private_files import unshared
+from resources.private_files import private_umask
 
 if TYPE_CHECKING:
     from resources.settings_file import Project
@@ -88,7 +88,7 @@ def global_options(command: Command) -> Command:
 
     def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
         place = GlobalOptions(config, state, as_json)
-        with unshared():
+        with private_umask():
             guarded(as_json, lambda: command(place, **options))
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__

@@ -21,17 +21,20 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
-from pincite.serve.api import Search, checked, number_in
+from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside
+from pincite.serve.api import Search, checked, number_in, require_text
 from pincite.serve.marked_text import LONGEST_SOUGHT, best_sentences, set_off
 from pincite.serve.reader import DocumentView, HitsOfQuestion, Reader, Wanted
 from pincite.serve.service import Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
-from pipelines.defused_text import seen
-from pipelines.errors import UsageError
+from pipelines.defused_text import visible_text
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.parsing.formats import KIND_OF_ENDING
+from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
+from resources.search.documents import FACETS, Choice
 
 # ---------------------------------------------------------------- words
 #
@@ -134,7 +137,7 @@ def _form(n: int) -> int:
 def _filled(text: str, values: Mapping[str, Any]) -> str:
     if any(isinstance(value, Markup) for value in values.values()):
         shown = {
-            name: seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            name: visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
             for name, value in values.items()
         }
         return Markup(escape(text)).format(**shown)
@@ -157,6 +160,33 @@ MOST_FIELDS, LONGEST_QUESTION = 20, 1_000
 """Most fields of a form, and characters of a question that feedback is taken on."""
 EXCERPT = 700
 """Characters of a hit's text that are shown."""
+LONGEST_NAME, MOST_WORDS = 200, 10
+"""Characters of a name that is browsed for, and how many of its words are looked at."""
+
+
+KIND_NAMES = {
+    "pdf": marked("PDF"),
+    "text": marked("Word documents"),
+    "sheet": marked("Spreadsheets"),
+    "slides": marked("Presentations"),
+    "web": marked("Web pages"),
+    "plain": marked("Plain text"),
+    "mail": marked("E-mails"),
+    "book": marked("Books"),
+    "picture": marked("Pictures"),
+    "other": marked("Other"),
+}
+LANGUAGE_NAMES = {
+    "en": marked("English"),
+    "uk": marked("Ukrainian"),
+    "de": marked("German"),
+    "fr": marked("French"),
+    "es": marked("Spanish"),
+    "it": marked("Italian"),
+    "pl": marked("Polish"),
+    UNKNOWN_LANGUAGE: marked("Not known"),
+}
+"""Names of the languages that documents are often in. Others are shown by their codes."""
 
 
 def environment() -> Environment:
@@ -165,14 +195,20 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
-    made.filters.update(seen=seen, pin=pin)
-    made.globals.update(query=_query)
+    made.filters.update(seen=visible_text, pin=pin)
+    made.globals.update(query=_query, ending=_ending, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _ending(uri: str) -> str:
+    """Return the ending of a document's name in capitals, as a sign of its kind; nothing if the ending is unknown."""
+    ending = "." + uri.rpartition(".")[2][:10].lower()
+    return ending[1:].upper() if ending in KIND_OF_ENDING else ""
 
 
 def _query(**values: Any) -> str:
@@ -190,6 +226,7 @@ class Pages:
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.search),
+            Route("/documents", self.browse),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
             Route("/feedback", self.feedback, methods=["POST"]),
@@ -209,11 +246,41 @@ class Pages:
         }  # fmt: skip
         return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
 
+    # ------------------------------------------------------------ front page and browsing
+
+    async def front(self, request: Request) -> Response:
+        asker = asker_of(request)
+        try:
+            told = await self._turns.reading.run(caller_of(request), lambda: self._service.overview(asker))
+        except IndexStateError as error:
+            if error.code != "no_index":
+                raise
+            return self.html(request, "first.html", 503)
+        return self.html(request, "front.html", overview=told, by_model=self._by_model)
+
+    async def browse(self, request: Request) -> Response:
+        """Answer with a page of the documents that were chosen by name and facets. Operators see how many documents
+        could not be read, and where there are no users everybody is one."""
+        asker, caller = asker_of(request), caller_of(request)
+        given = {name: request.query_params.get(name, "")[:LONGEST_NAME] for name in ("name", *FACETS)}
+        require_text(given)
+        words = tuple(given.pop("name").split()[:MOST_WORDS])
+        choice = Choice(words, **given)
+        page = number_in(request.query_params.get("page")) or 1
+        found = await self._turns.reading.run(caller, lambda: self._service.browse(asker, choice, page))
+        unread = 0
+        if asker.operator or isinstance(self._access, Anybody):
+            unread = _unread(await self._turns.reading.run(caller, lambda: self._service.status(asker)))
+        return self.html(request, "documents.html", found=found, choice=choice, chosen=given, name=" ".join(words),
+                         unread=unread)  # fmt: skip
+
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
-        """Answer with the front page; with a question, its answer and hits too. A language model answers only on
-        request."""
+        """Answer a question with its answer and hits, and no question with the front page. A language model answers
+        only on request."""
+        if not request.query_params.get("q", "").strip():
+            return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
         given = {key: value for key, value in request.query_params.items() if value}
         answering = given.pop("ask", "") == "1" or not self._by_model
@@ -222,9 +289,6 @@ class Pages:
         if status["live"] is None:
             return self.html(request, "first.html", 503)
         values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
-        if not given.get("q", "").strip():
-            listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
-            return self.html(request, "front.html", documents=listed, **values)
         filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
         told = checked(Search, {"k": HITS, **given, "filter": filters})
         turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
@@ -298,7 +362,9 @@ class Pages:
     async def status(self, request: Request) -> Response:
         asker = asker_of(request)
         status = await self._turns.reading.run(caller_of(request), lambda: self._service.status(asker))
-        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
+        documents = sum(source["documents"] for source in status["sources"])
+        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster,
+                         documents=documents, unread=_unread(status))  # fmt: skip
 
     async def login(self, request: Request) -> Response:
         """Exchange a token for a cookie."""
@@ -334,6 +400,13 @@ def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, 
     )  # fmt: skip
     at = hit["text"].find(said) if said else -1
     return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
+
+
+def _unread(status: Mapping[str, Any]) -> int:
+    """Return how many documents could not be read, named or not."""
+    named = {(item["source"], item["uri"]) for item in status["failures"]}
+    untold: int = sum(item["documents"] for item in status["failures_untold"])
+    return len(named) + untold
 
 
 class Feedback(BaseModel):

@@ -77,10 +77,10 @@ class PromptTemplate:
 
         A value without a placeholder in the template is ignored. Raise KeyError if a placeholder has no value."""
 
-        def filled(match: re.Match[str]) -> str:
+        def fill(match: re.Match[str]) -> str:
             return f"{{{match.group(1)}}}" if match.group(1) else str(values[match.group(2)])
 
-        return _PLACEHOLDER.sub(filled, self.system), _PLACEHOLDER.sub(filled, self.user)
+        return _PLACEHOLDER.sub(fill, self.system), _PLACEHOLDER.sub(fill, self.user)
 
 
 def template_from(text: str, origin: str, fields: Fields) -> PromptTemplate:

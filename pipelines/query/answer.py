@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.llm.prompts import PromptTemplate, as_data
-from pipelines.llm.reply_text import cleaned, unusable
+from pipelines.llm.reply_text import clean, unusable
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
 from pipelines.query.assemble import ContextPassage, place
 from pipelines.query.results import Hit, hit_json
@@ -191,7 +191,7 @@ def chosen(
 
 
 def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
-    return Claim(f"{letter}: {defused(text)}", (citation_of(evidence),), end="")
+    return Claim(f"{letter}: {defuse(text)}", (citation_of(evidence),), end="")
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def options_shown(options: Mapping[str, str]) -> str:
 
 def said_in(reply: str) -> list[Said]:
     """Return claims in order: each a sentence, or a part of one, up to the numbers that it cites."""
-    text = cleaned(reply, LONGEST_ANSWER)
+    text = clean(reply, LONGEST_ANSWER)
     found: list[Said] = []
     parts = _CITED.split(text)
     for stretch, cited in zip(parts[::2], [*parts[1::2], ""], strict=True):
@@ -297,7 +297,7 @@ def said_in(reply: str) -> list[Said]:
 def declines(reply: str) -> bool:
     """Say whether a reply, or its first line, is NOT_ANSWERED, or begins by saying so in other words."""
     first = next(filter(str.strip, _THOUGHT_END.split(reply)[-1].splitlines()), "")
-    return any(_DECLINED.fullmatch(cleaned(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
+    return any(_DECLINED.fullmatch(clean(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
 
 
 def _finds_nothing(reply: str) -> bool:
@@ -310,7 +310,7 @@ def _finds_nothing(reply: str) -> bool:
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:
     """Return the one option that a reply names by its letter, or None if it names none or several."""
-    text = cleaned(reply, LONGEST_ANSWER)
+    text = clean(reply, LONGEST_ANSWER)
     found: list[str] = re.findall(r"\b\w\b", text)
     words = [word if word in options else word.translate(_LOOK_ALIKES) for word in found]
     if words and words[0] in options and re.match(r"\W*\w(?:\W*$|[\s.):]*\[)", text):
@@ -356,7 +356,7 @@ class Checker:
         places = max((self._places(terms, exact, group) for group in groups), key=lambda found: found[0])
         if not places[1]:
             return shown + ("the passage it cites does not say so" if known else "it cites nothing that says so")
-        return Claim(defused(said.text), tuple(citation_of(item) for item in places[1]), said.end)
+        return Claim(defuse(said.text), tuple(citation_of(item) for item in places[1]), said.end)
 
     def _places(self, terms: set[str], exact: set[str], numbers: Sequence[int]) -> tuple[float, list[Evidence]]:
         """Return how far the numbered passages support the terms, and a sentence of each that does; 0.0 and none if

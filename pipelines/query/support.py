@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.defused_text import defused, folded
+from pipelines.defused_text import defuse, fold
 from pipelines.query.assemble import ContextPassage, QuotableSentence
 from pipelines.terms import terms_of
 
@@ -78,7 +78,7 @@ def share(wanted: Weights, *found: Collection[str]) -> float:
 
 def gives_orders(text: str) -> bool:
     """Return whether a sentence addresses a language model and not a reader. Such a sentence is evidence of nothing."""
-    return _ORDERS.search(folded(text)) is not None
+    return _ORDERS.search(fold(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
-    text = defused(sentence.led)
+    text = defuse(sentence.led)
     if text != sentence.led:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
     return replace(sentence, text=text, lead="") if sentence.lead else sentence

@@ -38,8 +38,8 @@ from pipelines.ports import (
 from pipelines.records import Box
 from pipelines.settings.query import FILTERS, LABEL
 from resources.postgres.catalog import is_half, schema_name
-from resources.postgres.database import damage, damaged, damaged_postings
-from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings, saturated
+from resources.postgres.database import damage, damaged_postings, is_schema_damage
+from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings, saturate
 from resources.postgres.row_security import require_row_security
 from resources.postgres.statements import fill, query, statements, vector_parameter
 
@@ -539,14 +539,14 @@ class PostgresSearchIndex:
                     return _named_best(best, found, k)
                 if not everything and self._few_match(filters, k):
                     matching = dict(self._rows(self._named("matching_numbers", filters), self._parameters(filters)))
-                    return _named_best(ranking.of(matching), matching, k)
+                    return _named_best(ranking.scores_of(matching), matching, k)
                 depth *= DEEPER
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         with self._sound_postings():
             _, ranking = self._ranking(_weighed(terms), filters)
             numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
-            return {numbers[number]: score for number, score in ranking.of(numbers).items()}
+            return {numbers[number]: score for number, score in ranking.scores_of(numbers).items()}
 
     def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         import numpy as np
@@ -559,15 +559,15 @@ class PostgresSearchIndex:
             starts = np.cumsum([0, *(len(numbers) for _, numbers, _ in rows)])[:-1]
             lengths = np.array([sum(sizes) for _, _, sizes in rows], np.float64)
             total = np.zeros(len(rows))
-            for factor, counts in ranking.counted(chunks, average) if rows else ():
-                total += factor * saturated(np.add.reduceat(counts, starts), lengths, SURROUNDING * average)
+            for factor, counts in ranking.count_terms(chunks, average) if rows else ():
+                total += factor * saturate(np.add.reduceat(counts, starts), lengths, SURROUNDING * average)
         return {row[0]: score for row, score in zip(rows, total.tolist(), strict=True)}
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         with self._sound_postings():
             posted, ranking = self._ranking(_weighed(terms), filters)
             rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
-            sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
+            sums = dict(zip(posted, ranking.sums_within([row[3:] for row in rows]), strict=True))
         return [
             DocumentTerms(doc_id, uri, tuple(found), last - first + 1,
                           {term: own[at] for term, own in sums.items() if own[at]})
@@ -710,7 +710,7 @@ def search_index(
             yield index
     except psycopg.Error as error:
         # The asker's role may read all tables of an index, so a table that it may not read is not one of them.
-        if damaged(error) or (asking and error.sqlstate == "42501"):
+        if is_schema_damage(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
         if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:
             raise DatabaseError(

@@ -65,7 +65,7 @@ def documents(state: State, before: Served) -> dict[str, Any]:
     failed, listing = {item.doc_id for item in faults}, state.listing.committed()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
     for part in state.engine.parts(()):
-        served = before.between(part.first, part.after)
+        served = before.hashes_between(part.first, part.after)
         rows = listing.between(part.first, part.after, ("doc_id", "content_hash"))
         contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         good = {name: content for name, content in contents.items() if name not in failed}
@@ -116,7 +116,7 @@ def _notes(state: State, row: Any) -> list[str]:
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
     if state.project.settings.shards is not None:
         notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
-    if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged])):
+    if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged_files])):
         notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes

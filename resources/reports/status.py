@@ -66,7 +66,7 @@ def sources(state: State) -> list[dict[str, Any]]:
     counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.engine.failures()})
     listed = {row.name: row.indexed_at for row in state.catalog.sources()}
-    told = MembershipTable(state.database).told()
+    told = MembershipTable(state.database).counts()
     return [
         {
             "name": item.name,
@@ -77,7 +77,7 @@ def sources(state: State) -> list[dict[str, Any]]:
             "groups": list(item.groups),
             "memberships": _memberships(told[item.name], state) if item.name in told else None,
         }
-        for item in state.parts.sources.known()
+        for item in state.parts.sources.known_sources()
     ]
 
 
@@ -179,12 +179,12 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def generations(state: State) -> list[dict[str, Any]]:
     """Return every generation, the oldest first."""
-    from resources.generations.publish import COMPARED, recorded
+    from resources.generations.publish import COMPARED, recorded_verdict
     from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
 
     catalog = state.catalog
-    live, held = catalog.live(), catalog.held()
+    live, held = catalog.live(), catalog.is_held()
     scores: dict[int, dict[str, float]] = {}
     for score in catalog.scores():
         found = {name: score["metrics"][name] for name in COMPARED if score["metrics"].get(name) is not None}
@@ -205,7 +205,7 @@ def generations(state: State) -> list[dict[str, Any]]:
                 "published_at": str(row.published_at) if row.published_at else None,
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
-                "notes": recorded(row, counts).notes,
+                "notes": recorded_verdict(row, counts).notes,
                 "related_floor": floor_used(state, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),

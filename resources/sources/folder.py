@@ -32,12 +32,12 @@ from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_s
 from resources.sources.files import (
     Skipped,
     SourceFolder,
-    excluded,
-    hidden,
+    is_excluded,
+    is_hidden,
+    is_taken,
     opened_source,
     pieces,
     read_as,
-    taken,
     unfit,
     walk,
 )
@@ -69,7 +69,7 @@ class FolderListing:
     elsewhere: Elsewhere = OWN
     """Places that belong to others, including links to them."""
 
-    def told(self, source: str, name: str, said: ReadMemberships) -> None:
+    def keep_memberships(self, source: str, name: str, said: ReadMemberships) -> None:
         """Keep what a file, or a query, reports of memberships."""
         self.memberships = said
         if said.problem:
@@ -84,7 +84,7 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     named = "=" in argument and not scheme_of(argument)
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
-        return _addressed(name, path, known)
+        return _source_at(name, path, known)
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "no such folder"
@@ -95,7 +95,7 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     return _of_name(name, str(folder), known)
 
 
-def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
+def _source_at(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
     """Return a source by its address. Errors repeat the address only if it has no password in it."""
     from pydantic import ValidationError
 
@@ -150,14 +150,14 @@ def list_source(
         strangers = named_by_strangers(source.scheme)
         lost = {} if strangers else orphan_maps(present, uris)
         if source.memberships:
-            listing.told(source.name, FILE, lister.memberships())
+            listing.keep_memberships(source.name, FILE, lister.memberships())
         for uri in uris:
-            if hidden(uri) or lister.is_told(uri) or (_is_map(uri, uris) and not strangers):
+            if is_hidden(uri) or lister.is_told(uri) or (_is_map(uri, uris) and not strangers):
                 continue
             if is_file(uri):
                 lister.pass_over(uri)
                 continue
-            if not taken(uri, source):
+            if not is_taken(uri, source):
                 continue
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
@@ -239,7 +239,7 @@ class _Lister:
         before = self._strays.before
         siblings = Siblings(self._source, self._present, before.lost)
         for name in siblings:
-            meant = siblings.meant(name)
+            meant = siblings.meaning_of(name)
             own = name.endswith(SIDE_CAR)
             if not (self._orphan_restricts(name) if own else self._names_groups(name, meant.whole)):
                 if own and meant.missing:
@@ -371,7 +371,7 @@ class _Lister:
         """List the attachments of a mail, with the groups of the mail. Groups at the head of an attachment are ignored,
         since a stranger may have written it."""
         try:
-            with read_as(mail.uri), self._folder.opened(self._folder.resolved(mail.uri)) as stream:
+            with read_as(mail.uri), self._folder.open_file(self._folder.resolve(mail.uri)) as stream:
                 parts = list(parts_of_mail(stream, mail.uri))
         except DocumentError as error:
             self._listing.skipped.append(Skipped(self._source.name, mail.uri, "attachments", str(error)))
@@ -392,7 +392,7 @@ class _Lister:
 
     def _add_part(self, mail: RawDocument, uri: str, part: MailPart) -> None:
         media_type = media_type_of(Path(uri), self._readers)
-        if media_type is None or excluded(uri, self._source):
+        if media_type is None or is_excluded(uri, self._source):
             return
         if media_type in PICTURES and (why := self._without_pictures()):
             self._skip(uri, f"a picture is read by OCR, and {why}")
@@ -435,7 +435,7 @@ class _Lister:
             return {}
         own = self._read_side_car(uri + SIDE_CAR)
         try:
-            target = self._target = self._folder.resolved(uri)
+            target = self._target = self._folder.resolve(uri)
         except OSError:
             return own
         linked = self._read_side_car(target + SIDE_CAR) if target != uri else {}
@@ -462,7 +462,7 @@ class _Lister:
         except OSError as error:
             raise ValueError(f"{name} cannot be read ({error.strerror})") from None
         try:
-            with self._folder.opened(self._folder.resolved(name)) as stream:
+            with self._folder.open_file(self._folder.resolve(name)) as stream:
                 return stream.read(LARGEST_SIDE_CAR + 1)
         except PermissionError:
             raise ValueError(f"{name}: no permission to read it; grant it and index again") from None
@@ -484,13 +484,13 @@ class _Lister:
         unknown."""
         kind = media_type_of(file)
         with_head = kind in WITH_HEADS and not self._strangers and (kind == MARKDOWN or self._groups is None)
-        known = self._known(file, with_head and kind == MARKDOWN)
+        known = self._known_content(file, with_head and kind == MARKDOWN)
         if known:
             require_size(uri, before + known[0], self._max_megabytes)
             if not with_head:
                 return known
         target = self._target if str(file) == uri else None
-        with self._folder.opened(target or self._folder.resolved(str(file))) as stream:
+        with self._folder.open_file(target or self._folder.resolve(str(file))) as stream:
             if with_head:
                 assert kind is not None
                 self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri, kind)
@@ -503,7 +503,7 @@ class _Lister:
                 whole.update(piece)
         return size, whole.hexdigest()
 
-    def _known(self, file: Path, with_head: bool) -> tuple[int, str] | None:
+    def _known_content(self, file: Path, with_head: bool) -> tuple[int, str] | None:
         """Return size and hash of a fetched file; None if the source is a folder. Raise DocumentError. If the file was
         too large to fetch and its head might restrict it, the error's code withholds it."""
         try:

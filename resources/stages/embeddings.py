@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
-from pipelines.indexing.embeddings import uneven, vector_key
+from pipelines.indexing.embeddings import uneven_rows, vector_key
 from pipelines.records import Failure
 from resources.engine import Fallback
 from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
@@ -236,7 +236,7 @@ class BoughtVectors:
         self._keep_beside(work, asked, made)
         owners = [(text, key, span) for text, keys in asked.own.items() for key, span in keys.items()]
         vectors = made.of([(text, span) for text, _, span in owners])
-        poor = {owners[row][0] for row in uneven(vectors)} - failed.refused.keys()
+        poor = {owners[row][0] for row in uneven_rows(vectors)} - failed.refused.keys()
         said = f"embedder {self._name!r} gave no unit vector"
         failed = RefusedText(said, {**failed.refused, **dict.fromkeys(poor, said)}, None,
                              {**failed.codes, **dict.fromkeys(poor, BAD_VECTOR)})  # fmt: skip
@@ -264,7 +264,7 @@ class BoughtVectors:
             return
         items = [item for own in asked.beside.values() for item in own]
         vectors = made.of([(item.text, item.span) for item in items])
-        poor = set(uneven(vectors))
+        poor = set(uneven_rows(vectors))
         good = [row for row in range(len(items)) if row not in poor]
         self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.range)
 
@@ -355,7 +355,7 @@ def _embedder(state: State, form: str) -> CountingEmbedder:
     """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
     use, before more is paid for."""
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
-        state.run.at(f"loading {state.ensure_generation().embedder['name']}")
+        state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
     if form == "fast" and not embedder.pools:
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
@@ -406,7 +406,7 @@ def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[TextWithou
 
 
 def _require_unit(table: str, made: Embedded, file_of: Callable[[str], str]) -> None:
-    for bad in uneven(made.vectors) if made.rows else ():
+    for bad in uneven_rows(made.vectors) if made.rows else ():
         row = made.rows[bad]
         where = f"{row.item_id} in {file_of(row.doc_id)}"
         raise ModelError(

@@ -122,7 +122,7 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
-    lost = lost_buckets(state, stage) if state.engine.damaged else set()
+    lost = lost_buckets(state, stage) if state.engine.damaged_files else set()
     buckets = sorted({*buckets, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
 from resources.child_process import protect_children
-from resources.memory import uncollected
+from resources.memory import without_collection
 from resources.private_files import shut
 from resources.settings_file import Project
 from resources.sources.registry import SourceRegistry
@@ -58,7 +58,7 @@ class Warmup:
 
 def _import_models() -> None:
     """Import the slow packages, so that the interpreter loads them while worker processes parse."""
-    with uncollected():
+    with without_collection():
         import sentence_transformers  # noqa: F401
 
 

@@ -179,7 +179,7 @@ class Run:
         """Keep the reason why the run stops early without a fault."""
         self.waiting = why
 
-    def at(self, what: str) -> None:
+    def report_start(self, what: str) -> None:
         """Report the start of work of unknown length."""
         self.progress(what, 0, 0)
 

@@ -224,7 +224,7 @@ def test_windows_of_a_long_text_are_averaged(server_url: str, tmp_path: Path) ->
         embedder = make_embedder(resolve(settings, "english-small"), settings)
         whole: dict[str, str] = {}
         for name, each in zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True):
-            key = RowKey.parsed(name)
+            key = RowKey.parse(name)
             assert key is not None and each.startswith("note: ")
             whole[key.key] = whole.get(key.key, "") + each.removeprefix("note: ")
         assert {text_hash(each): each for each in whole.values()} == whole

@@ -274,7 +274,30 @@ def test_without_javascript(served: str, browser: Browser) -> None:
         page.locator(".paper rect, mark").first.wait_for(state="attached")
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", "reader", "text", "find", "/status", "/nothing-here"])
+def test_documents_are_narrowed_down_by_keyboard(served: str, page: Page) -> None:
+    """A list of choices opens by Enter, closes by Escape, and gives the focus back."""
+    page.goto(f"{served}/documents?year=none")
+    page.wait_for_load_state()
+    page.locator(".facets summary").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".facets details[open] a")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".facets details[open]", state="detached")
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.locator(".facets .chosen summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # all years
+    page.wait_for_url(f"{served}/documents?")
+    page.locator("main input[name=name]").fill("turned-90")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**name=turned-90**")
+    assert page.locator(".documents a").all_inner_texts() == ["turned-90"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=warden+lantern", "reader", "text", "find", "/documents?name=p", "/status", "/nothing-here"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_serious_for_axe_and_no_scrolling_sideways(
     served: str, browser: Browser, axe: str, path: str, scheme: Any

@@ -47,3 +47,11 @@ document.addEventListener("keydown", (event) => {
     if (link) location.assign(link.href);
   }
 });
+
+// A list of choices closes by Escape, and when one looks elsewhere.
+const close = (but) => document.querySelectorAll(".facets details[open]").forEach((it) => { if (it !== but) it.open = false; });
+document.addEventListener("click", (event) => close(event.target.closest(".facets details")));
+document.addEventListener("keydown", (event) => {
+  const open = event.key === "Escape" && document.querySelector(".facets details[open]");
+  if (open) { open.open = false; open.querySelector("summary").focus(); }
+});

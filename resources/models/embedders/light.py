@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.indexing.embeddings import averaged, windows
+from pipelines.indexing.embeddings import average_windows, windows
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class LightEmbedder:
         with one_thread():
             made = np.array([self._vector(ids) for _, ids in rows], dtype=np.float32)
         made = made.reshape(len(rows), int(self._config["hidden_size"]))
-        return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
+        return average_windows(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
 
     # ------------------------------------------------------------ loading
 

@@ -30,6 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "first page": {"page_start": 1, "page_end": 1}, "no alt": {"metadata": {"alt": "", "language": ""}},
 }  # fmt: skip
 VIEWS = [
+    "/documents", "/documents?name=a&year=x", *(f"/documents?page={page}" for page in ("0", "-1", "9" * 10, "x", "")),
     "/", "/?q=a", "/?q=a&ask=1", "/status", "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
     *(f"/documents/d?find={words}&at={at}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
