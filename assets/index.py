@@ -11,7 +11,6 @@ from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
 from resources.checks.stages import DESCRIPTIONS, unlisted_sources
 from resources.checks.stages import check as find
-from resources.evaluation.golden import headline, last_scores
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
@@ -147,6 +146,8 @@ def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam
 
 
 def _scores(run: dict[str, Any]) -> dict[str, Any]:
+    from resources.evaluation.golden import headline
+
     scores = {name: value for name, value in run["metrics"].items() if value is not None}
     return {
         "headline": headline(run),
@@ -157,6 +158,8 @@ def _scores(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _earlier_runs(state: State) -> dict[str, Any]:
+    from resources.evaluation.golden import last_scores
+
     scores = state.catalog.scores()[-_LAST:]
     return {
         "over time": score_chart(scores),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pincite.progress import lasting
 from pincite.run import Interrupted, failed_check
+from pipelines.counted import counted
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError, Waiting
 from pipelines.stages import STAGES
 from resources.dagster_instance.home import usable
@@ -195,7 +196,10 @@ class Watch:
         if silent := [name for name, at in last_signs(self._instance).items() if _is_old(at)]:
             why = f"Dagster's daemon is silent ({_named(silent)}): start it again"
         elif waiting:
-            why = f"{waiting} runs wait for a worker: see that workers are up, and what is before them in the queue"
+            why = (
+                f"{counted(waiting, 'run waits', 'runs wait')} for a worker: see that workers are up, and what is "
+                "before them in the queue"
+            )
         else:
             why = "Dagster's daemon makes no runs: see its log, and that it serves the code location of pincite"
         self._tell(f"nothing goes on for {lasting(since)}: {why}. Going on to wait; Ctrl-C leaves it to the workers")
@@ -219,7 +223,7 @@ def _place(row: LaunchedRun | None) -> str:
 
 
 def _made(run: BackfillRun) -> str:
-    return run.assets[0] if len(run.assets) == 1 else f"{len(run.assets)} assets"
+    return run.assets[0] if len(run.assets) == 1 else counted(len(run.assets), "asset")
 
 
 def _of_buckets(row: LaunchedRun | None) -> str:

@@ -46,8 +46,10 @@ def open_index(
     no index."""
     project = project_at(place)
     if not new and not project.state.is_dir():
+        what = "is a file, and no state folder" if project.state.exists() else "does not exist"
         raise IndexStateError(
-            f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
+            f"there is no index yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
+            "no_index",
         )
     return Index(project, progress, seconds)
 

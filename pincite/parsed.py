@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.documents.requests import listed_alone, reader
@@ -83,7 +84,7 @@ class Parsed:
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
         if not chosen:
-            raise DocumentError(f"{source.name} has {len(drawn)} pages, none of those asked for", "no_page")
+            raise DocumentError(f"{source.name} has {counted(len(drawn), 'page')}, none of those asked for", "no_page")
         images, problems = self._draw(drawn, chosen, folder / source.stem)
         warnings = [*self.reading.document.warnings, *problems]
         elements = self.reading.elements
@@ -97,7 +98,7 @@ class Parsed:
         if pages and not count:
             raise DocumentError(f"{name} has no pages: leave out --pages", "no_pages")
         if pages and all(chosen.start > count for chosen in pages):
-            raise DocumentError(f"{name} has {count} pages, none of those asked for", "no_page")
+            raise DocumentError(f"{name} has {counted(count, 'page')}, none of those asked for", "no_page")
 
     def _pages_source(self) -> Path:
         """Return the PDF whose pages can be drawn: the file, or the one beside a map."""

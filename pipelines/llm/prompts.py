@@ -151,7 +151,7 @@ PER_PICTURE = 1600
 Anthropic). Some small models count a multiple of it."""
 
 _PIECE = re.compile(r"[A-Za-z]{1,4}|\S|\s{2,}|[^\S ]")
-_WIDE = re.compile("[\u0800-\U0010ffff]")
+_WIDE = re.compile("[^\x00-\u07ff]")
 
 
 def estimated_tokens(text: str) -> int:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.ranges import bucket_of
 from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
@@ -269,10 +270,11 @@ class _Oracle:
         _, imported = waiting(self._seen, sizes.keys() - committed)
         loose = [size for name, size in sizes.items() if name not in committed and name not in imported]
         if loose:
-            counted = f"{len(loose)} files ({sum(loose) / 1e6:.1f} MB) are named by no commit"
-            self.notes.append(f"{counted}; `pincite generations prune` collects them")
+            files = f"{counted(len(loose), 'file')} ({sum(loose) / 1e6:.1f} MB)"
+            self.notes.append(f"no commit names {files}; `pincite generations prune` collects them")
         if imported:
-            self.notes.append(f"{len(imported)} files of imported vectors wait for the next `pincite index`")
+            kept = counted(len(imported), "file of imported vectors waits", "files of imported vectors wait")
+            self.notes.append(f"{kept} for the next `pincite index`")
 
     # ------------------------------------------------------------ generations
 

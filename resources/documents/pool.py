@@ -103,6 +103,8 @@ def _join_inputs(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Ta
 FUNCTION = "resources.documents.tasks:DocumentTasks"
 """The function that the workers run, one of resources/workers/template.py's FUNCTIONS."""
 MOST_WORKERS = 8
+FEW_DOCUMENTS = 2
+"""Documents that get one worker, which loads each model when one of them needs it: an edited file often needs none."""
 SHARE_OF_TIME = 0.25
 """Share of one document's time limit that a batch of several small documents has. If it takes longer, each is tried
 alone."""
@@ -139,8 +141,9 @@ class DocumentPool:
         self._workers.close()
 
     def warm(self, documents: int) -> None:
-        """Start the workers for `documents` documents. They load the text models before they take any."""
-        self._workers.load = True
+        """Start the workers for `documents` documents. If these are more than a few, the workers load all text models
+        before they take any."""
+        self._workers.load = documents > FEW_DOCUMENTS
         self._workers.keep(self._wanted_workers(documents))
 
     def run(
@@ -168,7 +171,7 @@ class DocumentPool:
 
     def _wanted_workers(self, left: int) -> int:
         most = self.settings.workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-        return 1 if left <= 2 else min(most, left)
+        return 1 if left <= FEW_DOCUMENTS else min(most, left)
 
     def _limits(self) -> dict[str, Any]:
         return {"memory_mb": self.settings.memory_mb, "programs": _programs(self.settings)}

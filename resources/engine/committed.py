@@ -140,10 +140,10 @@ def _with_ids(row: ManifestRow, columns: Sequence[str] | None) -> Sequence[str] 
 
 def _rows_of_commit(row: ManifestRow, read: pa.Table, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows that belong to a commit, of those read from its file."""
-    import pyarrow.compute as pc
-
     if row.whole:
         return read
+    import pyarrow.compute as pc
+
     ids = read[DOC_ID]
     own = read.filter(pc.and_(pc.greater_equal(ids, row.first), pc.less(ids, row.after)))
     return own.select(list(columns)) if columns else own

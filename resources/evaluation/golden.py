@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
@@ -53,7 +54,7 @@ def headline(run: Mapping[str, Any]) -> str:
         if value is not None:
             within = f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})" if interval else ""
             parts.append(f"{name} {100 * value:.1f} %{within}")
-    count = f" on {run['n']} questions" if "n" in run else ""
+    count = f" on {counted(run['n'], 'question')}" if "n" in run else ""
     return (", ".join(parts) or "no question has gold in this index") + count
 
 
@@ -309,7 +310,8 @@ def _evaluated(
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
     exam = examination(state, questions, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
-        state.embedder(spec_of(asked)).load()  # otherwise the first question seems slow
+        spec = spec_of(asked)
+        (state.parts.embedders.light(spec) or state.embedder(spec)).load()  # otherwise the first question seems slow
     return examine(state, exam, name, **options).run
 
 

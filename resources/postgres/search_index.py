@@ -11,6 +11,7 @@ for until k match. docs/reference/searching.md says how this scales.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -70,6 +71,9 @@ _COLUMNS = {
 }
 MOST_LOOKED_AT = 20_000
 """Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
+_SHOWN = 10
+MOST_VALUES = 30
+"""Most values of a filter's key among which the one is looked for that was probably meant."""
 MOST_ABBREVIATIONS = 500
 """Most abbreviations that are read for a question."""
 MOST_BEARERS = 10_000
@@ -134,9 +138,21 @@ def _bound(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
     return {f"bound{number}_{name}": value for name, value in values.items()}
 
 
+def nearest(value: str, known: Sequence[str]) -> str:
+    """Return a question for the known value that is nearest to another, or the known values."""
+    lower = {each.lower(): each for each in known}
+    if near := difflib.get_close_matches(value[:100].lower(), lower, n=1):
+        return f"did you mean {lower[near[0]]!r}?"
+    if not known:
+        return "no document that you may find has one"
+    return f"the documents that you may find have {', '.join(map(repr, known[:_SHOWN]))}"
+
+
 def _not_allowed(key: str, metadata_keys: Sequence[str]) -> UsageError:
     allowed = ", ".join([*FILTERS, f"{LABEL}KEY", *metadata_keys])
-    return UsageError(f"cannot filter by {key!r}; allowed: {allowed} (more by setting query.metadata_keys)")
+    near = difflib.get_close_matches(key[:100], [*FILTERS, *metadata_keys], n=1)
+    meant = f"did you mean {near[0]!r}? Allowed" if near else "allowed"
+    return UsageError(f"cannot filter by {key!r}; {meant}: {allowed} (more by setting query.metadata_keys)")
 
 
 # ---------------------------------------------------------------- statements
@@ -367,6 +383,19 @@ class PostgresSearchIndex:
             (counted,) = self._rows(self._named("without_value", filters), {**asked, **_bound(bound)})
             found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
         return found
+
+    def unmet(self, filters: Filters) -> Iterator[str]:
+        """Yield a note for each value of a filter that no document has, with the nearest value that one has. Only
+        documents that the asker may see are looked at, so a hidden value is reported as if it did not exist. Keys of
+        many values get no note, nor do indexes of more than MOST_LOOKED_AT documents, or chunks."""
+        everything = Filters(groups=filters.groups)
+        for key in filters.equal.keys() & {"source", "language", "block_type", *self._metadata_keys}:
+            statement = "block_types" if key == "block_type" else "values_of"
+            asked = self._parameters(everything, named=key, most=MOST_LOOKED_AT, most_values=MOST_VALUES + 1)
+            ((count, known),) = self._rows(self._named(statement, everything), asked)
+            if count < MOST_LOOKED_AT and len(known) <= MOST_VALUES:
+                for value in sorted(set(filters.equal[key]).difference(known)):
+                    yield f"no {key} {value[:100]!r}; {nearest(value, known)}"
 
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
         """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
 from resources.generations.due import Served
@@ -117,7 +117,8 @@ def _notes(state: State, row: Any) -> list[str]:
     if state.project.settings.shards is not None:
         notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
     if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged_files])):
-        notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
+        were = counted(len(damaged), "file was", "files were")
+        notes.append(f"{were} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes
     kept = state.run.reports.get("kept_generations")
@@ -149,10 +150,6 @@ def left_out(state: State) -> list[str]:
     """Return a note for each place within a source that belongs to another source."""
     overlaps = [item for item in state.listing.skipped if item.code == "overlap"]
     return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
-
-
-def _counted(files: Sequence[str]) -> str:
-    return f"{len(files)} files were" if len(files) > 1 else "1 file was"
 
 
 def kept(state: State) -> str:

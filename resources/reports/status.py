@@ -8,12 +8,13 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import WITHHELD, SettingsError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
-from resources.dagster_instance.home import SESSION, home_of, last_runs
+from resources.dagster_instance.home import SESSION, LastRun, home_of, last_runs
 from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import MembershipCount, MembershipTable, schema_name
@@ -318,9 +319,29 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             }
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
-        "runs": [asdict(run) for run in last_runs(home_of(state.project.state), RUNS)],
+        "runs": told_runs(last_runs(home_of(state.project.state), RUNS), len({item.doc_id for item in failed})),
         "workers": workers(state.database) if operator else [],
     }
+
+
+_OUTCOMES = {
+    "SUCCESS": "finished",
+    "FAILURE": "failed",
+    "CANCELED": "stopped",
+    "CANCELING": "stopping",
+    "STARTED": "at work",
+}
+"""Dagster's names for the states of a run, in words. All others are of runs that wait to begin."""
+
+
+def told_runs(runs: Sequence[LastRun], failed: int) -> list[dict[str, Any]]:
+    """Return the last runs, each with its `outcome` in words. A run that Dagster calls a success may have left out
+    documents: the newest one says how many fail now."""
+    told = [{**asdict(run), "outcome": _OUTCOMES.get(run.status, "waiting")} for run in runs]
+    newest = next((run for run in told if run["status"] == "SUCCESS"), None)
+    if newest and failed:
+        newest["outcome"] = f"finished; {counted(failed, 'document')} failed"
+    return told
 
 
 def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set[str]:

@@ -13,9 +13,11 @@ The attachments of a mail (EML, MSG) are documents too, named below it. They hav
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,9 @@ from resources.sources.siblings import Before, Meant, Names, Siblings, StraySide
 from resources.sources.sorted_spool import TextSet
 
 NOTHING = Before()
+_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
+_MOST_BESIDE = 1000
+"""Most entries of a folder among which the one is looked for that was probably meant."""
 _RENAME = "rename it with its file, or remove it"
 _REMOVE = "and it names groups: remove it, or give it a side-car if it is a document"
 
@@ -85,14 +90,37 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
         return _source_at(name, path, known)
+    if not path.strip():
+        raise UsageError(f"{argument!r} names no folder; write FOLDER or NAME=FOLDER")
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "no such folder"
-        raise UsageError(f"--source {argument}: {what}: {folder}")
+        raise UsageError(f"{argument}: {_why_no_folder(path, folder)}")
     name = name or folder.name
     if not name:
-        raise UsageError(f"--source {argument}: give the source a name: NAME={path}")
+        raise UsageError(f"{argument}: give the source a name: NAME={path}")
     return _of_name(name, str(folder), known)
+
+
+def _why_no_folder(path: str, folder: Path) -> str:
+    """Return why a path names no folder, and what was probably meant."""
+    if folder.exists():
+        return f"is not a folder; name the folder that it is in, or look at it with `pincite parse {path}`"
+    if path[0] in "\"'“”‘’" or path[-1] in "\"'“”‘’":
+        return "no such folder; leave out the quotes that are part of the name"
+    if _OF_WINDOWS.match(path):
+        drive, rest = path[0].lower(), path[2:].replace("\\", "/")
+        return f"no such folder; under WSL it is /mnt/{drive}{rest}"
+    near = _nearest_folder(folder)
+    return f"no such folder: {folder}" + (f"; did you mean {near}?" if near else "")
+
+
+def _nearest_folder(folder: Path) -> Path | None:
+    try:
+        beside = [each.name for each in islice(folder.parent.iterdir(), _MOST_BESIDE) if each.is_dir()]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(folder.name, beside, n=1)
+    return folder.parent / near[0] if near else None
 
 
 def _source_at(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
@@ -107,7 +135,7 @@ def _source_at(name: str, address: str, known: Sequence[SourceSettings]) -> Sour
         told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
         raise SettingsError(f"--source {name or 'NAME'}=...: {told}") from None
     if not name:
-        raise UsageError(f"--source {address}: give the source a name: NAME={address}")
+        raise UsageError(f"{address}: give the source a name: NAME={address}")
     source = _of_name(name, address, known)
     require_known(source)
     return source

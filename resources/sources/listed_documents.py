@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NAMES = tuple(field.name for field in fields(RawDocument))
 _NONE = "{}"
 _LISTS = ("groups", "source_groups")
-NAMED = ("doc_id", "source", "content_hash")
+NAMED = ("doc_id", "source", "content_hash", "size")
 
 
 class DocumentsById(Protocol):
@@ -95,8 +95,9 @@ class ListedDocuments:
         import pyarrow as pa
 
         rows = self._settle().run("names_between", first, after)
-        columns = zip(*rows, strict=True) if rows else ((), (), ())
-        return pa.table([pa.array(column, pa.string()) for column in columns], list(NAMED))
+        columns = zip(*rows, strict=True) if rows else ((),) * len(NAMED)
+        types = (schema_of(RawDocument).field(name).type for name in NAMED)
+        return pa.table(list(map(pa.array, columns, types)), list(NAMED))
 
 
 @dataclass(frozen=True, slots=True)

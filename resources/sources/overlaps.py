@@ -187,9 +187,10 @@ class Overlaps:
         if not (one.source and other.source) or one.source.name == other.source.name or not one.same(other):
             return
         first, second = _source_text(one.source), _source_text(other.source)
+        unclear = ", and who may find its documents is not clear" if one.source.groups != other.source.groups else ""
         problem = (
-            f"{first} and {second} have the same root, and who may find its documents is not clear: keep one of them "
-            "in the settings, and forget the other with `pincite sources remove NAME`"
+            f"{first} and {second} have the same root{unclear}: keep one of them in the settings or the command, and "
+            "forget the other with `pincite sources remove NAME`"
         )
         self.problems.append(problem)
         for source, beside in ((one.source, other.source), (other.source, one.source)):

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.counted import counted
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.ranges import Range
 from pipelines.records import Failure, RawDocument
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 ListedBefore = Callable[[Range], "pa.Table"]
-"""A function that returns the documents of a range of ids at the last listing, with at least the columns NAMED of
-listed_documents."""
+"""A function that returns the documents of a range of ids at the last listing, with at least their ids, sources and
+content hashes."""
 
 
 def many_gone(count: int, known: int) -> bool:
@@ -77,7 +78,7 @@ def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: C
     for source, count in notes.run("gone_by_source"):
         if source not in there or many_gone(count, known[source]):
             raise SourceError(
-                f"source {source!r}: {count} of {known[source]} documents are gone from {said(source)}; "
+                f"source {source!r}: {count} of {counted(known[source], 'document')} gone from {said(source)}; "
                 "nothing was changed. If they were meant to go, run again with --allow-deletions, or in Dagster with "
                 "`allow_deletions: true` in the config of raw_documents",
                 "deletion_guard",
@@ -228,6 +229,19 @@ def _make_listing(
     )
 
 
+def require_apart(project: Project, given: Sequence[SourceSettings]) -> None:
+    """Raise SourceError (`overlap`) if sources of the settings, or `given` in a command, have one folder under several
+    names. Nothing of the state is read, so sources that only it knows are compared when they are listed."""
+    declared = project.settings.sources
+    found = {
+        each.name: each if each.scheme else each.model_copy(update={"path": str(project.resolve(each.path))})
+        for each in declared
+    }
+    found.update({each.name: each for each in given})
+    said = {each.name for each in declared if "groups" in each.model_fields_set}
+    Overlaps(list(found.values()), said, {STATE: of_folder(project.state)}).require_none()
+
+
 class SourceRegistry:
     """The sources of the settings file, and those remembered from earlier commands."""
 
@@ -373,7 +387,8 @@ class SourceRegistry:
         sources = [source for source in known if not wanted or source.name in wanted]
         if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
-                "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
+                "no source to index; name a folder: `pincite index FOLDER` (or --source [NAME=]PATH), or list sources "
+                "in the settings"
             )
         self._listings, self._at = {}, self._clock(sources)
         found = {source.name: self._listing(source, before, tell) for source in sources}

@@ -29,7 +29,7 @@ from resources.stages.embedded_items import (
 )
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, Progress, Vectors
+    from pipelines.ports import Progress, TextEmbedder, Vectors
     from resources.engine import Outcomes, StageReport, Work, Works
     from resources.state.state import State
 
@@ -60,10 +60,11 @@ class TextWithoutVector:
 
 @dataclass
 class TextCounts:
-    """Counts of texts in one run of a stage: to be embedded, embedded, and reused."""
+    """Counts of texts in one run of a stage: to be embedded, with their characters, embedded, and reused."""
 
     progress: Progress
     wanted: int = 0
+    characters: int = 0
     embedded: int = 0
     reused: int = 0
 
@@ -82,7 +83,7 @@ class _Pass:
     own: dict[str, dict[str, tuple[int, int] | None]] = field(default_factory=dict)
     beside: dict[str, list[Item]] = field(default_factory=dict)
 
-    def made(self, embedder: CountingEmbedder, progress: Progress) -> _Vectors:
+    def made(self, embedder: TextEmbedder, progress: Progress) -> _Vectors:
         """Embed the texts. Raise ModelError, or its subclass RefusedText."""
         texts = list(self.own)
         spans = [
@@ -129,7 +130,7 @@ class BoughtVectors:
         source: FromModel,
         known: Mapping[str, KnownVectors],
         texts: TextCounts,
-        embedder: Callable[[], CountingEmbedder],
+        embedder: Callable[[], TextEmbedder],
         name: str,
         file_of: Callable[[str], str],
     ) -> None:
@@ -148,7 +149,7 @@ class BoughtVectors:
         of a corpus do not fit in memory."""
         import numpy as np
 
-        keys, texts, parts = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
+        keys, texts, parts, lengths = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         self._numbers.clear()
         for number, work in enumerate(works):
             self._numbers[work.part.first] = number
@@ -156,16 +157,19 @@ class BoughtVectors:
             keys.append(keys_from(item.key for item in items))
             texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
             parts.append(np.full(len(items), number, np.int32))
+            lengths.append(np.array([len(item.text) for item in items], np.int64))
             work.forget()
-        asked, text_of, part_of = map(np.concatenate, (keys, texts, parts))
+        asked, text_of, part_of, length_of = map(np.concatenate, (keys, texts, parts, lengths))
         order = np.argsort(asked, kind="stable")
-        asked, text_of, part_of = asked[order], text_of[order], part_of[order]
+        asked, text_of, part_of, length_of = asked[order], text_of[order], part_of[order], length_of[order]
         edge, changes = np.ones(len(asked[:1]), np.bool_), asked[1:] != asked[:-1]
         first, last = (np.flatnonzero(np.concatenate(own)) for own in ((edge, changes), (changes, edge)))
         several = last[part_of[first] != part_of[last]]
         self._last = dict(zip(digits_of(asked[several]), part_of[several].tolist(), strict=True))
-        fresh = np.unique(text_of[last][~self._known.expect(asked[last])])
+        unknown = last[~self._known.expect(asked[last])]
+        fresh, at = np.unique(text_of[unknown], return_index=True)
         self._texts.wanted += len(fresh)
+        self._texts.characters += int(length_of[unknown][at].sum())
         self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
@@ -329,7 +333,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}
-    ready = partial(_embedder, state, form)
+    ready = partial(_embedder, state, form, texts)
     tables = [
         BoughtVectors(each, known, texts, ready, name, state.listing.file_of) if isinstance(each, FromModel) else each
         for each in STAGES[stage](form)
@@ -351,9 +355,16 @@ def _tables(stage: str, form: str) -> set[str]:
     return beside | {each.table for each in sources}
 
 
-def _embedder(state: State, form: str) -> CountingEmbedder:
+FEW_CHARACTERS = 40_000
+"""Characters of the texts that a stage embeds without torch, at most. The light embedder takes about as long for them
+as torch and the model take to load."""
+
+
+def _embedder(state: State, form: str, texts: TextCounts) -> TextEmbedder:
     """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
     use, before more is paid for."""
+    if form != "fast" and texts.characters <= FEW_CHARACTERS:
+        return state.ready_embedder_for_few()
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
         state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()

@@ -170,6 +170,7 @@ def test_names_of_failed_documents_are_told_to_those_who_may_find_them(served: S
 def test_the_state_tells_the_last_runs(served: Served) -> None:
     (run, *_) = served.get("/api/status", "guest").json()["runs"]
     assert (run["job"], run["status"]) == ("index", "SUCCESS") and run["seconds"] > 0
+    assert run["outcome"] == "finished; 2 documents failed"
     shown = served.get("/status", "guest").text
     assert "Indexing: finished" in shown and "; 2 documents could not be read" in shown and "success" not in shown
 

@@ -668,7 +668,7 @@ def test_what_people_read(project: Project, vectors: pa.Table, tmp_path: Path) -
     texts = shown("export-texts", tmp_path / "texts")
     assert f"{vectors.num_rows} texts in " in texts.out and f"{PROMPT!r} stands before each" in texts.out
     ran = shown("import-vectors", tmp_path / "vectors.parquet")
-    assert f"{vectors.num_rows - 1} vectors taken" in ran.out and "1 texts have no vector yet" in ran.out
+    assert f"{vectors.num_rows - 1} vectors taken" in ran.out and "1 text has no vector yet" in ran.out
 
 
 def test_files_of_the_state_are_written_by_its_tables_alone(

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipelines.counted import counted
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.ports import Prompt
 from pipelines.settings.base import Settings
@@ -132,7 +133,7 @@ def _catalog(connection: Any) -> Iterator[Finding]:
         yield broken_finding("index", f"it was made by a newer pincite (schema {applied}; this one knows {known})",
                       "upgrade pincite, or index into another state and database")  # fmt: skip
     elif not applied:
-        yield ok("index", "none yet; `pincite index --source FOLDER` makes it")
+        yield ok("index", "none yet; `pincite index FOLDER` makes it")
     else:
         more = "" if applied == known else f"; the next run brings it from schema {applied} to {known}"
         yield ok("index", f"there is one{more}")
@@ -338,7 +339,7 @@ def source_findings(project: Project) -> Iterator[Finding]:
     """Yield the findings for the sources of the settings, reached as `pincite sources check` does; only names are
     fetched."""
     if not project.settings.sources:
-        yield ok("sources", "the settings name none; `pincite index --source FOLDER` does")
+        yield ok("sources", "the settings name none; `pincite index FOLDER` does")
     for source in project.settings.sources:
         root = source.path if source.scheme else str(project.resolve(source.path))
         yield from looked_at(f"source {source.name}", partial(_source, source.model_copy(update={"path": root})))
@@ -377,7 +378,7 @@ def _instance(home: Path) -> Iterator[Finding]:
         told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
         yield broken_finding("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
-    yield ok("dagster", f"{version('dagster')}, {runs} runs in {home}")
+    yield ok("dagster", f"{version('dagster')}, {counted(runs, 'run')} in {home}")
 
 
 # ---------------------------------------------------------------- report
