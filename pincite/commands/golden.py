@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 @click.group()
 def golden() -> None:
-    """Review what people said of passages on the page (setting serve.feedback).
+    """Review what people said of passages on the page.
 
-    Publishing tests a new index with what you accept, and with nothing else."""
+    They say it where the setting serve.feedback is on. Publishing tests a new index with what you accept, and with
+    nothing else."""
 
 
 @golden.command("list")
 @global_options
 def list_(place: GlobalOptions) -> int:
-    """List what waits for review: the question, the passage, and who said what."""
+    """List what waits for review, with questions and passages."""
     from resources.evaluation.golden import FeedbackFile
 
     waiting = FeedbackFile(place.project().state).waiting()
@@ -42,7 +43,7 @@ def list_(place: GlobalOptions) -> int:
 @click.option("--all", "everything", is_flag=True, help="All that wait.")
 @global_options
 def accept(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
-    """Add these to the golden questions of the project, the file that publish.golden names."""
+    """Add these to the golden questions that publish.golden names."""
     from resources.evaluation.golden import accept as add
 
     project = place.project()
