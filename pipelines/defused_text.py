@@ -39,12 +39,18 @@ _RUNS = re.compile(
 )
 """The beginning, in folded text, of an address that runs code, or that reads a file of the person who opens it."""
 _JOINTS = re.compile(r"\](?=[(\[:])")
+_INERT = re.compile(
+    "[A-Za-z0-9 .,;!?()'\"%$+=/\n’“”«»–—…•°£€№АБВГҐДЕЄЖЗИІЇЙКЛМНОПРСТУФХЦЧШЩЬЮЯабвгґдеєжзиіїйклмнопрстуфхцчшщьюя-]*+"
+)
+"""Signs of which nothing that acts can be made: no colon, bracket, tag, entity, and none that is seen as another."""
 _ROUNDS = 5
 """Times that entities are decoded, since an entity may hold another."""
 
 
 def defuse(text: str) -> str:
     """Return the words of a text without anything that acts; inert text is returned unchanged."""
+    if _INERT.fullmatch(text):
+        return text
     text = visible_text(text)  # first, since an escape sequence may end in the middle of an entity
     if "&" in text:
         decoded = text
@@ -58,6 +64,8 @@ def defuse(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return the visible text in lower case and in the usual width, to test whether it contains something."""
+    if _INERT.fullmatch(text):
+        return text.lower()
     return _fold(visible_text(text))
 
 

@@ -22,6 +22,7 @@ intervals are bootstrap percentiles over questions, from a fixed seed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -286,10 +287,20 @@ METRICS = (
     "table_precision@3",
     "header_only@1",
 )
-ANSWER_METRICS = ("answer_accuracy", "task_score", "kept_answerable", "declined_unanswerable", "answer_pinned")
+ANSWER_METRICS = (
+    "answer_accuracy",
+    "task_score",
+    "kept_answerable",
+    "declined_unanswerable",
+    "answer_pinned",
+    "first_quotation",
+    "all_quotations",
+)
 """Metrics of a question only if an answer was asked for."""
 WRONG_METRICS = ("wrong@1", "wrong@5")
 """Metrics of a question only if it names places that do not answer it: 1 if one of them is among the first hits."""
+GOLD_HELD = 0.9
+"""Share of the terms of a gold text that a quotation must hold: it may leave out a sign or a mark of a note."""
 
 ChunkSpans = Mapping[str, Sequence[Spans]]
 
@@ -418,6 +429,9 @@ def judge_answer(
     if not mapped.places:
         return {**judged, "declined_unanswerable": declined} if mapped.question.known else judged
     judged["kept_answerable"] = 1.0 - declined
+    held = [_holds_gold(item, mapped.places, corpus) for item in answer["citations"]]
+    judged["first_quotation"] = float(not declined and any(held[:1]))
+    judged["all_quotations"] = float(not declined and bool(held) and all(held))
     if not declined:
         judged["answer_pinned"] = float(_cites_gold(answer["citations"], mapped.places, hits, corpus))
     if mapped.question.options and mapped.question.answer is not None:
@@ -427,6 +441,26 @@ def judge_answer(
         if document is not None and page is not None:
             judged["task_score"] = task_score(right, document, page)
     return judged
+
+
+def _holds_gold(citation: Mapping[str, Any], places: Sequence[GoldPlace], corpus: Corpus) -> bool:
+    """Say whether a quotation holds a gold text of its document, by its terms, or stands on a gold page if the gold has
+    no text. A row of a table is quoted with its heads, so its places in the body do not decide."""
+    quoted = Counter(terms_of(citation["quote"]))
+    for place in places:
+        document = corpus.documents.get(place.doc_id or "")
+        if document is None or (document.source, document.uri) != (citation["source"], citation["uri"]):
+            continue
+        if not place.spans:
+            page = citation["page"]
+            if not place.lost and (not place.pages or (page is not None and within([page], place.pages))):
+                return True
+            continue
+        for spans in place.occurrences:
+            wanted = Counter(terms_of(" ".join(document.body[start:end] for start, end in spans)))
+            if (quoted & wanted).total() >= GOLD_HELD * wanted.total():
+                return True
+    return False
 
 
 def _cites_gold(

@@ -26,8 +26,8 @@ class QuotableSentence:
     """A quotable sentence or table row of a chunk, with its own page.
 
     `lead` is the text above it that must be read with it. `sentence_id` is "" if this is a whole passage. `cosine` is
-    the similarity to the question, None if the question has no vector, and for code. `stripped` says that links and
-    other active content were taken out."""
+    the similarity to the question, None if the question has no vector, and for code. `kind` is what the sentence was
+    read from, such as `list_item`. `stripped` says that links and other active content were taken out."""
 
     chunk_id: str
     text: str
@@ -35,6 +35,7 @@ class QuotableSentence:
     lead: str = ""
     sentence_id: str = ""
     cosine: float | None = None
+    kind: str = ""
     stripped: bool = False
 
     @property

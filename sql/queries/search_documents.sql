@@ -5,6 +5,9 @@ SELECT doc_id, source, uri, title, language, effective_date::text, version, page
        stale, row_hash
 FROM {schema}.documents WHERE doc_id = %(doc_id)s;
 
+-- name: summary_of
+SELECT summary, summary_method FROM {schema}.documents WHERE doc_id = %(doc_id)s;
+
 -- name: documents_after
 -- In order of their ids, so that a list goes on where it ended.
 SELECT doc_id, source, uri, title, language, effective_date::text, version, pages, summary, metadata, content_hash,
