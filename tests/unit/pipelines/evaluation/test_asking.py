@@ -69,7 +69,7 @@ def test_answers_are_scored_where_they_are_asked_for_and_questions_without_gold_
     run = run_json(outcomes, [], name="base", strategy="dense", rerank=())
     assert asked_for == [("What?", {"A": "one", "B": "two"}), ("What?", {}), ("What?", {})]
     assert list(run["metrics"]) == [*METRICS, *ANSWER_METRICS]
-    assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0]
+    assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0, 0.0, 0.0]
     assert run["n"] == 1
 
 
