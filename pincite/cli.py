@@ -30,6 +30,7 @@ from pincite.commands.asking import ask, explain, query, show
 from pincite.commands.demo import demo
 from pincite.commands.evaluate import evaluate
 from pincite.commands.generations import generations
+from pincite.commands.golden import golden
 from pincite.commands.index import export_texts, import_vectors, index, plan
 from pincite.commands.links import links
 from pincite.commands.parse import parse
@@ -43,7 +44,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "begin": (demo, index, doctor),
     "ask": (ask, query, show, serve, mcp, tokens),
     "run": (status, sources, plan, generations, verify, parse, export_texts, import_vectors, ui, db),
-    "improve": (evaluate, explain, links),
+    "improve": (evaluate, golden, explain, links),
 }
 """Every command, in the groups and the order of the help."""
 WELCOME = """\

@@ -205,16 +205,21 @@ class Index:
     @private_umask()
     def evaluate(
         self,
-        questions: str | Path,
+        questions: str | Path | None,
         *,
         matrix: str | Path | None = None,
         experiments: str | Path | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables",
-        "results", "files".
+        "results", "files". If `questions` is None, the feedback is scored that waits
+        for review.
 
         A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
+        if questions is None:
+            from resources.evaluation.golden import evaluate_feedback
+
+            return {"runs": [evaluate_feedback(self._state, **options)]}
         if matrix is None:
             from resources.evaluation.golden import evaluate
 

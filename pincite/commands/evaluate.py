@@ -34,6 +34,9 @@ from resources.memory import one_heap
 )  # fmt: skip
 @click.option("--answers", is_flag=True, help="Answer each question too, as ask does, and score the answers.")
 @click.option(
+    "--feedback", is_flag=True, help="Instead of QUESTIONS: what people said on the page, before anybody reviews it."
+)
+@click.option(
     "--matrix",
     metavar="M.yaml",
     type=click.Path(path_type=Path),
@@ -65,6 +68,7 @@ def evaluate(
     imports: str | None,
     suggest: int | None,
     output: Path | None,
+    feedback: bool,
     **options: Any,
 ) -> int:
     """Score retrieval on test questions, or suggest some.
@@ -78,11 +82,13 @@ def evaluate(
         if questions:
             raise UsageError(f"--suggest reads no questions; to write them to {questions} use --output {questions}")
         return _suggest(place, suggest, output, options["groups"])
-    if questions is None:
+    if feedback and (questions or matrix):
+        raise UsageError("--feedback scores what waits for review, and takes no QUESTIONS and no --matrix")
+    if questions is None and not feedback:
         raise UsageError("name a file of golden questions, or have some suggested with --suggest N --output FILE")
     if experiments and not matrix:
         raise UsageError("--experiments is where a matrix is kept; name one with --matrix")
-    if matrix:
+    if matrix and questions:
         return _matrix(place, questions, matrix, experiments, options)
     from pincite.index import open_index
     from pincite.text.reports import scores_shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from threading import Event, Lock, Thread
@@ -204,6 +204,54 @@ class Service:
     def sentences(self, chunk_ids: Sequence[str], asker: Asker) -> dict[str, list[SentenceInPlace]]:
         """Return the sentences of passages with their places, by chunk."""
         return self._index.sentences_in_place(chunk_ids, asker.groups)
+
+    def note(self, question: str, chunk_id: str, sentence_id: str, answers: bool, asker: Asker) -> bool:
+        """Keep for review whether a passage answers a question, with its page and quotation from the index; return
+        False if the asker has said so before. Raise PinciteError."""
+        from resources.evaluation.golden import LONGEST_NAME, Feedback, FeedbackFile, now
+
+        shown = self.passage(chunk_id, asker)
+        document = self.found(shown["doc_id"], asker)
+        page, quote = self._quoted(shown, document, question, sentence_id, asker)
+        said = Feedback(
+            " ".join(question.split()), answers, document.source, document.uri, page, quote,
+            () if self._is_public(document) else asker.groups, asker.name[: LONGEST_NAME], now(),
+            document.generation,
+        )  # fmt: skip
+        return FeedbackFile(self._project.state).add(said)
+
+    def _is_public(self, document: FoundDocument) -> bool:
+        try:
+            self._index.documents.one(document.doc_id, ())
+        except IndexStateError:
+            return False
+        return True
+
+    def _quoted(
+        self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
+    ) -> tuple[int | None, str]:
+        """Return the page and the words of a passage's sentence, the named one or the best match. If the text of the
+        document does not have it word by word, such as a row of a table, return the part of the passage most like
+        it."""
+        from pincite.serve.marked_text import best_sentences
+        from pipelines.terms import terms_of
+        from resources.evaluation.golden import LONGEST_QUOTE
+
+        own = self.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
+        named = next((item for item in own if item.sentence_id == sentence_id), None)
+        sentence = named or best_sentences(question, {"": own}).get("")
+        try:
+            text = self.text(document)
+        except IndexStateError:
+            text = None
+        spans = shown["spans"] if text else ()
+        body = text.body if text else ""
+        if sentence is not None and any(body.find(sentence.text, start, end) >= 0 for start, end in spans):
+            return sentence.page or shown["page_start"], " ".join(sentence.text.split())[:LONGEST_QUOTE]
+        wanted = set(terms_of(sentence.text if sentence else question))
+        parts = [" ".join(body[start:end].split()) for start, end in spans]
+        quote = max(parts, key=lambda part: (len(wanted & set(terms_of(part))), -len(part)), default="")
+        return (sentence.page if sentence else None) or shown["page_start"], quote[:LONGEST_QUOTE].strip()
 
     # ------------------------------------------------------------ documents
 

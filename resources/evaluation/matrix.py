@@ -380,7 +380,7 @@ class _Experiments:
         self.results |= {plan.run.name: _named(known[plan.run.name], plan) for plan in group if plan.run.name in known}
         due = [plan for plan in group if plan.run.name not in known]
         if due:
-            exam = examination(place, self._questions, made.generation)
+            exam = examination(place, read_questions(self._questions), made.generation)
             place.embedder(spec_of(made.generation)).load()
         for plan in due:
             self._tell(plan, indexes_left)

@@ -121,6 +121,7 @@ def test_an_asker_without_the_group_sees_nothing_by_any_address(served: Served) 
         "/?q=safe word of the treasury", "/api/search?q=safe word of the treasury", "/api/ask?q=what is the safe word",
         f"/passages/{passage}", f"/passages/{passage}?q=safe&view=text", f"/api/passages/{passage}",
         f"/documents/{document}", f"/documents/{document}?view=text", f"/api/documents/{document}",
+        f"/documents/{document}?find=safe", f"/documents/{document}?page=2&q=safe",
         f"/api/documents/{document}/file", f"/api/pages/{document}/1.png", f"/api/pages/{document}/1.png?passage=x",
         "/status", "/api/status", "/api/documents", "/", "/api/search?q=safe&filter=uri%3Dtreasury/secret.md",
         "/documents", "/documents?name=treasury", "/documents?kind=plain&page=2",
@@ -130,6 +131,13 @@ def test_an_asker_without_the_group_sees_nothing_by_any_address(served: Served) 
             reply = served.get(address, "guest", headers={"Accept": accept})
             assert reply.status_code in (200, 404), (address, reply.text)
             assert "heliotrope" not in reply.text and "treasury/" not in reply.text, address
+    views = [address for address in addresses if address.startswith("/documents/")]
+    for view in views:  # as of a document that does not exist
+        as_page = {"Accept": "text/html"}
+        hidden = served.get(view, "guest", headers=as_page)
+        none = served.get(view.replace(document, "0" * 32), "guest", headers=as_page)
+        assert hidden.status_code == none.status_code == 404
+        assert hidden.text.replace(document, "0" * 32) == none.text
     for address in addresses[3:6]:
         assert served.get(address, "guest").status_code == 404
         assert "heliotrope" in served.get(address, "treasurer").text
@@ -305,6 +313,38 @@ def test_every_hit_opens_with_its_words_marked(served: Served) -> None:
         assert said and said <= set(re.findall(r"\w+", f"{hit['overlap']} {hit['text']}".casefold())), hit["uri"]
         marked += 1
     assert marked >= 7
+
+
+def test_words_are_found_in_a_document_and_marked_on_its_page_or_in_its_text(served: Served) -> None:
+    (hit, *_) = served.hits("lighthouse lamp trimmed")
+    for view in ("", "&view=text"):
+        page = served.get(f"/documents/{hit['doc_id']}?find=LAMP+is{view}", "guest").text
+        assert "1 place with “LAMP is”" in page and "lighthouse <b>lamp is</b> trimmed" in page
+        assert page.count('class="now" x=' if not view else '<mark class="now">lamp is</mark>') == 1
+    none = served.get(f"/documents/{hit['doc_id']}?find=heliotrope", "guest").text
+    assert "0 places with “heliotrope”" in none and "<rect" not in none
+    last = served.get(f"/documents/{hit['doc_id']}?page=7", "guest").text
+    assert "This document ends at page 1, which is shown." in last and "1.png" in last
+
+
+def test_a_hit_leads_to_the_ones_before_and_after_it(served: Served) -> None:
+    question = "lantern boiler leave suppliers visitors keys lighthouse"
+    hits = served.hits(question)
+    for number, hit in enumerate(hits, start=1):
+        page = served.get(f"/passages/{hit['chunk_id']}", "guest", params={"q": question}).text
+        assert f"Result {number} of {len(hits)}" in page
+        steps = re.findall(r'class="step" href="/passages/(\w+)\?', page)
+        assert steps == [near["chunk_id"] for near in (*hits[max(number - 2, 0) : number - 1], *hits[number:][:1])]
+    narrowed = {"q": question, "source": "elsewhere"}
+    assert "Result " not in served.get(f"/passages/{hits[0]['chunk_id']}", "guest", params=narrowed).text
+
+
+def test_the_contents_lead_to_their_headings(served: Served) -> None:
+    (hit, *_) = served.hits("annual leave expires March")
+    page = served.get(f"/documents/{hit['doc_id']}", "guest").text
+    links = re.findall(r'<a href="#(e-\d+)">(.*?)</a>', page)
+    assert [title for _, title in links] == ["Staff handbook", "Leave", "Expenses"]
+    assert all(f'id="{name}">{title}' in page for name, title in links)
 
 
 def test_the_quote_of_a_citation_is_set_off_where_it_leads(served: Served) -> None:

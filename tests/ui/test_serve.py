@@ -80,7 +80,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with embedding_server() as endpoint:
         folder = tmp_path_factory.mktemp("served") / "project"
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(folder, embedder=embedder, serve={"seconds": SECONDS})
+        project = make_project(folder, embedder=embedder, serve={"seconds": SECONDS, "feedback": True})
         for name, how in FILES.items():
             drawn(project.docs / name, **how)
         for file in sorted(POLICIES.glob("*.pdf"))[:2]:
@@ -207,6 +207,49 @@ def test_by_keyboard(served: str, page: Page) -> None:
     assert page.evaluate("document.activeElement.name") == "q"
 
 
+def test_words_are_found_by_keyboard_and_marked_on_the_page(served: str, page: Page) -> None:
+    (hit,) = hits(served, SOUGHT, k=1, filter="uri=plain.pdf")
+    page.goto(f"{served}/documents/{hit['doc_id']}")
+    assert page.locator(".beside").count() == 0, "nothing is beside a document without a passage"
+    page.get_by_role("searchbox", name="Find in this document").focus()
+    page.keyboard.type("LANTERN of")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="1 place with “LANTERN of”").wait_for()
+    (box,) = page.evaluate(BOXES, "now")
+    picture = Image.open(io.BytesIO(httpx.get(f"{served}/api/pages/{hit['doc_id']}/1.png", timeout=None).content))
+    left, top, right, bottom = ink(picture)
+    assert left < box[0] < box[2] < right and top - 20 <= box[1] < box[3] <= bottom + 20
+
+
+def test_the_contents_are_folded_on_a_phone_and_open_beside_a_page(served: str, page: Page) -> None:
+    (hit,) = hits(served, "annual leave expires March", k=1, filter="uri=handbook.md")
+    for width, unfolded in ((390, False), (1280, True)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(f"{served}/documents/{hit['doc_id']}")
+        page.wait_for_load_state()
+        assert page.get_by_role("link", name="Expenses").is_visible() == unfolded
+    page.get_by_role("link", name="Expenses").press("Enter")
+    page.wait_for_url(re.compile(r"#e-\d+$"))
+
+
+def test_feedback_is_sent_without_leaving_the_page_and_without_javascript(
+    served: str, page: Page, browser: Browser
+) -> None:
+    (hit,) = hits(served, SOUGHT, k=1)
+    address = f"{served}/passages/{hit['chunk_id']}?q=warden+lantern"
+    page.goto(address)
+    page.wait_for_load_state()
+    page.get_by_role("button", name="It answers it").press("Enter")
+    page.get_by_role("status").filter(has_text="noted for review").wait_for()
+    assert page.url == address
+    with browser.new_context(java_script_enabled=False) as context:
+        context.set_default_timeout(PATIENCE)
+        plain = context.new_page()
+        plain.goto(address)
+        plain.get_by_role("button", name="It does not").click()
+        plain.get_by_role("heading", name="Thank you").wait_for()
+
+
 def test_arrows_turn_pages(served: str, page: Page) -> None:
     (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
     pages = httpx.get(f"{served}/api/documents/{document}", timeout=HANG_SECONDS).json()["pages"]
@@ -253,12 +296,14 @@ def test_documents_are_narrowed_down_by_keyboard(served: str, page: Page) -> Non
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/?q=warden+lantern", "reader", "text", "/documents?name=p", "/status", "/nothing-here"]
+    "path", ["/", "/?q=warden+lantern", "reader", "text", "find", "/documents?name=p", "/status", "/nothing-here"]
 )
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_serious_for_axe_and_no_scrolling_sideways(
     served: str, browser: Browser, axe: str, path: str, scheme: Any
 ) -> None:
+    if path == "find":
+        path = f"/documents/{hits(served, SOUGHT, k=1)[0]['doc_id']}?find=lantern&q=warden"
     if path in ("reader", "text"):
         view = "&view=text" if path == "text" else ""
         path = f"/passages/{hits(served, SOUGHT, k=1)[0]['chunk_id']}?q=warden+lantern{view}"
@@ -266,11 +311,13 @@ def test_nothing_serious_for_axe_and_no_scrolling_sideways(
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(served + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.add_script_tag(path=axe)
-        found = page.evaluate("axe.run()")["violations"]
-        serious = [item for item in found if item["impact"] in ("serious", "critical")]
-        assert serious == [], json.dumps(serious, indent=1)[:3000]
+        for width in (360, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found = page.evaluate("axe.run()")["violations"]
+            serious = [item for item in found if item["impact"] in ("serious", "critical")]
+            assert serious == [], json.dumps(serious, indent=1)[:3000]
 
 
 @pytest.fixture(scope="module")
