@@ -29,7 +29,7 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
 from tests.support.projects import NUMBER, PLACES, Project, new_database, project_copy, rows_of
 
-SEEDS = (33475, 4593, 34031, 74629, 168161, 35749, 17101)
+SEEDS = (34031, 74629, 168161, 17101, 33475)
 """Lives in which every act happens, and every point but `published` kills a run: 250,000 were looked through for the
 fewest that have these and the most pairs of an act and the point at which the run after it is killed."""
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
