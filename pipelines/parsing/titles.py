@@ -493,7 +493,7 @@ def _from_cover(elements: Sequence[Element]) -> str | None:
     opening = list(_opening(page[:OPENING_BLOCKS]))
     sizes = [_size(element) if _is_name(element) else 0 for element in opening]
     largest = max(sizes, default=0)
-    if not largest:
+    if largest <= 0:  # a box whose sides are the wrong way round has a negative height
         return None
     is_cover = sum(len(element.text) for element in page) <= COVER_CHARACTERS
     is_cover = is_cover and not any(_is_sentence(element.text) for element in page)

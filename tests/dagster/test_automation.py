@@ -490,6 +490,8 @@ def test_a_launched_run_that_is_killed_is_closed_by_the_next(
                 os.kill(pid, signal.SIGKILL)
             launched.wait()
             endpoint.released.set()
+            locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory'"
+            until(lambda: not here.rows(locks), "Postgres ends the session of the killed run")
             assert here.index()["published"] is True
             assert status_of(instance, run.run_id) == dg.DagsterRunStatus.FAILURE
     finally:

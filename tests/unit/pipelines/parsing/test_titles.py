@@ -199,6 +199,11 @@ def test_a_sentence_is_never_a_title_however_large() -> None:
     assert title_of(*page, **PDF) == ("gold", True)
 
 
+def test_letters_of_a_negative_height_make_no_cover() -> None:
+    turned = Block("heading", (TextRun("Lamps", Box(1, 0, 9, 50, 1)),), level=1)
+    assert title_of(turned, uri="gold.pdf", media="application/pdf") == ("Lamps", False)
+
+
 def test_text_of_one_size_has_no_cover() -> None:
     page = [line("Gym fees", 40, 10), *(line(PROSE, 100 + 20 * at, 10) for at in range(8))]
     assert title_of(*page, **PDF) == ("gold", True)
