@@ -41,7 +41,7 @@ from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.statements import ALL, Rules  # noqa: E402
 from pipelines.query.wording import Question, also_said  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.search.answers import MORE_PASSAGES, Weigher, passage_sentences, shared_titles  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.search.search_options import SearchOptions  # noqa: E402
@@ -82,7 +82,7 @@ def found_in(state: State, file: Path) -> Iterator[tuple[Found, Corpus]]:
     """Yield the questions of a file with what `ask` reads for each."""
     live = state.parts.catalog.live()
     assert live is not None, "an index that was just made is live"
-    exam, searcher, settings = examination(state, file, live), Searcher(state), QuerySettings()
+    exam, searcher, settings = examination(state, read_questions(file), live), Searcher(state), QuerySettings()
     read = settings.context_passages + MORE_PASSAGES
     for mapped in exam.questions:
         with searcher.asking() as reading:

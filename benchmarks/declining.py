@@ -37,7 +37,7 @@ from pipelines.query.support import Evidence, Weights, coverage, evidence_of, sh
 from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.search.answers import Weigher, passage_sentences  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -106,7 +106,7 @@ def measured(name: str, file: Path, most: int) -> Iterator[Borne]:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
         golden = dataset.write_golden(file.parent / "declining.jsonl", unanswerable=True)
-        questions, searcher = list(examination(state, golden, live).questions), Searcher(state)
+        questions, searcher = list(examination(state, read_questions(golden), live).questions), Searcher(state)
         groups = tuple(dataset.evaluation.get("groups", ()))
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
             question = asked(mapped, dataset.evaluation.get("with_options", "none"))

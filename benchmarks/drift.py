@@ -38,7 +38,7 @@ from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.tools import ModelFunctions  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.postgres.postings import join_rows, unpack_row  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
@@ -96,7 +96,10 @@ def measured(name: str, file: Path, most: int) -> Asked | None:
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
+        exam, searcher = (
+            examination(state, read_questions(dataset.write_golden(file.parent / "golden.jsonl")), live),
+            Searcher(state),
+        )
         with state.parts.database.connect() as connection:
             documents = dict(connection.execute(CHUNKS.format(live.schema)).fetchall())
         if len(set(documents.values())) < LEAST:

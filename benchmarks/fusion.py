@@ -53,7 +53,7 @@ from pipelines.query.routes import (  # noqa: E402
 from pipelines.query.support import content_terms  # noqa: E402
 from pipelines.query.wording import Question, Wordings  # noqa: E402
 from pipelines.settings.query import FusionWeights, QuerySettings  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.evaluation.suggest import suggest  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -161,7 +161,7 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, golden, live), Searcher(state)
+        exam, searcher = examination(state, read_questions(golden), live), Searcher(state)
         filters = Filters(groups=tuple(evaluation.get("groups", ())))
         options = evaluation.get("with_options", "none")
         for mapped in exam.questions:

@@ -35,7 +35,7 @@ from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.models.embedders.loaded import make_embedder  # noqa: E402
 from resources.models.embedders.specs import EmbedderSpec  # noqa: E402
 from resources.models.embedders.transformer import TransformerEmbedder  # noqa: E402
@@ -92,7 +92,10 @@ def measured(name: str, file: Path, most: int) -> tuple[dict[str, Floats], list[
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, dataset.write_golden(file.parent / "golden.jsonl"), live), Searcher(state)
+        exam, searcher = (
+            examination(state, read_questions(dataset.write_golden(file.parent / "golden.jsonl")), live),
+            Searcher(state),
+        )
         embedder = make_embedder(EmbedderSpec(**live.embedder), state.settings.embedder)
         assert isinstance(embedder, TransformerEmbedder)
         tokens, questions = Tokens(embedder), list(exam.questions)

@@ -34,7 +34,7 @@ from benchmarks.support.datasets import DATASETS, Dataset  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from benchmarks.support.plain_bm25 import plain_rows  # noqa: E402
 from pipelines.evaluation.judging import SEED, bootstrap_interval  # noqa: E402
-from resources.evaluation.golden import examination, examine  # noqa: E402
+from resources.evaluation.golden import examination, examine, read_questions  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 
@@ -91,7 +91,7 @@ def examined(file: Path, settings: Mapping[str, Any], golden: Path) -> Iterator[
     try:
         live = state.catalog.live()
         assert live is not None, "an index that was just made is live"
-        yield state, examination(state, golden, live)
+        yield state, examination(state, read_questions(golden), live)
     finally:
         state.close()
 

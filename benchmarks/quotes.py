@@ -42,7 +42,7 @@ from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.support import Evidence, evidence_of  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.postgres.catalog import schema_name  # noqa: E402
 from resources.postgres.statements import query as statement  # noqa: E402
 from resources.search.answers import Weigher, passage_sentences  # noqa: E402
@@ -85,7 +85,10 @@ def measured(name: str, file: Path, most: int) -> Iterator[Quotable]:
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, dataset.write_golden(file.parent / "quotes.jsonl"), live), Searcher(state)
+        exam, searcher = (
+            examination(state, read_questions(dataset.write_golden(file.parent / "quotes.jsonl")), live),
+            Searcher(state),
+        )
         groups, schema = tuple(dataset.evaluation.get("groups", ())), schema_name(live.generation)
         questions, passages = list(exam.questions), settings.context_passages
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):

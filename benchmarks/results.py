@@ -41,7 +41,7 @@ from pincite.index import open_index  # noqa: E402
 from pipelines.evaluation.matrix import BASE, MatrixRun, matrix_from  # noqa: E402
 from pipelines.settings.query import MEASURED_HITS  # noqa: E402
 from resources import yaml_text  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 from tests.support.llm_server import llm_server  # noqa: E402
@@ -148,7 +148,7 @@ def plain_of(dataset: Dataset, folder: Path, generation: int, questions: Path, k
     try:
         row = state.catalog.generation(generation)
         assert row is not None, "the generation of a run that has just ended is there"
-        return plain_rows(examination(state, questions, row), dataset, k)
+        return plain_rows(examination(state, read_questions(questions), row), dataset, k)
     finally:
         state.close()
 

@@ -36,7 +36,7 @@ from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.tokens import count_tokens  # noqa: E402
-from resources.evaluation.golden import Examination, examination  # noqa: E402
+from resources.evaluation.golden import Examination, examination, read_questions  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
@@ -135,7 +135,7 @@ def answered(case: Case, file: Path) -> Iterator[Answered]:
     try:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
-        exam, searcher = examination(state, golden, live), Searcher(state)
+        exam, searcher = examination(state, read_questions(golden), live), Searcher(state)
         if exam.unmapped:
             say(f"{case.name}: gold that could not be mapped: {exam.unmapped}")
         filters = Filters(groups=tuple(case.dataset.evaluation.get("groups", ())))

@@ -39,7 +39,7 @@ from pipelines.query.repeats import without_repeats  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.tokens import count_tokens  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.search.answers import passage_sentences  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -127,7 +127,7 @@ def tokens_of(name: str, place: Path, strategy: str) -> tuple[Floats, Floats]:
     state, sent = State(locate(state=str(place / "experiments" / "state"))), []
     try:
         generation = state.parts.catalog.generations()[-1]
-        exam, searcher = examination(state, place / "golden.jsonl", generation), Searcher(state)
+        exam, searcher = examination(state, read_questions(place / "golden.jsonl"), generation), Searcher(state)
         groups, most = tuple(dataset.evaluation.get("groups", ())), settings.context_passages
         with searcher.reading(generation.generation) as (connection, index):
             tools = searcher.tools.of(index.generation.embedder)

@@ -36,7 +36,7 @@ from pipelines.query.routes import QueryState  # noqa: E402
 from pipelines.query.wording import Question, Wordings  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
-from resources.evaluation.golden import examination  # noqa: E402
+from resources.evaluation.golden import examination, read_questions  # noqa: E402
 from resources.search.answers import passage_sentences  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -88,7 +88,7 @@ def measured(name: str, file: Path) -> tuple[list[Asked], list[Text]]:
         live = state.parts.catalog.live()
         assert live is not None, "an index that was just made is live"
         golden = dataset.write_golden(file.parent / "reranker.jsonl", unanswerable=True)
-        exam, searcher = examination(state, golden, live), Searcher(state)
+        exam, searcher = examination(state, read_questions(golden), live), Searcher(state)
         filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
         for mapped in exam.questions:
             question = asked(mapped, dataset.evaluation.get("with_options", "none"))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from benchmarks.support.datasets import Dataset
 from benchmarks.support.published import BASELINE, Figures
 from pipelines.evaluation.document_map import DocumentMap
+from pipelines.evaluation.golden import GoldenQuestion
 from pipelines.evaluation.judging import ask_all, run_json
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
@@ -110,8 +111,8 @@ def _scores(passages: Sequence[Passage], exam: Examination, dataset: Dataset, k:
 
         return dataset.scores(query, list(dataset.golden(dataset.folder)))
 
-    def search(question: Question, most: int, filters: Sequence[str]) -> list[Hit]:
-        assert not filters, "plain BM25 searches everything"
+    def search(question: Question, most: int, golden: GoldenQuestion) -> list[Hit]:
+        assert not golden.filters, "plain BM25 searches everything"
         return hits(question.words, most)
 
     options = dataset.evaluation.get("with_options", "none")
