@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
@@ -202,11 +205,124 @@ def _notice(error: DocumentError) -> str:
     return f"{told[:1].upper()}{told[1:].rstrip('.')}. Below is the text as it was indexed."
 
 
-# ---------------------------------------------------------------- pages
+# ---------------------------------------------------------------- words
+#
+# Templates are written in English. They say `t("Search")`, or `tn("{n} document", "{n} documents", count)` where they
+# count. The English text is the key of the Ukrainian one in ukrainian.toml. A text that Python hands to a template is
+# `marked("...")` here, and `t(notice)` there. A test compares the file with all these calls.
 
 
 HERE = Path(ROOT, "pincite", "serve")
-PRIVATE = {"Cache-Control": "private, no-store"}
+ENGLISH, UKRAINIAN = "en", "uk"
+LONGEST_HEADER = 1_000
+"""Characters of an Accept-Language header that are read; browsers send fewer than 100."""
+_SPACE = "\u00a0"
+_MONTHS = {
+    ENGLISH: (
+        *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+        *("November", "December"),
+    ),
+    UKRAINIAN: (
+        *("січня", "лютого", "березня", "квітня", "травня", "червня", "липня", "серпня", "вересня", "жовтня"),
+        *("листопада", "грудня"),
+    ),
+}
+
+
+def marked(text: str) -> str:
+    """Return a text unchanged; it is found by this name, and translated where it is shown."""
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The texts, numbers and dates of one language, en or uk."""
+
+    language: str = ENGLISH
+
+    def t(self, text: str, /, **values: Any) -> str:
+        """Return a text in this language, with `{name}` replaced by values. It is markup if a value is markup, and then
+        all else in it is escaped."""
+        found = ukrainian().get(text, text) if self.language == UKRAINIAN else text
+        return _filled(found if isinstance(found, str) else text, values)
+
+    def tn(self, one: str, many: str, n: int, /, **values: Any) -> str:
+        """Return the text for this count, which `{n}` in it stands for."""
+        found = ukrainian().get(one) if self.language == UKRAINIAN else None
+        chosen = found[_form(n)] if isinstance(found, list) else one if n == 1 else many
+        return _filled(chosen, {**values, "n": self.number(n)})
+
+    def number(self, value: int) -> str:
+        """Return a whole number with its thousands set apart."""
+        return f"{value:,}" if self.language == ENGLISH else f"{value:,}".replace(",", _SPACE)
+
+    def day(self, value: str | None) -> str:
+        """Return a date in ISO form as people write it, and anything else unchanged."""
+        try:
+            found = date.fromisoformat((value or "")[:10])
+        except ValueError:
+            return value or ""
+        return f"{found.day}{_SPACE}{_MONTHS[self.language][found.month - 1]} {found.year}"
+
+    def moment(self, value: str | None) -> str:
+        """Return a time in ISO form as a date and time of UTC, and anything else unchanged."""
+        try:
+            found = datetime.fromisoformat(value or "")
+        except ValueError:
+            return value or ""
+        found = found.astimezone(UTC) if found.tzinfo else found
+        return f"{self.day(found.date().isoformat())}, {found:%H:%M}{_SPACE}UTC"
+
+
+def words_of(accepted: str) -> Words:
+    """Return the words for an Accept-Language header: of the language that it prefers, English if it names neither."""
+    best, weight = ENGLISH, 0.0
+    for entry in accepted[:LONGEST_HEADER].split(","):
+        name, _, quality = entry.partition(";")
+        language = name.strip().partition("-")[0].lower()
+        given = _weight(quality)
+        if given > weight and language in _MONTHS:
+            best, weight = language, given
+    return Words(best)
+
+
+def _weight(quality: str) -> float:
+    name, _, value = quality.partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return min(float(value), 1.0)
+    except ValueError:
+        return 0.0
+
+
+def _form(n: int) -> int:
+    """Return which of the three Ukrainian forms goes with a count: 0 as with 1, 1 as with 2, 2 as with 5."""
+    if n % 10 == 1 and n % 100 != 11:
+        return 0
+    return 1 if n % 10 in (2, 3, 4) and n % 100 not in (12, 13, 14) else 2
+
+
+def _filled(text: str, values: Mapping[str, Any]) -> str:
+    if any(isinstance(value, Markup) for value in values.values()):
+        shown = {
+            name: seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            for name, value in values.items()
+        }
+        return Markup(escape(text)).format(**shown)
+    return text.format(**values) if values else text
+
+
+@cache
+def ukrainian() -> dict[str, str | list[str]]:
+    """Return the Ukrainian texts by the English ones, those that are counted as lists."""
+    return tomllib.loads((HERE / "ukrainian.toml").read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------- pages
+
+
+PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 EXCERPT = 700
 """Characters of a hit's text that are shown."""
 
@@ -251,7 +367,11 @@ class Pages:
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
         asker = request.scope["state"].get("asker") or Asker()
-        given = {"asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", **values}
+        words = words_of(request.headers.get("accept-language", ""))
+        given = {
+            "asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", "language": words.language,
+            "t": words.t, "tn": words.tn, "number": words.number, "day": words.day, "moment": words.moment, **values,
+        }  # fmt: skip
         return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
 
     # ------------------------------------------------------------ search and answer
@@ -269,12 +389,12 @@ class Pages:
         values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
         if not given.get("q", "").strip():
             listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
-            return self.html(request, "search.html", found=None, documents=listed, **values)
+            return self.html(request, "front.html", documents=listed, **values)
         filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
         told = checked(Search, {"k": HITS, **given, "filter": filters})
         turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
         found = await turns.run(caller, lambda: self._found(told, asker, answering))
-        return self.html(request, "search.html", q=told.q, found=found, documents=[], answered=answering, **values)
+        return self.html(request, "search.html", q=told.q, found=found, answered=answering, **values)
 
     def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
         ask = self._service.ask if answering else self._service.search
