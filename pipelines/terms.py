@@ -51,7 +51,7 @@ def _any_script() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _any_place() -> re.Pattern[str]:
-    """Runs without spaces, and runs of everything that a word may be made of before it is folded."""
+    """Return a pattern of runs without spaces, and of runs of all that words are made of before they are folded."""
     signs = "".join(map(chr, [*_HYPHENS, *_APOSTROPHES])) + "'"
     part = rf"(?:(?![{_UNSPACED}])[^\W_]|[{_marks()}{signs}]|(?<=\d)[.,](?=\d))"
     return re.compile(rf"([{_UNSPACED}][{_UNSPACED}{_marks()}]*)|{part}+")

@@ -268,7 +268,7 @@ def test_every_stage_of_a_hit_is_explained(served: Project, llm: LlmServer) -> N
     )
     assert best["ranks"].keys() == set(stages) and best["ranks"]["weighted"] == 1
     shown = run_command("query", *asked, "--explain", "--config", served.config).out.splitlines()
-    assert shown[0] == "strategy hyde+hybrid, rerank weighted"
+    assert shown[0].startswith("strategy hyde+hybrid, rerank weighted, generation ")
     assert shown[1].startswith("hyde searched for, written by a language model: The registrar keeps")
     table = [line.split() for line in shown if line.startswith("   ")]
     assert ["stage", "score", "place"] in table

@@ -14,7 +14,6 @@ from starlette.testclient import TestClient
 from pincite.guard import Anybody, Asker
 from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, Tools
-from pincite.text.passages import excerpt
 from pincite.text.reports import outline_shown
 from pipelines.parsing.elements import KINDS
 from pipelines.records import Cell, Element, ParsedDocument, ParsedFile
@@ -85,10 +84,6 @@ def test_every_view_of_elements_that_say_nothing_opens() -> None:
     client, _ = views_of([replace(each, index=at) for at, each in enumerate(shaped)])
     for path in VIEWS:
         opens(client, path)
-
-
-def test_a_passage_of_spaces_has_an_excerpt() -> None:
-    assert excerpt(" \n" * 1_000, "a").isspace()
 
 
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
