@@ -21,7 +21,7 @@ from pipelines.query.wording import Question, also_said
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.postgres.statements import vector_parameter
-from resources.search.passages import Searcher
+from resources.search.passages import Searcher, shared_titles, with_documents
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -83,13 +83,6 @@ def passage_sentences(
     return found
 
 
-def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
-    """Return the hits' titles that several documents share, among the documents that the asker may see."""
-    named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
-    titles = list({hit.passage.title for hit in hits})
-    return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
-
-
 class Answerer:
     """A tool that answers questions from the live generation, or from a named one."""
 
@@ -120,10 +113,11 @@ class Answerer:
             best = found.hits[: settings.context_passages]
             index.ask_for(options.filters.groups)
             sentences = passage_sentences(index.connection, index.generation.number, best, found.vector)
-            shared = shared_titles(index.connection, index.generation.number, best)
+            shared = shared_titles(index.connection, index.generation.number, found.hits)
         if tell is not None:
             hits = found.hits[: options.k]
-            tell(query_json(text, index.generation.number, hits, time.perf_counter() - started))
+            told = query_json(text, index.generation.number, hits, time.perf_counter() - started)
+            tell(with_documents(told, shared))
         context, notes = assemble(
             best, sentences, most=settings.context_passages, tokens=settings.context_tokens, shared=shared
         )
@@ -133,7 +127,7 @@ class Answerer:
         )
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
-            **answer_json(text, answer, found.hits[: options.k], bool(given)),
+            **with_documents(answer_json(text, answer, found.hits[: options.k], bool(given)), shared),
             "generation": index.generation.number,
             "seconds": time.perf_counter() - started,
             **({"without_value": found.without_value} if found.without_value else {}),

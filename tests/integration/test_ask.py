@@ -94,7 +94,8 @@ KEY = ("archive/keys.md", "The vault key is held by the registrar.")
 def test_the_best_sentence_is_quoted_with_its_place(plain: Project) -> None:
     result = ask(plain, "Who holds the vault key?")
     assert result.keys() == {
-        "query", "answer", "declined", "citations", "hits", "generated", "model", "notes", "generation", "seconds",
+        "query", "answer", "declined", "citations", "hits", "documents", "generated", "model", "notes", "generation",
+        "seconds",
     }  # fmt: skip
     assert KEY in quotes(result) and KEY[1] in result["answer"]
     assert (result["declined"], result["generated"], result["model"]) == (False, False, None)
