@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -20,9 +20,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
-from pincite.serve.answers import told_of
-from pincite.serve.api import Search, checked, number_in
-from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_of, part, parts, set_off
+from pincite.serve.answers import as_events, event, telling, told_of
+from pincite.serve.api import MOST_HITS, Search, checked, number_in
+from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_of, part, parts, shown_documents
 from pincite.serve.service import PageImage, Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
@@ -323,8 +323,9 @@ def ukrainian() -> dict[str, str | list[str]]:
 
 
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
-EXCERPT = 700
-"""Characters of a hit's text that are shown."""
+LONGEST_LINKED = 500
+"""Characters of a question that the links of its results carry on to the reader: a page has dozens of them."""
+MORE_HITS = 10
 
 
 def environment() -> Environment:
@@ -357,6 +358,7 @@ class Pages:
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.search),
+            Route("/results", self.results),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
             Route("/status", self.status),
@@ -366,44 +368,71 @@ class Pages:
         ]
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
+        return HTMLResponse(self._rendered(request, name, **values), status, PRIVATE)
+
+    def _rendered(self, request: Request, name: str, /, **values: Any) -> str:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
             "asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", "language": words.language,
             "t": words.t, "tn": words.tn, "number": words.number, "day": words.day, "moment": words.moment, **values,
         }  # fmt: skip
-        return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
+        return self._templates.get_template(name).render(given)
 
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
         """Answer with the front page; with a question, its answer and hits too. A language model answers only on
-        request."""
+        request.
+
+        The page that waits for a language model comes empty, and its script asks for the rest by `results`; without a
+        script it is loaded again, whole."""
         asker, caller = asker_of(request), caller_of(request)
-        given = {key: value for key, value in request.query_params.items() if value}
-        answering = given.pop("ask", "") == "1" or not self._by_model
-        narrowed = {name: given.pop(name, "") for name in ("source", "from", "to")}
+        asked = _Asked.of(request, self._by_model)
         status = await self._turns.reading.run(caller, lambda: self._service.status(asker))
         if status["live"] is None:
             return self.html(request, "first.html", 503)
-        values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
-        if not given.get("q", "").strip():
+        values = {"status": status, "asked": asked, "by_model": self._by_model}
+        if not asked.question.strip():
             listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
             return self.html(request, "front.html", documents=listed, **values)
-        filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
-        told = checked(Search, {"k": HITS, **given, "filter": filters})
-        turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
-        found = await turns.run(caller, lambda: self._found(told, asker, answering))
-        return self.html(request, "search.html", q=told.q, found=found, answered=answering, **values)
+        told = asked.told()
+        if asked.by_model and not asked.whole:
+            return self.html(request, "search.html", q=told.q, found=None, **values)
+        turns = self._service.turns_of(told.strategy, told.rerank, answering=asked.answering)
+        ask = self._service.ask if asked.answering else self._service.search
 
-    def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
-        ask = self._service.ask if answering else self._service.search
-        found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+        def work() -> dict[str, Any]:
+            found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+            return self._shown(found, asker)
+
+        found = await turns.run(caller, work)
+        return self.html(request, "search.html", q=told.q, found=found, **values)
+
+    async def results(self, request: Request) -> Response:
+        """Send the parts of a page of results as events: `passages` as soon as they are found, then `answer`, or
+        `error`."""
+        asker, asked = asker_of(request), _Asked.of(request, self._by_model)
+        told = asked.told()
+        turns = self._service.turns_of(told.strategy, told.rerank, answering=True)
+
+        def work(tell: Callable[[tuple[str, str]], None]) -> tuple[str, str]:
+            def passages(found: dict[str, Any]) -> None:
+                tell(("passages", self._rendered(request, "hits.html", asked=asked, q=told.q,
+                                                 found=self._shown(found, asker))))  # fmt: skip
+
+            found = self._service.ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter, found=passages)
+            return "answer", self._rendered(request, "answer.html", asked=asked, q=told.q, found=found)
+
+        return as_events(
+            await telling(turns, caller_of(request), work), lambda item: event({"html": item[1]}, item[0]),
+            lambda problem: event(problem, "error"),
+        )  # fmt: skip
+
+    def _shown(self, found: dict[str, Any], asker: Asker) -> dict[str, Any]:
+        """Return results with their documents as the page shows them."""
         sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
-        best = best_sentences(told.q, sentences)
-        for hit in found["hits"]:
-            hit["shown"], hit["sentence_id"] = _shown(hit, best)
-        return found
+        return {**found, "shown": shown_documents(found, sentences)}
 
     # ------------------------------------------------------------ reader
 
@@ -470,15 +499,47 @@ class Pages:
         return self.html(request, "message.html", status, code=code, message=message, status=status)
 
 
-def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, str, str], str]:
-    """Return a hit's text around the sentence that is set off, and the sentence's id; "" if it has no such sentence."""
-    anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
-    one = best.get(hit["chunk_id"])
-    said, name = (anchors[0]["text"], anchors[0]["sentence_id"]) if anchors else (
-        (one.text, one.sentence_id) if one else ("", "")
-    )  # fmt: skip
-    at = hit["text"].find(said) if said else -1
-    return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question of a page of results, from its address. `by_model` says that a language model answers; `whole` that
+    the page is sent in one piece all the same. `narrowed` are the fields of the form, by name."""
+
+    question: str
+    narrowed: Mapping[str, str]
+    answering: bool
+    by_model: bool
+    whole: bool
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, request: Request, answers_by_model: bool) -> _Asked:
+        given = {key: value for key, value in request.query_params.items() if value}
+        on_request, whole = given.pop("ask", "") == "1", given.pop("whole", "") == "1"
+        narrowed = {name: given.pop(name, "") for name in ("source", "from", "to")}
+        return cls(
+            given.get("q", ""), narrowed, on_request or not answers_by_model, on_request and answers_by_model, whole,
+            given,
+        )  # fmt: skip
+
+    def told(self) -> Search:
+        """Return the search. Raise UsageError if it cannot be asked."""
+        filters = tuple(f"{name}={value}" for name, value in self.narrowed.items() if value)
+        return checked(Search, {"k": HITS, **self.given, "filter": filters})
+
+    @property
+    def linked(self) -> str:
+        """Return the question as links carry it on."""
+        return self.question[:LONGEST_LINKED]
+
+    def address(self, **more: Any) -> str:
+        """Return the query string that asks this again, with other values."""
+        return _query(**{**self.given, **self.narrowed, "ask": "1" if self.by_model else "", **more})
+
+    def more(self, found: Mapping[str, Any]) -> str:
+        """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
+        most = int(self.given.get("k", HITS))
+        wanted = min(most + MORE_HITS, MOST_HITS)
+        return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
 
 def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:

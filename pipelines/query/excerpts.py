@@ -13,7 +13,7 @@ from itertools import groupby
 from pipelines.defused_text import seen
 from pipelines.terms import terms_in_place, terms_of
 
-LINES, WIDTH = 3, 92
+LINES, WIDTH = 3, 88
 """Lines of an excerpt, and characters of a line: what the page shows of a hit at its full width."""
 _GAP = 3
 """Characters of space between two marked words that are marked with them."""
@@ -127,7 +127,8 @@ def _first(
     """Return the number of the line to begin with.
 
     All of the match is shown if it fits. Otherwise, and of the places around a short match, the lines with most of the
-    wanted terms are shown, and of equals those with most of them in the middle."""
+    wanted terms are shown, of equals those that begin where a line of the text does, or have most terms in the
+    middle."""
     last = max(len(displayed) - count, 0)
     low, high = 0, last
     inside = [at for at, (start, end, _) in enumerate(displayed) if match and start < match[1] and end > match[0]]
@@ -143,8 +144,9 @@ def _first(
     }
     middle = count // 2
 
-    def worth(first: int) -> tuple[int, int]:
+    def worth(first: int) -> tuple[int, bool, int]:
         near = [own[at] for at in range(first, first + count) if at in own]
-        return len(set().union(*near)), len(own.get(first + middle, ()))
+        begins = first == 0 or displayed[first][2] != displayed[first - 1][2]
+        return len(set().union(*near)), begins, len(own.get(first + middle, ()))
 
     return max(range(low, high + 1), key=worth)

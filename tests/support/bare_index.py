@@ -12,6 +12,7 @@ from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
 from pipelines.settings.base import settings_from
 from resources.search.documents import DocumentText, FoundDocument, SentenceInPlace
+from resources.search.passages import with_documents
 from resources.settings_file import Project
 
 URL = "http://127.0.0.1:8750"
@@ -64,12 +65,12 @@ class Bare:
 
     def query(self, text: str, *given: Any) -> dict[str, Any]:
         hit = {**PASSAGE, "rank": 1, "score": 0.0}
-        return {"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": []}
+        return with_documents({"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": []})
 
     def ask(self, text: str, *given: Any) -> dict[str, Any]:
         cited = {"uri": "a.pdf", "page": None, "quote": "", "chunk_id": "c", "source": "s", "sentence_id": "s"}
-        return {**self.query(text), "answer": "", "declined": False, "generated": False, "model": None,
-                "citations": [cited]}  # fmt: skip
+        return with_documents({**self.query(text), "answer": "", "declined": False, "generated": False, "model": None,
+                               "citations": [cited]})  # fmt: skip
 
     def asked_status(self, groups: Sequence[str], operator: bool) -> dict[str, Any]:
         return {"live": 1, "sources": [], "failures": [], "failures_untold": [], "generations": [], "runs": [],

@@ -75,6 +75,13 @@ def test_the_beginning_and_the_end_are_shown_without_an_ellipsis_there() -> None
     assert excerpt(" \n\n", {"a"}) == ""
 
 
+def test_it_begins_where_a_line_of_the_text_does_rather_than_in_a_sentence() -> None:
+    text = "First line here.\nCars and vans in the first ten thousand miles\nElectric cars.\nBicycles.\nFeet."
+    at = text.index("Electric")
+    shown = excerpt(text, {"electr"}, (), (at, at + 14), width=30)
+    assert shown == "… Cars and vans in the first ten thousand miles\nElectric cars. …"
+
+
 def test_a_text_that_is_only_its_heading_is_shown() -> None:
     assert excerpt("3.3 Private cars\n", {"car"}, CHAIN) == "3.3 Private cars"
 
