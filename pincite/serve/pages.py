@@ -422,7 +422,7 @@ class Pages:
                                                  found=self._shown(found, asker))))  # fmt: skip
 
             found = self._service.ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter, found=passages)
-            return "answer", self._rendered(request, "answer.html", asked=asked, q=told.q, found=found)
+            return "answer", self._rendered(request, "answer.html", asked=asked, q=told.q, found=found, later=True)
 
         return as_events(
             await telling(turns, caller_of(request), work), lambda item: event({"html": item[1]}, item[0]),

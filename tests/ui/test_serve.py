@@ -30,6 +30,8 @@ SOUGHT = "The warden trims every lantern of the pier before the evening ferry co
 OTHER = "Nothing of that kind is said in these words, which stand here to be passed over"
 WIDE, TALL = 595, 842
 POLICIES = DATA / "policies"
+LONG = "/?q=warden+" + "x" * 300 + "+" + "\u05e9" * 300 + "&from=2020-01-01"
+"""A question of words that are wider than any screen, some of them written from right to left."""
 AXE = "axe-core@4.10.3"
 
 
@@ -231,19 +233,22 @@ def test_without_javascript(served: str, browser: Browser) -> None:
         page.locator(".paper rect, mark").first.wait_for(state="attached")
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", "reader", "text", "/status", "/nothing-here"])
+@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", LONG, "reader", "text", "/status", "/nothing-here"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_serious_for_axe_and_no_scrolling_sideways(
-    served: str, browser: Browser, axe: str, path: str, scheme: Any
+    served: str, browser: Browser, axe: str, path: str, scheme: Any, width: int
 ) -> None:
     if path in ("reader", "text"):
         view = "&view=text" if path == "text" else ""
         path = f"/passages/{hits(served, SOUGHT, k=1)[0]['chunk_id']}?q=warden+lantern{view}"
-    with browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 800}, bypass_csp=True) as context:
+    size: Any = {"width": width, "height": 800}
+    with browser.new_context(color_scheme=scheme, viewport=size, bypass_csp=True) as context:
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(served + path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.add_script_tag(path=axe)
         found = page.evaluate("axe.run()")["violations"]
         serious = [item for item in found if item["impact"] in ("serious", "critical")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -84,6 +85,20 @@ def test_every_view_of_elements_that_say_nothing_opens() -> None:
     client, _ = views_of([replace(each, index=at) for at, each in enumerate(shaped)])
     for path in VIEWS:
         opens(client, path)
+
+
+def test_results_come_as_events_before_the_answer() -> None:
+    """The parts of a page that waits for a language model, and the page that is sent whole all the same."""
+    service = bare_service()
+    client = TestClient(application(service, Anybody(), URL, answers_by_model=True), base_url=URL)
+    reply = client.get("/results?q=%3Cb%3E&ask=1", headers={"Accept": "text/event-stream"})
+    events = [each.partition("\ndata: ") for each in reply.text.split("\n\n") if each]
+    assert [name for name, _, _ in events] == ["event: passages", "event: answer"]
+    hits, answer = (json.loads(data)["html"] for _, _, data in events)
+    assert 'class="hits"' in hits and 'class="cited"' in answer and "<b>" not in hits + answer
+    waiting, whole = (client.get(f"/?q=a&ask=1{more}").text for more in ("", "&whole=1"))
+    assert 'data-results="/results?q=a&amp;ask=1"' in waiting and 'class="hits"' not in waiting
+    assert "data-results" not in whole and 'class="hits"' in whole and 'class="cited"' in whole
 
 
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
