@@ -110,7 +110,7 @@ def _hit(hit: Mapping[str, Any], best: SentenceInPlace | None, wanted: Collectio
         sentence_id=name,
         first=hit["page_start"],
         last=hit["page_end"],
-        headings=tuple(pieces(seen(heading), wanted) for heading in _headings(hit)),
+        headings=tuple(pieces(seen(heading), wanted) for heading in headings_of(hit)),
         text=pieces(lines, wanted),
         quote=_cut(" ".join((said if match else lines.strip("… ")).split())),
         described="text" in hit["generated"],
@@ -118,7 +118,7 @@ def _hit(hit: Mapping[str, Any], best: SentenceInPlace | None, wanted: Collectio
     )
 
 
-def _headings(hit: Mapping[str, Any]) -> list[str]:
+def headings_of(hit: Mapping[str, Any]) -> list[str]:
     """Return the headings above a hit, without its document's title and without repeats."""
     own = [" ".join(heading.split()) for heading in hit["header_chain"]]
     title = " ".join(hit["title"].split())
