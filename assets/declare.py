@@ -25,18 +25,19 @@ from assets.metadata import (
     attach,
     check_results,
     check_specs,
-    described,
+    describe_tables,
     key_of,
     log_checks,
     log_whole,
     state_of,
 )
+from pipelines.counted import counted
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.checks.stages import require_sound
 from resources.child_process import ROOT
-from resources.dagster_instance.run_errors import coded
+from resources.dagster_instance.run_errors import add_codes
 from resources.generations.upkeep import bring_up_to_date
 from resources.state.generation import swap_of
 from resources.state.launched import BACKFILL, buckets_in
@@ -169,7 +170,7 @@ def asset(
                 kinds=set(kinds),
                 owners=OWNERS,
                 code_version=versions.get(name, CODE_VERSION),
-                metadata={**(described(stage) if stage else {}), **_manual_link(group)},
+                metadata={**(describe_tables(stage) if stage else {}), **_manual_link(group)},
                 freshness_policy=freshness,
                 partitions_def=None if whole else partitions,
             )
@@ -182,19 +183,19 @@ def asset(
                 backfill_policy=dg.BackfillPolicy.single_run() if whole or at_once else policy,
                 pool=pool,
                 required_resource_keys={names.name(STATE)},
-            )(_given_state(_checked(patient(_completed(body)) if completes else body, key), names))
+            )(_given_state(_with_checks(patient(_with_completion(body)) if completes else body, key), names))
 
         return build
 
     return declare
 
 
-def _checked(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., Iterator[Any]]:
+def _with_checks(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., Iterator[Any]]:
     """Return a step that makes the asset, if the run selects it, and evaluates those of its checks that it selects."""
 
     @wraps(body)
     def run(context: dg.AssetExecutionContext, **resources: Any) -> Iterator[Any]:
-        with coded():
+        with add_codes():
             if context.selected_asset_keys:
                 body(context, **resources)
                 yield dg.MaterializeResult(key)
@@ -203,7 +204,7 @@ def _checked(body: Callable[..., None], key: dg.AssetKey) -> Callable[..., Itera
     return run
 
 
-def _completed(body: Callable[..., None]) -> Callable[..., None]:
+def _with_completion(body: Callable[..., None]) -> Callable[..., None]:
     """Return the body of an asset that completes what comes before it. In a backfill, and in a run of some buckets, it
     does not: others make those, and an error says how far they are."""
 
@@ -260,10 +261,10 @@ def _so_far(context: dg.AssetExecutionContext) -> str:
     state = state_of(context)
     swap = swap_of(state.catalog, state.settings, state.engine, state.generation, "search_index")
     served = f"generation {swap.live}" if swap.live else "nothing yet"
-    return f"{swap.present:,} documents are in the index by the present settings; readers are served {served}"
+    return f"{counted(swap.present, 'document')} in the index by the present settings; readers are served {served}"
 
 
-def named(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetChecksDefinition:
+def renamed_check(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetChecksDefinition:
     """Return the same check of the asset that has its name under these settings."""
     (spec,) = check.check_specs
     body = check.op.compute_fn.decorated_fn  # type: ignore[union-attr]

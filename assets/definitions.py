@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from assets.automation import Automation
-from assets.declare import NothingPasses, backfill_policy, bucket_partitions, named
+from assets.declare import NothingPasses, backfill_policy, bucket_partitions, renamed_check
 from assets.index import (
     CHECKS,
     indexed_documents,
@@ -81,7 +81,7 @@ def build_defs(
     resources = {STATE: state_resource(find) if find else StateResource(), IO_MANAGER: NothingPasses()}
     return dg.Definitions(
         assets=assets,
-        asset_checks=[named(check, names) for check in CHECKS],
+        asset_checks=[renamed_check(check, names) for check in CHECKS],
         jobs=automation.jobs(),
         schedules=automation.schedules(),
         sensors=automation.sensors(),

@@ -9,9 +9,8 @@ from assets.declare import NIGHTLY, asset, buckets_of
 from assets.metadata import attach, changes, index_version, log_whole, score_chart, score_rows, table
 from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
-from resources.checks.stages import DESCRIPTIONS, unlisted
+from resources.checks.stages import DESCRIPTIONS, unlisted_sources
 from resources.checks.stages import check as find
-from resources.evaluation.golden import headline, last_scores
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
 from resources.stages.make import freeze_terms, write_index
@@ -119,7 +118,7 @@ def _check(name: str, asset: str) -> dg.AssetChecksDefinition:
 def sources_listed(state: dg.ResourceParam[State]) -> dg.AssetCheckResult:
     """Check that every source could be listed. A failure is only a warning, since the other sources are indexed all the
     same."""
-    failing = unlisted(state)
+    failing = unlisted_sources(state)
     told = table([{"source": name, "why": why} for name, why in failing.items()])
     return dg.AssetCheckResult(
         passed=not failing, severity=dg.AssetCheckSeverity.WARN, metadata={"sources_not_listed": told}
@@ -143,10 +142,12 @@ def retrieval_quality(context: dg.AssetExecutionContext, state: dg.ResourceParam
     some."""
     run = score_live(state)
     unasked = {"questions": 0, "remedy": "name a file of golden questions in publish.golden"}
-    context.add_output_metadata(unasked if run is None else {**_scores(run), **_past(state)})
+    context.add_output_metadata(unasked if run is None else {**_scores(run), **_earlier_runs(state)})
 
 
 def _scores(run: dict[str, Any]) -> dict[str, Any]:
+    from resources.evaluation.golden import headline
+
     scores = {name: value for name, value in run["metrics"].items() if value is not None}
     return {
         "headline": headline(run),
@@ -156,7 +157,9 @@ def _scores(run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _past(state: State) -> dict[str, Any]:
+def _earlier_runs(state: State) -> dict[str, Any]:
+    from resources.evaluation.golden import last_scores
+
     scores = state.catalog.scores()[-_LAST:]
     return {
         "over time": score_chart(scores),

@@ -11,9 +11,9 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.escaped_text import one_line
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.plots import Curves, Panel, figure
 from pipelines.ranges import bucket_of
 from pipelines.records import Failure, column_description
@@ -132,18 +132,18 @@ def data_versions(state: State, stage: str) -> dict[int, str]:
     The hash includes the key of each commit: vectors are identified by their text and model, and data made under
     another key is another table."""
     if stage not in STAGES:
-        return {bucket: combined([row.key, row.output])[:16] for bucket, row in _in_postgres(state, stage).items()}
+        return {bucket: combine([row.key, row.output])[:16] for bucket, row in _in_postgres(state, stage).items()}
     versions = state.engine.versions(stage)
-    return {bucket: combined(version)[:16] for bucket, version in versions.items()}
+    return {bucket: combine(version)[:16] for bucket, version in versions.items()}
 
 
 def index_version(state: State) -> str:
     """Return a hash of the rows that readers are served: the live generation and the commits of its rows."""
     live = state.catalog.live()
     if live is None:
-        return combined([])[:16]
+        return combine([])[:16]
     rows = state.catalog.index_commits("indexed_documents", live.schema)
-    return combined([live.schema, *(rows[first].output for first in sorted(rows))])[:16]
+    return combine([live.schema, *(rows[first].output for first in sorted(rows))])[:16]
 
 
 def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
@@ -254,7 +254,7 @@ _SHOWN_FAILURES = 50
 _CHARTED = ("recall@5", "accuracy_page", "mrr", "ndcg@10")
 
 
-def described(stage: Stage) -> dict[str, Any]:
+def describe_tables(stage: Stage) -> dict[str, Any]:
     """Return the names and columns of a stage's tables as metadata. Dagster counts the rows of the main one."""
     main = main_table(stage)
     return {
@@ -445,4 +445,4 @@ def _cell(value: Any) -> str | int | float | bool | None:
     inert and on one line."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    return one_line(" ".join(defused(str(value)).split()))
+    return one_line(" ".join(defuse(str(value)).split()))

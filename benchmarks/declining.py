@@ -1,4 +1,6 @@
-"""Which questions are answered without a language model, and which declined, where the documents have no answer.
+"""Which questions would be declined by the words of their passages, where the documents have no answer.
+
+`ask` declined so before it judged statements, which benchmarks/answers.py measures.
 
     python benchmarks/declining.py [--sets ...] [--questions 300] [--keep DIR]
 
@@ -31,7 +33,7 @@ from pipelines.evaluation.judging import asked  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH, retrieve  # noqa: E402
-from pipelines.query.support import coverage, evidence_of, support  # noqa: E402
+from pipelines.query.support import Evidence, Weights, coverage, evidence_of, share  # noqa: E402
 from pipelines.query.wording import Question  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
@@ -42,6 +44,11 @@ from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 
 KEPT, SEED = 0.95, 1
+WORDS_ENOUGH = 0.8
+"""Share of the question's words that is enough support alone. The rarest of its words is enough too: if all passages
+say nearly the same, no sentence stands out."""
+LEAST_OUT, FULLY_OUT = 0.2, 0.5
+"""The factor that remains if no sentence stands out, and the slope: from .4 of the way on, nothing is lost."""
 ANSWERED, WITHHELD, OWN = "answered", "withheld", "unanswerable"
 
 
@@ -57,6 +64,37 @@ class Borne:
 
 Score = Callable[[Borne], float]
 SCORES: Mapping[str, Score] = {"words": lambda one: one.words, "support": lambda one: one.support}
+
+
+# ---------------------------------------------------------------- support
+
+
+def support(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float]) -> float:
+    """Return how far passages support a question, in [0, 1]: the share of its words that the best of them holds.
+
+    If the best one lacks the rarest words and holds less than WORDS_ENOUGH, the share is multiplied by how far the
+    nearest sentence stands out. `alike` are cosines, of the nearest sentence of every candidate; equal ones are of
+    equal sentences. A model that finds everything alike gives high cosines only. The factor therefore depends on
+    how much of the way from the others' mean to 1 the greatest has gone."""
+    best = max(evidence, key=lambda item: share(wanted, item.about, item.around), default=None)
+    if best is None:
+        return 0.0
+    held = share(wanted, best.about, best.around)
+    most = max(wanted.values(), default=0.0)
+    lacking = (weight for term, weight in wanted.items() if term not in best.about and term not in best.around)
+    if held >= WORDS_ENOUGH or most not in lacking:
+        return held
+    return held * standing_out(alike)
+
+
+def standing_out(alike: Sequence[float]) -> float:
+    """Return the factor for the nearest sentence, in [LEAST_OUT, 1]."""
+    near = sorted(set(alike))
+    if len(near) < 2:
+        return 1.0
+    mean = min(sum(near[:-1]) / (len(near) - 1), near[-1])
+    way = (near[-1] - mean) / (1 - mean) if mean < 1 else 0.0
+    return min(1.0, LEAST_OUT + way / FULLY_OUT)
 
 
 # ---------------------------------------------------------------- measuring

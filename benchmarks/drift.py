@@ -39,7 +39,7 @@ from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.tools import ModelFunctions  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
-from resources.postgres.postings import joined, unpacked  # noqa: E402
+from resources.postgres.postings import join_rows, unpack_row  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex  # noqa: E402
 from resources.search.passages import Searcher  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
@@ -77,7 +77,7 @@ def frozen(index: PostgresSearchIndex, numbers: Collection[int]) -> Frequencies:
         statement = POSTINGS.format(index._schema)
         for term, *row in index.connection.execute(statement, {"terms": list(terms)}, binary=True):
             found.setdefault(term, []).append((row[0], row[1]))
-        counts = {term: sum(map(numbers.__contains__, unpacked(*joined(rows))[0].tolist()))
+        counts = {term: sum(map(numbers.__contains__, unpack_row(*join_rows(rows))[0].tolist()))
                   for term, rows in found.items()}  # fmt: skip
         return {term: count for term, count in counts.items() if count}, len(numbers)
 

@@ -148,7 +148,7 @@ def shown(change: Change) -> str:
 def draw(change: Change, folder: Path, target: Path) -> bool:
     """Draw the page of a change with the new places marked, or the old ones if it is gone."""
     from pipelines.records import Box
-    from resources.documents.page_pictures import highlighted, opened_pages, pages_beside, write
+    from resources.documents.page_pictures import highlight, opened_pages, pages_beside, write
 
     element = change.new or change.old or {}
     boxes = [Box(*values) for values in element["boxes"]]
@@ -157,7 +157,7 @@ def draw(change: Change, folder: Path, target: Path) -> bool:
         return False
     with opened_pages(pages) as opened:
         number = boxes[0].page
-        write(highlighted(opened.picture(number), [box for box in boxes if box.page == number]), target)
+        write(highlight(opened.picture(number), [box for box in boxes if box.page == number]), target)
     return True
 
 

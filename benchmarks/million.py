@@ -45,7 +45,7 @@ from resources.postgres.catalog import Catalog, GenerationRow  # noqa: E402
 from resources.postgres.database import Database  # noqa: E402
 from resources.postgres.generation_tables import GenerationTables  # noqa: E402
 from resources.postgres.index_rows import IndexedDocument  # noqa: E402
-from resources.postgres.postings import joined, unpacked  # noqa: E402
+from resources.postgres.postings import join_rows, unpack_row  # noqa: E402
 from resources.postgres.search_index import PostgresSearchIndex, ef_search, search_index  # noqa: E402
 
 CHUNKS_A_CENTRE, SPREAD, NOISE, SEED = 200, 0.5, 0.1, 11
@@ -148,7 +148,7 @@ def load(database: Database, made: Invented, settings: VectorIndexSettings, spen
     say(f"indexed, {spent.seconds['index']:.0f} s {' '.join(indexed.unfitting)}")
     number = tables.generation.generation
     with spent.of("audit"):
-        catalog.add_statistics(number, walks.tuned(tables))
+        catalog.add_statistics(number, walks.tuned_statistics(tables))
     catalog.mark_built(number, key)
     say(f"width of walks found, {spent.seconds['audit']:.0f} s")
     found = catalog.generation(number)
@@ -202,7 +202,7 @@ class FullSum:
         values = {"terms": list(terms)}
         for term, *row in self._connection.execute(data.POSTINGS.format(self._schema), values, binary=True).fetchall():
             posted.setdefault(term, []).append((row[0], row[1]))
-        packed = {term: unpacked(*joined(rows)) for term, rows in posted.items()}
+        packed = {term: unpack_row(*join_rows(rows)) for term, rows in posted.items()}
         sums = np.zeros(1 + max(int(numbers.max()) for numbers, _ in packed.values()))
         for term, (numbers, weights) in sorted(packed.items(), key=lambda item: (len(item[1][0]), item[0])):
             idf = np.log1p((chunks - known[term] + 0.5) / (known[term] + 0.5))

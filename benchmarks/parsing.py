@@ -4,7 +4,7 @@
 
 Every parser runs in a process of its own on one core. `unstructured` needs `pip install 'pincite[compare]'`;
 its column says so where it is missing. Figures are printed as tables, and with `--write` put between the
-marks of a page; a promised figure that is not reached is marked `missed`, and the exit code stays 0.
+marks of a page, with the promised figures that are not reached; the exit code stays 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.support.machine import provenance  # noqa: E402
 from benchmarks.support.parsing_bad_files import Bad, bad_files  # noqa: E402
 from benchmarks.support.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_scores  # noqa: E402
 from benchmarks.support.parsing_pages import by_page, page_details, words_kept  # noqa: E402
-from benchmarks.support.parsing_report import Promise, number, put_between_marks, share, table  # noqa: E402
+from benchmarks.support.parsing_report import Promise, number, promised, put_between_marks, share, table  # noqa: E402
 from benchmarks.support.parsing_tables import Score, score_lines, score_statements, statements  # noqa: E402
 from benchmarks.support.parsing_words import WordScore  # noqa: E402
 from pipelines.parsing.formats import OF_ENDING  # noqa: E402
@@ -92,8 +92,8 @@ def speed_and_words(run: Run) -> Iterator[str]:
             run.promise(f"{name}: letters and digits of the worst page", kept.worst if kept else None, 1.0)
         if run.details:
             yield from page_details(ours, found[RAW])
-    head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "wall s", "peak MB", "words in order",
-            "pairs kept", "letters held", "worst page", "pages < 1", "pages < .99", "added", "plain pages")  # fmt: skip
+    head = ("corpus", "parser", "pages", "pages/CPU s", "of liteparse", "peak MB", "words in order", "pairs kept",
+            "letters held", "worst page", "added")  # fmt: skip
     yield from table(head, rows)
 
 
@@ -103,14 +103,12 @@ def _speed_row(corpus: str, parser: str, found: dict[str, Measured]) -> list[str
         return [corpus, parser, own.missing]
     words = words_kept(own, found[RAW])
     cells = [corpus, parser, str(own.pages), number(own.rate), f"{own.rate / max(found[LITEPARSE].rate, 1e-9):.2f}"]
-    cells += [f"{own.wall:.1f}", number(own.peak_mb)]
-    plain = sum("taken as plain lines" in warning for reading in own.readings for warning in reading.warnings)
-    return cells + (_word_cells(words) if words and parser != RAW else []) + ([str(plain)] if parser == OURS else [])
+    return [*cells, number(own.peak_mb), *(_word_cells(words) if words and parser != RAW else ())]
 
 
 def _word_cells(words: WordScore) -> list[str]:
-    counts = (words.under_all, words.under_99, words.added)
-    return [share(words.order, 4), share(words.neighbours), share(words.held, 5), share(words.worst), *map(str, counts)]
+    shares = share(words.order, 4), share(words.neighbours), share(words.held, 5), share(words.worst)
+    return [*shares, str(words.added)]
 
 
 # ---------------------------------------------------------------- reports
@@ -148,7 +146,7 @@ def reports(run: Run) -> Iterator[str]:
     head = ("reports", "read", "pages", "pages with text", "headings", "tables", "words in order", "letters held",
             "worst page", "pages/CPU s", "of raw rate", "peak MB", "of raw MB")  # fmt: skip
     yield from table(head, rows)
-    yield from ("", *table(("warning", "times"), ([kind, str(count)] for kind, count in told.most_common())))
+    yield from ("", "Warnings, and how often:", "", *(f"- {kind} ({count})" for kind, count in told.most_common()))
 
 
 def _kind_of(warning: str) -> str:
@@ -280,20 +278,19 @@ def bad_input(run: Run) -> Iterator[str]:
             found = measure(OURS, [path], timeout=150)
             if run.details:
                 yield from (f"- {bad.name}: {warning}" for reading in found.readings for warning in reading.warnings)
-            rows.append([bad.name, *_outcome(found, bad), f"{found.cpu:.2f}", number(found.peak_mb),
-                         str(found.pages or ""), number(found.rate) if found.pages > 100 else ""])  # fmt: skip
-    yield from table(("file", "outcome", "", "CPU s", "peak MB", "pages", "pages/CPU s"), rows)
+            rows.append([bad.name, _outcome(found, bad), f"{found.cpu:.2f}", number(found.peak_mb)])
+    yield from table(("file", "outcome", "CPU s", "peak MB"), rows)
 
 
-def _outcome(found: Measured, bad: Bad) -> list[str]:
-    """What became of a file, and what was expected where that is something else."""
+def _outcome(found: Measured, bad: Bad) -> str:
+    """Return what became of a file, and what was expected where that is something else."""
     if found.missing:
-        return [found.missing, "wrong"]
+        return f"{found.missing}, which is wrong"
     reading = found.readings[0]
     text = "".join("".join(reading.texts).split())
     outcome = reading.error or ("text" if "".join(bad.says.split()) in text else "another text")
     more = f", {len(reading.warnings)} warnings" if reading.warnings and not reading.error else ""
-    return [outcome + more, "" if bad.expected in (None, outcome) else f"expected {bad.expected}"]
+    return outcome + more + ("" if bad.expected in (None, outcome) else f", expected {bad.expected}")
 
 
 # ---------------------------------------------------------------- the whole
@@ -309,12 +306,13 @@ SECTIONS: dict[str, Callable[[Run], Iterable[str]]] = {
 
 
 def report(run: Run, only: str = "") -> list[str]:
+    """Return the sections, each under the line that says where its figures are from."""
+    source = provenance("python benchmarks/parsing.py", "none")
     parts: list[str] = []
     for title, section in SECTIONS.items():
         if only.casefold() in title.casefold():
-            parts += [f"### {title}", "", *section(run), ""]
-    promised = table(("promised", "at least", "measured", ""), [promise.row() for promise in run.promises])
-    return [*parts, "### Promised figures", "", *promised] if run.promises else parts
+            parts += [f"### {title}", "", source, "", *section(run), ""]
+    return [*parts, "### Promised figures", "", source, "", *promised(run.promises)] if run.promises else parts
 
 
 def main() -> None:
@@ -331,7 +329,7 @@ def main() -> None:
     lines = report(run, options.only)
     print("\n".join(lines))
     if options.write:
-        put_between_marks(options.write, [provenance("python benchmarks/parsing.py", "none"), "", *lines])
+        put_between_marks(options.write, lines)
     run.say("done")
 
 

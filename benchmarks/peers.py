@@ -1,20 +1,24 @@
 """pincite beside CocoIndex, Haystack, LangChain and LlamaIndex: the same PDFs, model and Postgres.
 
     python benchmarks/peers.py [--source FOLDER] [--questions FILE] [--rounds N] [--systems NAME ...] [--output FILE]
+                               [--isa avx2]
 
 Each system is the script and the settings of benchmarks/peers/NAME, taken from its own documentation, in an environment
 of its own that is made at first need (about 1 GB each, in build/peers). Every round indexes a copy of the PDFs of a
-folder (the shared policies) from nothing, again with nothing changed, with one file modified, with one deleted; then
-from nothing, killed when half of the texts are embedded, and once more to the end; then killed as soon as all rows are
-in, and once more. All systems go through a case before the next begins, each round from another one on. The first round
-also asks the questions. With all systems on all policies the page is docs/measured/peers.md, else build/peers/peers.md,
-where nothing else is said; it is written after each case, so that an interrupted command leaves what it measured.
+folder (the shared policies) from nothing, again with nothing changed, with one file modified, with one deleted, and
+with the smallest modified and deleted; then from nothing, killed when half of the texts are embedded, and once more to
+the end; then killed as soon as all rows are in, and once more. All systems go through a case before the next begins,
+each round from another one on. The first round also asks the questions. With all systems on all policies the page is
+docs/measured/peers.md, else build/peers/peers.md, where nothing else is said; it is written after each case, so that an
+interrupted command leaves what it measured. With --isa all systems use the instructions of an ordinary processor only,
+and the page is build/peers/peers.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -30,7 +34,7 @@ from benchmarks.support.machine import circumstances, commit  # noqa: E402  (the
 from benchmarks.support.peers_bench import MODEL, Bench, Failed  # noqa: E402
 from benchmarks.support.peers_figures import Figures, Row, beside, embedded_in, hit_shares, replaced  # noqa: E402
 from benchmarks.support.peers_files import Corpus, corpus, questions_of, write_modified  # noqa: E402
-from benchmarks.support.peers_page import page, picture  # noqa: E402
+from benchmarks.support.peers_page import SMALL_DELETED, SMALL_MODIFIED, page, picture  # noqa: E402
 from benchmarks.support.peers_systems import SYSTEMS, System, python_of  # noqa: E402
 from resources.postgres.server import PostgresServer  # noqa: E402
 
@@ -38,6 +42,8 @@ POLICIES = ROOT.parent / "shared" / "data" / "policies"
 CACHE = ROOT / "build" / "peers"
 """Not a hidden folder: LlamaIndex reads no file that has one above it."""
 PAGE = ROOT / "docs" / "measured" / "peers.md"
+ISAS = {"avx2": {"ATEN_CPU_CAPABILITY": "avx2", "DNNL_MAX_CPU_ISA": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}}
+"""Variables that limit torch, oneDNN and NumPy's OpenBLAS to the instructions of an ordinary processor."""
 
 
 class Cases:
@@ -47,20 +53,24 @@ class Cases:
         self.corpus, self.questions = found, questions
         self.modified = work / found.modified
         write_modified(found.files[0], self.modified)
+        self.small = work / found.small if found.small else None
+        if self.small:
+            write_modified(found.files[-1], self.small)
         self.asked = work / "questions.json"
         self.asked.write_text(json.dumps([question for question, _ in questions]), encoding="utf-8")
         self.truth: dict[str, list[Row]] = {}
         self.alone: dict[str, list[Row]] = {}
 
     def each(self) -> dict[str, Callable[[Bench], None]]:
+        small = {SMALL_MODIFIED: self.change_small, SMALL_DELETED: self.delete_small} if self.small else {}
         return {"cold": self.cold, "unchanged": self.unchanged, "modified": self.change, "deleted": self.delete,
-                "killed": self.kill, "killed late": self.kill_late}  # fmt: skip
+                **small, "killed": self.kill, "killed late": self.kill_late}  # fmt: skip
 
     def cold(self, bench: Bench) -> None:
         name, figures = bench.system.name, bench.figures
         if not figures.about:
             _, figures.about = bench.script("about")
-            bench.wipe([self.modified])
+            bench.wipe([self.modified, *([self.small] if self.small else [])])
             bench.script("index", str(bench.documents))
             self.alone[name] = bench.rows()
         bench.wipe(self.corpus.files)
@@ -91,10 +101,24 @@ class Cases:
         self._compare(bench, "modified", self._after_change(bench))
 
     def delete(self, bench: Bench) -> None:
-        (bench.documents / self.corpus.deleted).unlink()
-        bench.index("deleted")
-        left = [row for row in bench.rows() if row[0] == self.corpus.deleted]
-        bench.figures.wrong.setdefault("deleted", []).append((len(left), 0))
+        self._delete(bench, "deleted", self.corpus.deleted)
+
+    def _delete(self, bench: Bench, case: str, name: str) -> None:
+        (bench.documents / name).unlink()
+        bench.index(case)
+        left = [row for row in bench.rows() if row[0] == name]
+        bench.figures.wrong.setdefault(case, []).append((len(left), 0))
+
+    def change_small(self, bench: Bench) -> None:
+        assert self.small
+        shutil.copyfile(self.small, bench.documents / self.small.name)
+        bench.index(SMALL_MODIFIED)
+        truth = replaced(self._after_change(bench), self.corpus.deleted, [])
+        self._compare(bench, SMALL_MODIFIED, replaced(truth, self.small.name, self._alone(bench, self.small.name)))
+
+    def delete_small(self, bench: Bench) -> None:
+        assert self.small
+        self._delete(bench, SMALL_DELETED, self.small.name)
 
     def kill(self, bench: Bench) -> None:
         self._killed(bench, "killed", kill=bench.figures.cold.count // 2)
@@ -111,8 +135,11 @@ class Cases:
         self._compare(bench, case, self.truth[bench.system.name])
 
     def _after_change(self, bench: Bench) -> list[Row]:
-        name = bench.system.name
-        return replaced(self.truth[name], self.corpus.modified, self.alone[name])
+        name = self.corpus.modified
+        return replaced(self.truth[bench.system.name], name, self._alone(bench, name))
+
+    def _alone(self, bench: Bench, name: str) -> list[Row]:
+        return [row for row in self.alone[bench.system.name] if row[0] == name]
 
     def _compare(self, bench: Bench, case: str, truth: Sequence[Row]) -> None:
         bench.figures.wrong.setdefault(case, []).append(beside(bench.rows(), truth))
@@ -178,11 +205,13 @@ def main() -> None:
         "--systems", nargs="+", default=(), metavar="NAME", help="Beginnings of names; all if left out."
     )
     parser.add_argument("--output", type=Path, help="The page; a picture is written beside it.")
+    parser.add_argument("--isa", choices=ISAS, help="The newest instructions that the systems may use.")
     given = parser.parse_args()
+    os.environ.update(ISAS.get(given.isa, {}))
     systems, found = chosen(given.systems), corpus(given.source)
     file = given.questions or given.source / "questions.jsonl"
     questions = questions_of(file, list(found.pages)) if given.questions or file.exists() else []
-    complete = len(systems) == len(SYSTEMS) and given.source.resolve() == POLICIES.resolve()
+    complete = len(systems) == len(SYSTEMS) and given.source.resolve() == POLICIES.resolve() and not given.isa
     target = given.output or (PAGE if complete else CACHE / PAGE.name)
     pythons = {system.key: python_of(system, CACHE) for system in systems}
     command = (
@@ -191,6 +220,8 @@ def main() -> None:
         else shlex.join(["python", "benchmarks/peers.py", *sys.argv[1:]])
     )
     started, known, work = time.monotonic(), {"commit": commit(ROOT), "command": command}, CACHE / "work"
+    if given.isa:
+        known["instructions"] = f"limited to {given.isa}"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     target.parent.mkdir(parents=True, exist_ok=True)

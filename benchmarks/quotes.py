@@ -1,4 +1,6 @@
-"""Which sentences `ask` quotes where no language model answers: by the words they hold, by their cosine, by both.
+"""Which sentences are quoted if sentences alone are quoted: by the words they hold, by their cosine, by both.
+
+`ask` quoted so before it quoted statements, which benchmarks/answers.py measures.
 
     python benchmarks/quotes.py [--sets ...] [--questions 150] [--keep DIR]
 
@@ -28,16 +30,16 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.declining import support  # noqa: E402
 from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.document_map import DocumentMap  # noqa: E402
 from pipelines.evaluation.judging import Shown, asked, bootstrap_interval, matches  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
-from pipelines.query.answer import MOST_SENTENCES, NEAR_BEST, answering  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
-from pipelines.query.support import Evidence, evidence_of, support  # noqa: E402
+from pipelines.query.support import Evidence, evidence_of  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from pipelines.terms import terms_of  # noqa: E402
 from resources.evaluation.golden import examination  # noqa: E402
@@ -49,6 +51,7 @@ from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402
 
 SEED = 1
+MOST_SENTENCES, NEAR_BEST, LEAST_COSINE = 3, 0.75, 0.01
 SETS = tuple(name for name in DATASETS if name != "sec-10-q")
 """Gold of `sec-10-q` is a document of a hundred pages: any quote of it would do."""
 Floats = NDArray[np.float64]
@@ -150,6 +153,14 @@ def standard(values: Floats) -> Floats:
 def by_standard_scores(one: Quotable) -> list[int]:
     scores = ((standard(one.support) + standard(one.cosine)) / 2).tolist()
     return best(scores, max(scores) - 0.75)
+
+
+def answering(supports: Sequence[float], cosines: Sequence[float | None]) -> list[float]:
+    """Support times cosine; a sentence without a cosine gets the mean of the others."""
+    known = [max(near, LEAST_COSINE) for near in cosines if near is not None]
+    mean = sum(known) / len(known) if known else 1.0
+    factors = [mean if near is None else max(near, LEAST_COSINE) for near in cosines]
+    return [held * factor for held, factor in zip(supports, factors, strict=True)]
 
 
 def as_shipped(one: Quotable) -> list[int]:

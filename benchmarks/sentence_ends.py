@@ -37,7 +37,7 @@ from benchmarks.support.machine import provenance  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.errors import DocumentError  # noqa: E402
 from pipelines.indexing import boundaries  # noqa: E402
-from pipelines.indexing.boundaries import judged, sentence_spans, trimmed  # noqa: E402
+from pipelines.indexing.boundaries import judge_ends, sentence_spans, trimmed_spans  # noqa: E402
 from resources.models.text_models import MODELS, TextModels  # noqa: E402
 from resources.parsers.registry import media_type_of  # noqa: E402
 
@@ -88,7 +88,7 @@ class Place(NamedTuple):
 
 def places(text: str) -> Iterator[Place]:
     """The places within a text, its end left out."""
-    for end, verdict in judged(text, frozenset()):
+    for end, verdict in judge_ends(text, frozenset()):
         after = end
         while after < len(text) and text[after].isspace():
             after += 1
@@ -126,7 +126,7 @@ def divided(text: str, ends: Collection[int], asked: frozenset[str]) -> list[int
 def unmarked(text: str, cuts: Sequence[int], ends: Collection[int], least: int = UNMARKED) -> list[int]:
     """The same ends, and those of the model in long sentences that have no stop within."""
     more = set(cuts)
-    for start, end in trimmed(text, cuts):
+    for start, end in trimmed_spans(text, cuts):
         within = text[start : end - 1]
         if len(within.split()) >= least and not re.search(r"[.!?…](?=\s)", within):
             more |= {cut for cut in ends if start < cut < end}
@@ -145,7 +145,7 @@ def spacy_ends(pipeline: Any) -> Ends:
 
 
 def by_model(texts: Texts, ends: Ends) -> list[Spans]:
-    return [trimmed(text, found) for text, found in zip(texts, ends(texts), strict=True)]
+    return [trimmed_spans(text, found) for text, found in zip(texts, ends(texts), strict=True)]
 
 
 def by_both(texts: Texts, ends: Ends, asked: frozenset[str], least: int | None = None) -> list[Spans]:
@@ -158,7 +158,7 @@ def by_both(texts: Texts, ends: Ends, asked: frozenset[str], least: int | None =
             spans.append(sentence_spans(text))
             continue
         cuts = divided(text, found[number], asked)
-        spans.append(trimmed(text, cuts if least is None else unmarked(text, cuts, found[number], least)))
+        spans.append(trimmed_spans(text, cuts if least is None else unmarked(text, cuts, found[number], least)))
     return spans
 
 

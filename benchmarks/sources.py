@@ -117,7 +117,7 @@ def listing(place: Path, url: str, runs: int, client: Any) -> None:
             landing.bring(connected, None)
 
     def read() -> None:
-        with landing.fetched() as brought:
+        with landing.open_result() as brought:
             list_source(source, landing.root, None, brought=brought)
 
     first = best(bring, 1)
@@ -139,7 +139,7 @@ def large(place: Path, objects: int) -> None:
                 landing.bring(connected, None)
 
         def read() -> None:
-            with landing.fetched() as brought:
+            with landing.open_result() as brought:
                 assert len(list_source(source, landing.root, None, brought=brought).skipped) == objects
 
         with closing(connect(source, place)) as connected:

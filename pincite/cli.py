@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import io
 import sys
 
 from pincite.environment import ForeignPackageError, require_own
@@ -15,6 +14,10 @@ except ForeignPackageError as foreign:
 
 from resources.child_process import module_path, protect_children
 
+# A command imports for most of its time, and imports leave little garbage. Python looks for it after every 700 new
+# objects, which takes a twentieth of the time of a short command.
+gc.set_threshold(50_000)
+
 # Before anything else is imported: the current folder may be one of documents, one of them named `click.py`.
 sys.path[:] = module_path()
 protect_children()
@@ -22,10 +25,12 @@ protect_children()
 import click
 
 from pincite import __version__
+from pincite.command_groups import Commands, usage_message
 from pincite.commands.asking import ask, explain, query, show
 from pincite.commands.demo import demo
 from pincite.commands.evaluate import evaluate
 from pincite.commands.generations import generations
+from pincite.commands.golden import golden
 from pincite.commands.index import export_texts, import_vectors, index, plan
 from pincite.commands.links import links
 from pincite.commands.parse import parse
@@ -33,66 +38,45 @@ from pincite.commands.serve import mcp, serve, tokens
 from pincite.commands.services import db, ui
 from pincite.commands.sources import sources
 from pincite.commands.status import doctor, status, verify
-from pincite.console import PrintableLines, emit, say
+from pincite.console import emit, say
+
+SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "begin": (demo, index, doctor),
+    "ask": (ask, query, show, serve, mcp, tokens),
+    "run": (status, sources, plan, generations, verify, parse, export_texts, import_vectors, ui, db),
+    "improve": (evaluate, golden, explain, links),
+}
+"""Every command, in the groups and the order of the help."""
+WELCOME = """\
+pincite answers questions from your documents, with the page and place of every claim.
+
+  pincite demo                   try it on example documents, in about a minute
+  pincite index FOLDER           index a folder of yours; later only what changed
+  pincite ask "your question"    an answer with its sources
+  pincite serve                  a page to ask on
+
+`pincite --help` lists all commands, `pincite doctor` checks this machine."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="pincite")
 def cli() -> None:
-    """Index folders of real documents; get passages pinned to document, page and box.
+    """Index folders of real documents; find passages pinned to document, page and box.
 
-    \b
-    pincite demo                             example documents, indexed and asked
-    pincite index --source docs/handbook     index a folder (again: only what changed)
-    pincite plan                             what that would do, and what its model calls would cost
-    pincite query "how long are logs kept?"  ranked passages with page and box
-    pincite ask "how long are logs kept?"    an answer with its places, or none
-    pincite show ID --image page.png         a passage or sentence, marked on its page
-    pincite parse FILE --image DIR           what the parser finds, to look at
-    pincite eval questions.jsonl             score retrieval on golden questions
-    pincite generations list                 the live index, and those beside it
-    pincite doctor                           whether pincite can work here, and what to do
-    pincite export-texts FOLDER              what is to be embedded, for others to embed
-    pincite import-vectors FOLDER            the vectors that they made
-    pincite verify                           whether all that should be there is
-    pincite serve                            a page to ask on, HTTP, chat and MCP
-    pincite mcp                              for an agent that starts it: search, fetch, ask
-    pincite ui                               lineage and past runs in the browser
-    """
+    `pincite COMMAND --help` explains a command. docs/guide/install.md says how your shell completes commands and
+    options."""
 
 
-COMMANDS = (
-    demo,
-    index,
-    plan,
-    query,
-    ask,
-    show,
-    parse,
-    evaluate,
-    links,
-    sources,
-    generations,
-    status,
-    doctor,
-    verify,
-    explain,
-    export_texts,
-    import_vectors,
-    db,
-    serve,
-    mcp,
-    tokens,
-    ui,
-)
-for command in COMMANDS:
+cli.welcome = WELCOME
+cli.sections = {heading: [str(command.name) for command in commands] for heading, commands in SECTIONS.items()}
+for command in (command for commands in SECTIONS.values() for command in commands):
     cli.add_command(command)
 
 
 def main() -> None:
     # A closed pipe (`pincite query ... | head`) is no error of ours.
     try:
-        cli(standalone_mode=False)
+        cli(prog_name="pincite", standalone_mode=False)
     except click.ClickException as error:
         _usage(error)
     except click.exceptions.Abort:
@@ -105,11 +89,10 @@ def main() -> None:
 
 
 def _usage(error: click.ClickException) -> None:
+    message = usage_message(error)
     if "--json" in sys.argv:
-        emit({"error": {"code": "usage", "message": error.format_message()}})
-    shown = io.StringIO()
-    error.show(file=shown)
-    say(PrintableLines(shown.getvalue().rstrip()))
+        emit({"error": {"code": "usage", "message": message}})
+    say(f"pincite: {message}")
     sys.exit(2)
 
 

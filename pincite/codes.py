@@ -237,6 +237,10 @@ ERRORS: Mapping[str, Told] = {
         "see its permissions, or name another with `--state`",
     ),
     "timeout": ("A search took longer than a server lets it.", "ask with fewer words or a filter; `serve.seconds`"),
+    "too_many": (
+        "More answers of one asker, or of all, wait for review than a person would read.",
+        "`pincite golden list`, then accept or reject them",
+    ),
     "too_large": ("A request to a server is larger than it takes.", "send less"),
     "ui_ended": ("Dagster's webserver or daemon ended by itself.", "the lines above say why"),
     "store": (

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -41,15 +42,27 @@ def first_of(word: str, items: list[dict[str, Any]]) -> list[str]:
 # ---------------------------------------------------------------- output
 
 
+CLEAR = "\r\x1b[K"
+"""Control characters that clear the line of a terminal, in which progress may be shown."""
+
+
 class PrintableLines(str):
     """Text of one or more lines that is safe to print line by line: names in it were already reduced to one line."""
 
-    __slots__ = ()
+    heads: tuple[int, ...] = ()
+    """Numbers of the lines that are heads of tables, from 0."""
 
 
 def block(lines: Iterable[str]) -> PrintableLines:
     """Return lines to be printed, or blocks of them, joined below one another."""
-    return PrintableLines("\n".join(map(_shown, lines)))
+    shown: list[str] = []
+    heads: list[int] = []
+    for text in lines:
+        heads += [len(shown) + head for head in getattr(text, "heads", ())]
+        shown += _shown(text).split("\n")
+    joined = PrintableLines("\n".join(shown))
+    joined.heads = tuple(heads)
+    return joined
 
 
 def _shown(text: str) -> str:
@@ -58,7 +71,9 @@ def _shown(text: str) -> str:
 
 def say(text: str) -> None:
     """Print one line, or a block, on standard error."""
-    click.echo(_shown(text), err=True)
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        sys.stderr.write(CLEAR)
+    _print(text, sys.stderr)
 
 
 def tell(text: str) -> None:
@@ -66,7 +81,34 @@ def tell(text: str) -> None:
 
     All output goes through here, `say` or `emit`: names and texts of documents, and messages of other programs, may
     hold characters that control a terminal, or text that looks like a line of ours."""
-    click.echo(_shown(text))
+    _print(text, sys.stdout)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    shown, heads = _shown(text), getattr(text, "heads", ())
+    if colourful(stream):
+        lines = enumerate(shown.split("\n"))
+        shown = "\n".join(click.style(line, bold=True) if at in heads else _painted(line) for at, line in lines)
+    click.echo(shown, file=stream, color=True)
+
+
+def colourful(stream: TextIO) -> bool:
+    """Return whether output may have colours: on a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+_COLOURS = {
+    **dict.fromkeys(("pincite", "failed", "refused", "failure"), "red"),
+    **dict.fromkeys(("warning", "skipped"), "yellow"),
+    **dict.fromkeys(("note", "ok"), "cyan"),
+}
+"""Colours of lines, by their first word. Only that word is coloured."""
+
+
+def _painted(line: str) -> str:
+    word = line[: next((at for at, letter in enumerate(line) if not letter.isalpha()), len(line))]
+    colour = _COLOURS.get(word) if line[len(word) : len(word) + 1] in (":", " ") else None
+    return click.style(word, fg=colour) + line[len(word) :] if colour else line
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -82,13 +124,16 @@ def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> PrintableLine
     """Return a plain table with aligned columns."""
     texts = [[one_line(str(cell)) for cell in line] for line in [header, *table]]
     widths = [max(len(line[column]) for line in texts) for column in range(len(header))]
-    return block(
+    table_lines = block(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in texts
     )
+    table_lines.heads = (0,)
+    return table_lines
 
 
-def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
-    """Run a command and exit with its code; report an error as one clear line, or as one JSON document."""
+def guarded(in_json: bool, work: Callable[[], int | None], verbose: bool = False) -> None:
+    """Run a command and exit with its code; report an error as one clear line, or as one JSON document. If it is
+    `verbose`, say where the error was raised too."""
     logging.captureWarnings(True)
     logging.getLogger("py.warnings").setLevel(logging.ERROR)
     try:
@@ -98,6 +143,8 @@ def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
     except PinciteError as error:
         if in_json:
             emit({"error": {"code": error.code, "message": str(error)}})
+        if verbose:
+            _say_traceback()
         say(f"pincite: {error}")
         code = error.exit_code
     except KeyboardInterrupt:
@@ -108,7 +155,11 @@ def guarded(in_json: bool, work: Callable[[], int | None]) -> None:
     except Exception as error:
         if in_json:
             emit({"error": {"code": "internal", "message": f"{type(error).__name__}: {error}"}})
-        say(PrintableLines(textwrap.indent(traceback.format_exc().rstrip(), "  ")))
-        say(f"pincite: an error that was not foreseen ({type(error).__name__}); what was committed is kept")
+        _say_traceback()
+        say(f"pincite: something went wrong ({type(error).__name__}, see above); what was committed is kept")
         code = 1
     sys.exit(code)
+
+
+def _say_traceback() -> None:
+    say(PrintableLines(textwrap.indent(traceback.format_exc().rstrip(), "  ")))

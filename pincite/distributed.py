@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pincite.progress import lasting
 from pincite.run import Interrupted, failed_check
+from pipelines.counted import counted
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError, Waiting
 from pipelines.stages import STAGES
 from resources.dagster_instance.home import usable
@@ -113,9 +114,9 @@ class Watch:
         while True:
             seen = self._patient(lambda: backfill_of(self._instance, self._id))
             runs = self._patient(self.look)
-            if seen is None or (seen.ended and not (seen.failed and self._goes_on(runs))):
+            if seen is None or (seen.is_ended and not (seen.is_failed and self._goes_on(runs))):
                 return seen
-            if not seen.ended:
+            if not seen.is_ended:
                 self._patient(partial(self._give_up_lost, runs))
             time.sleep(LOOK_SECONDS)
 
@@ -134,7 +135,7 @@ class Watch:
         from resources.dagster_instance.backfills import not_tried_again
 
         awaited = any(run.will_retry is not False for run in not_tried_again(runs))
-        return any(not run.ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
+        return any(not run.is_ended for run in runs) or (awaited and self._clock() - self._moved < RETRY_SECONDS)
 
     def _patient(self, ask: Callable[[], T]) -> T:
         """Return a storage's answer. It may be away for minutes: the work needs neither this process nor its answer."""
@@ -161,13 +162,13 @@ class Watch:
         for run in runs:
             self._told(run, rows.get(run.run_id))
         self._say_still(runs)
-        self._say_progress([rows[run.run_id] for run in runs if not run.ended and run.run_id in rows])
+        self._say_progress([rows[run.run_id] for run in runs if not run.is_ended and run.run_id in rows])
         return runs
 
     # ------------------------------------------------------------ lines
 
     def _told(self, run: BackfillRun, row: LaunchedRun | None) -> None:
-        now = "ended" if run.ended else "waiting" if run.waiting or row is None else "begun"
+        now = "ended" if run.is_ended else "waiting" if run.waiting or row is None else "begun"
         before = self._status.get(run.run_id)
         if now == before:
             return
@@ -178,13 +179,13 @@ class Watch:
             self._tell(f"run {run.run_id[:8]}{_place(row)}: {_made(run)}{_of_buckets(row)}, {self._state(run)}")
 
     def _state(self, run: BackfillRun) -> str:
-        if run.failed:
+        if run.is_failed:
             return f"failed: {error_of(self._instance, run.run_id)}"
         return run.status.value.lower()
 
     def _say_still(self, runs: Sequence[BackfillRun]) -> None:
         """Report once if no run began or ended for long, and none is in progress."""
-        if any(not (run.ended or run.waiting) for run in runs):
+        if any(not (run.is_ended or run.waiting) for run in runs):
             self._moved, self._still = self._clock(), False
         since = self._clock() - self._moved
         if self._still or since < STILL_SECONDS:
@@ -195,7 +196,10 @@ class Watch:
         if silent := [name for name, at in last_signs(self._instance).items() if _is_old(at)]:
             why = f"Dagster's daemon is silent ({_named(silent)}): start it again"
         elif waiting:
-            why = f"{waiting} runs wait for a worker: see that workers are up, and what is before them in the queue"
+            why = (
+                f"{counted(waiting, 'run waits', 'runs wait')} for a worker: see that workers are up, and what is "
+                "before them in the queue"
+            )
         else:
             why = "Dagster's daemon makes no runs: see its log, and that it serves the code location of pincite"
         self._tell(f"nothing goes on for {lasting(since)}: {why}. Going on to wait; Ctrl-C leaves it to the workers")
@@ -219,7 +223,7 @@ def _place(row: LaunchedRun | None) -> str:
 
 
 def _made(run: BackfillRun) -> str:
-    return run.assets[0] if len(run.assets) == 1 else f"{len(run.assets)} assets"
+    return run.assets[0] if len(run.assets) == 1 else counted(len(run.assets), "asset")
 
 
 def _of_buckets(row: LaunchedRun | None) -> str:
@@ -304,7 +308,7 @@ def _followed(
             seen = Watch(instance, LaunchedRuns(state.database), begun.id, progress, tell).to_the_end()
         except KeyboardInterrupt:
             raise Interrupted(_goes_on(instance, begun.id)) from None
-        if seen is None or not seen.failed or not closed_early(runs_of(instance, begun.id)):
+        if seen is None or not seen.is_failed or not closed_early(runs_of(instance, begun.id)):
             return begun, seen
         if len(begun.earlier) == _AGAIN:
             return begun, seen
@@ -340,7 +344,7 @@ def _begin(
     state: State, instance: DagsterInstance, sources: Sequence[str], allow_deletions: bool, tell: Tell
 ) -> _Begun | _Nothing:
     book = state.parts.sources
-    given = [source_from(argument, book.known()) for argument in sources]
+    given = [source_from(argument, book.known_sources()) for argument in sources]
     asked = RunRequest(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
     if begun := _attached(state, instance, asked, tell):
         return begun
@@ -365,7 +369,7 @@ def _started(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
     from assets.definitions import build_defs
     from resources.dagster_instance.backfills import start
 
-    state.run.at("asking Dagster for the runs")
+    state.run.report_start("asking Dagster for the runs")
     tags = {**asked.tags(state.project.settings), **_index_tag(state)}
     return start(instance, build_defs(settings=state.settings), tags, "pincite index")
 
@@ -402,7 +406,7 @@ def _up_to_date(state: State, allow_deletions: bool, tell: Tell) -> PublishResul
     """Return what the last run left if this machine sees that nothing changed, else None.
 
     Raises SourceError if it sees an error at which every run would stop."""
-    state.run.at("listing the sources")
+    state.run.report_start("listing the sources")
     with restricted_whatever(state):
         try:
             due = find_due(state)
@@ -457,19 +461,19 @@ def _error(
         return IndexStateError(
             f"backfill {backfill_id} is not in Dagster's storage any more; {kept}", "backfill_failed"
         )
-    if seen.cancelled:
+    if seen.is_cancelled:
         return IndexStateError(f"backfill {backfill_id} was cancelled in Dagster; {kept}", "cancelled")
-    if seen.broken:
+    if seen.is_broken:
         return IndexStateError(
             f"Dagster could not go on with backfill {backfill_id}: {seen.error or 'it does not say why'}; see that the "
             "code location that its daemon serves is up, and was loaded with the settings of this machine",
             "backfill_failed",
         )
-    if not seen.failed:
+    if not seen.is_failed:
         return None
     if found := failed_check(run.problems):
         return found
-    failed = failed_for_good(runs) or ([] if any(run.cancelled for run in runs) else not_tried_again(runs))
+    failed = failed_for_good(runs) or ([] if any(run.is_cancelled for run in runs) else not_tried_again(runs))
     errors = [error_of(instance, item.run_id) for item in failed]
     if waits := [error for error in errors if error.code == Waiting.default_code]:
         return Waiting(str(waits[0]))
@@ -486,7 +490,7 @@ def _goes_on(instance: DagsterInstance, backfill_id: str) -> str:
 
     try:
         seen = backfill_of(instance, backfill_id)
-        ended = seen is None or seen.ended
+        ended = seen is None or seen.is_ended
     except SQLAlchemyError:
         ended = False
     if ended:

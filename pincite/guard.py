@@ -564,7 +564,8 @@ class ServeGuard(Guard):
 
     def needs_origin(self, asked: HTTPConnection, asker: Asker | None) -> bool:
         path = asked.scope["path"]
-        return path == "/login" or (asker is not None and asker.by_cookie and not path.startswith(FOR_PROGRAMS))
+        by_browser = asker is not None and asker.by_cookie and not path.startswith(FOR_PROGRAMS)
+        return path in ("/login", "/feedback") or by_browser
 
     def forbidden(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
         for_programs = asked.scope["path"].startswith(FOR_PROGRAMS)

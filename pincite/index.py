@@ -3,7 +3,7 @@ asks it or changes what of it is served. Other functions make it and bring it up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.settings.query import HITS
-from resources.private_files import unshared
+from resources.private_files import private_umask
 from resources.search.search_options import SearchOptions
 from resources.settings_file import Project, project_at
 from resources.state.run import Run, silent
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pincite.parsed import Parsed
     from pipelines.evaluation.judging import OptionsUse
+    from resources.evaluation.suggest import Example
     from resources.search.documents import SentenceInPlace, ServedDocuments
     from resources.search.page_pictures import IndexedFiles
     from resources.search.passages import Searcher
@@ -45,8 +46,10 @@ def open_index(
     no index."""
     project = project_at(place)
     if not new and not project.state.is_dir():
+        what = "is a file, and no state folder" if project.state.exists() else "does not exist"
         raise IndexStateError(
-            f"there is no index yet: {project.state} does not exist; run `pincite index --source FOLDER`", "no_index"
+            f"there is no index yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
+            "no_index",
         )
     return Index(project, progress, seconds)
 
@@ -114,7 +117,7 @@ class Index:
     def close(self) -> None:
         self._opened.close()
 
-    @unshared()
+    @private_umask()
     def import_vectors(
         self, places: Sequence[str | Path], *, check: bool = False, unchecked: bool = False
     ) -> dict[str, Any]:
@@ -199,19 +202,24 @@ class Index:
         """Keep at most `most` idle connections to the database open between questions."""
         self._state.database.most_idle = most
 
-    @unshared()
+    @private_umask()
     def evaluate(
         self,
-        questions: str | Path,
+        questions: str | Path | None,
         *,
         matrix: str | Path | None = None,
         experiments: str | Path | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         """Return the JSON of `pincite eval`: {"runs"}; with a matrix file also "failed", "resumed", "tables",
-        "results", "files".
+        "results", "files". If `questions` is None, the feedback is scored that waits
+        for review.
 
         A matrix makes indexes of its own in the folder `experiments`, by default in the state folder."""
+        if questions is None:
+            from resources.evaluation.golden import evaluate_feedback
+
+            return {"runs": [evaluate_feedback(self._state, **options)]}
         if matrix is None:
             from resources.evaluation.golden import evaluate
 
@@ -234,6 +242,32 @@ class Index:
         if output is not None:
             write_new(Path(output), result["questions"])
         return result
+
+    def examples(self, count: int = 4) -> Iterator[Example]:
+        """Yield questions that this index answers, out of a few documents that everybody may see. They are made as
+        `suggest` makes them without a language model, and no such model is asked whether they are answered."""
+        from resources.evaluation.suggest import examples
+
+        options = self._without_model()
+
+        def answered_from(question: str) -> set[tuple[str, str]]:
+            if options is None:
+                found = self.ask(question)
+                return (
+                    {(item["source"], item["uri"]) for item in found["citations"]} if not found["declined"] else set()
+                )
+            return {(hit["source"], hit["uri"]) for hit in self._searcher.query(question, options)["hits"]}
+
+        return examples(self.documents, answered_from, count)
+
+    def _without_model(self) -> SearchOptions | None:
+        """Return how to search without a language model if the settings ask one; None if they ask none."""
+        from pipelines.query.rerankers import asks_model as reranking_asks
+        from pipelines.query.routes import asks_model as strategy_asks
+
+        settings = self._project.settings
+        asks = settings.llm.asks("answer") or strategy_asks(settings.query.strategy)
+        return SearchOptions.of(1, "hybrid", ()) if asks or reranking_asks(settings.query.rerank) else None
 
     def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
         """Return the JSON of `pincite explain`: how a passage was made, from its document to its vector."""
@@ -283,21 +317,21 @@ class Index:
 
         return generations(self._state)
 
-    @unshared()
+    @private_umask()
     def publish(self, generation: int, force: bool = False) -> dict[str, Any]:
         """Make a generation the live one: {"live", "previous"}. Raise IndexStateError if it may not be published."""
         from resources.generations.publish import publish_by_hand
 
         return publish_by_hand(self._state, generation, force)
 
-    @unshared()
+    @private_umask()
     def rollback(self) -> dict[str, Any]:
         """Make the previous generation live again, until somebody publishes: {"live", "previous"}."""
         from resources.generations.publish import rollback
 
         return rollback(self._state)
 
-    @unshared()
+    @private_umask()
     def prune(self, keep: int = 2, dry_run: bool = False) -> dict[str, Any]:
         """Drop old generations and their files: {"dropped", "kept", "files", "bytes"}."""
         from resources.generations.upkeep import prune
@@ -326,6 +360,11 @@ class Index:
 
         return asked_status(self._state, self._searcher, groups, operator)
 
+    def updated(self, sources: Collection[str]) -> str | None:
+        """Return when the last of these sources was last read completely, in ISO form; None if none was."""
+        read = [row.indexed_at for row in self._state.catalog.sources() if row.name in sources and row.indexed_at]
+        return max(read).isoformat(timespec="seconds") if read else None
+
     def sources(self) -> list[dict[str, Any]]:
         from resources.reports.status import sources
 
@@ -347,7 +386,7 @@ class Index:
 
         return sync(self._state, sources)
 
-    @unshared()
+    @private_umask()
     def remove_source(self, name: str) -> int:
         """Forget a source. Return how many documents the next index run will remove."""
         return self._state.listing.forget(name)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import DocumentError, UsageError
 from pipelines.records import Element
 from resources.documents.requests import listed_alone, reader
@@ -83,7 +84,7 @@ class Parsed:
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
         if not chosen:
-            raise DocumentError(f"{source.name} has {len(drawn)} pages, none of those asked for", "no_page")
+            raise DocumentError(f"{source.name} has {counted(len(drawn), 'page')}, none of those asked for", "no_page")
         images, problems = self._draw(drawn, chosen, folder / source.stem)
         warnings = [*self.reading.document.warnings, *problems]
         elements = self.reading.elements
@@ -97,7 +98,7 @@ class Parsed:
         if pages and not count:
             raise DocumentError(f"{name} has no pages: leave out --pages", "no_pages")
         if pages and all(chosen.start > count for chosen in pages):
-            raise DocumentError(f"{name} has {count} pages, none of those asked for", "no_page")
+            raise DocumentError(f"{name} has {counted(count, 'page')}, none of those asked for", "no_page")
 
     def _pages_source(self) -> Path:
         """Return the PDF whose pages can be drawn: the file, or the one beside a map."""
@@ -115,7 +116,7 @@ class Parsed:
     def _draw(self, drawn: DrawnPages, chosen: list[int], stem: Path) -> tuple[list[str], list[str]]:
         """Return the paths of the pictures written, and messages about pages that could not be drawn."""
         from pipelines.parsing.page_marks import marks_of
-        from resources.documents.page_pictures import annotated, write
+        from resources.documents.page_pictures import annotate, write
 
         marks = marks_of(self.reading.elements)
         images: list[str] = []
@@ -125,7 +126,7 @@ class Parsed:
                 problems.append(str(picture))
                 continue
             target = stem.with_name(f"{stem.name}-p{number:04d}.png")
-            write(annotated(picture, marks.get(number, []), f"page {number} of {len(drawn)}"), target)
+            write(annotate(picture, marks.get(number, []), f"page {number} of {len(drawn)}"), target)
             images.append(str(target))
             self._progress("drawing", done, len(chosen))
         if not images:

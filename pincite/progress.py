@@ -1,110 +1,188 @@
-"""The progress of long work: a bar on a terminal, lines elsewhere; always on standard error."""
+"""The progress of long work on standard error: one line that moves on a terminal, lines of their own elsewhere."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
-from pincite.console import say
+from pincite.console import CLEAR, say
 from pipelines.escaped_text import one_line
+
+# ---------------------------------------------------------------- words
+
+
+INDEXING: Mapping[str, str] = {
+    "listing the sources": "looking for new and changed documents",
+    "parsed_elements": "reading documents",
+    "abbreviations": "collecting abbreviations",
+    "figure_descriptions": "describing figures",
+    "structural_chunks": "dividing into passages",
+    "packed_chunks": "joining short passages",
+    "chunks": "overlapping neighbouring passages",
+    "sentences": "dividing into sentences",
+    "chunk_contexts": "adding context to passages",
+    "document_summaries": "summarizing documents",
+    "chunk_embeddings": "embedding passages",
+    "sentence_embeddings": "embedding sentences",
+    "sentence_links": "linking related sentences",
+    "indexed_documents": "writing the search index",
+    "building vector indexes": "building vector indexes",
+    "auditing": "checking the new index",
+}
+"""The stages of an index run in their order, by the name that each reports, with the words for people."""
+WORDS: Mapping[str, str] = {
+    **INDEXING,
+    "opening the state": "starting the database",
+    "beginning the run": "preparing the stages",
+    "kept_generations": "updating other generations",
+    "questions": "asking test questions",
+    "export_texts": "writing texts",
+    "verify": "checking rows",
+}
+"""The work of each stage, in words. Names that are not here are words already."""
+
+
+def in_words(stage: str) -> str:
+    """Return what a stage does. Before its name may be a label, after it the number of runs that are at it."""
+    label, colon, name = stage.rpartition(": ")
+    name, inner, runs = name.partition(" in ")
+    return f"{label}{colon}{WORDS.get(name, name)}{inner}{runs}"
+
+
+# ---------------------------------------------------------------- report
+
 
 EVERY_SECONDS = 10.0
 """Most seconds without a line if standard error is no terminal, so that a silent stage does not seem to hang."""
+_REDRAWN_SECONDS = 0.5
+"""Seconds between two redraws on a terminal, so that something moves each second."""
 
 
 class Progress:
     """A report of progress, called with a stage, how much of it is done and how much there is to do; 0 of 0 if only its
-    beginning is known. Leaving its context ends it. Any thread may call it."""
+    beginning is known. Entering its context shows `doing` on a terminal at once, before anything is imported. Leaving
+    it ends the report. Any thread may call it.
+
+    `steps` are stages that are counted: "stage 4 of 16". A `quiet` report shows nothing. A `kept` one leaves a line for
+    every stage on a terminal too."""
 
     def __init__(
         self,
+        doing: str = "",
+        steps: Iterable[str] = (),
+        *,
+        quiet: bool = False,
+        kept: bool = False,
         clock: Callable[[], float] = time.monotonic,
         say: Callable[[str], None] = say,
         terminal: bool | None = None,
     ) -> None:
+        self._doing, self._steps, self._quiet, self._kept = doing, tuple(steps), quiet, kept
         self._clock, self._say = clock, say
-        self._terminal = sys.stderr.isatty() if terminal is None else terminal
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._terminal = _moves() if terminal is None else terminal
+        self._lock, self._ended = threading.RLock(), threading.Event()
         self._watch: threading.Thread | None = None
-        self._bar: Any = None
-        self._stage, self._done, self._total = "", 0, 0
-        self._begun, self._from, self._said = 0.0, 0, 0.0
+        self._stage, self._done, self._total, self._step = "", 0, 0, 0
+        self._begun, self._from, self._said, self._drawn = 0.0, 0, 0.0, False
+        self._wheel = itertools.cycle("|/-\\")
 
     def __enter__(self) -> Progress:
+        if self._terminal and self._doing:
+            self(self._doing, 0, 0)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
+        if self._quiet or self._ended.is_set():
+            return
         with self._lock:
             new, ended = stage != self._stage, 0 < total == done and not self._total == self._done == done
             if new:
+                self._end_stage()
                 self._stage, self._begun, self._from = stage, self._clock(), done
+                if stage in self._steps:  # no stage counts backwards, in whatever order they come
+                    self._step = max(self._step, self._steps.index(stage) + 1)
             self._done, self._total = done, total
             if self._terminal:
-                self._draw(new)
+                if new or self._clock() - self._said >= _REDRAWN_SECONDS:
+                    self._draw()
             elif new or ended or self._clock() - self._said >= EVERY_SECONDS:
                 self._tell()
-            if self._watch is None and not self._terminal:
+            if self._watch is None:
                 self._watch = threading.Thread(target=self._beat, daemon=True, name="progress")
                 self._watch.start()
 
     def beat(self) -> None:
         """Report the progress again if nothing was reported for long: a silent stage is still at work."""
         with self._lock:
-            if self._stage and self._clock() - self._said >= EVERY_SECONDS:
+            if self._stage and self._terminal:
+                self._draw()
+            elif self._stage and self._clock() - self._said >= EVERY_SECONDS:
                 self._tell()
 
     def line(self, text: str) -> None:
-        """Write a line of its own, above the bar if there is one."""
+        """Write a line of its own, above the one that moves if there is one."""
         with self._lock:
-            if self._bar is not None:
-                self._bar.clear()
+            self._clear()
             self._say(text)
-            if self._bar is not None:
-                self._bar.refresh()
+            if self._stage and self._terminal:
+                self._draw()
 
     def close(self) -> None:
         self._ended.set()
         with self._lock:
-            if self._bar is not None:
-                self._bar.close()
-            self._bar, self._stage = None, ""
+            self._end_stage()
+            self._clear()
+            self._stage = ""
 
     def _beat(self) -> None:
-        while not self._ended.wait(EVERY_SECONDS / 4):
+        while not self._ended.wait(_REDRAWN_SECONDS if self._terminal else EVERY_SECONDS / 4):
             self.beat()
+
+    def _line(self) -> str:
+        step = f"stage {self._step} of {len(self._steps)}, " if self._step else ""
+        seconds = self._said - self._begun
+        return step + told(in_words(self._stage), self._done, self._total, seconds, self._done - self._from)
 
     def _tell(self) -> None:
         self._said = self._clock()
-        self._say(told(self._stage, self._done, self._total, self._said - self._begun, self._done - self._from))
+        self._say(self._line())
 
-    def _draw(self, new: bool) -> None:
-        from tqdm import tqdm
+    def _end_stage(self) -> None:
+        """Leave a line of the stage that ends, if lines are kept."""
+        if self._kept and self._terminal and self._stage in self._steps:
+            self._clear()
+            self._tell()
 
-        if new:
-            if self._bar is not None:
-                self._bar.close()
-            whole = None if self._total else "{desc} {elapsed}"
-            self._bar = tqdm(
-                desc=one_line(self._stage), file=sys.stderr, leave=False, mininterval=0.1, bar_format=whole
-            )
-        if self._total:
-            self._bar.bar_format, self._bar.total = None, self._total
-        self._bar.update(self._done - self._bar.n)
-        if new:
-            self._bar.refresh()
+    def _draw(self) -> None:
+        self._said, self._drawn = self._clock(), True
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write(CLEAR + f"{next(self._wheel)} {one_line(self._line())}"[:width])
+        sys.stderr.flush()
+
+    def _clear(self) -> None:
+        if self._drawn:
+            sys.stderr.write(CLEAR)
+            sys.stderr.flush()
+        self._drawn = False
+
+
+def _moves() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def told(stage: str, done: int, total: int, seconds: float, since: int) -> str:
     """Return a line of progress; `since` items were done in these seconds."""
     if not total:
         return stage if seconds < 1 else f"{stage}: {lasting(seconds)}"
-    line = f"{stage}: {done} of {total}"
+    line = f"{stage}: {done:,} of {total:,}"
     if seconds < 1:
         return line
     if done == total or since <= 0:

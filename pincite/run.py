@@ -6,33 +6,38 @@ from __future__ import annotations
 import errno
 import importlib
 import logging
+import os
 import sqlite3
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipelines.errors import IndexStateError, PinciteError, Waiting
+from pipelines.counted import counted
+from pipelines.errors import IndexStateError, PinciteError, SettingsError, Waiting
+from pipelines.settings.base import Settings
+from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
-from resources.checks.stages import failed
 from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
-from resources.exchange import texts
-from resources.exchange.locations import TextFolder
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
+from resources.models.embedders.specs import require_place
 from resources.postgres.row_security import secure
 from resources.private_files import private
 from resources.reports import run_result as outcome
 from resources.settings_file import Project, project_at
 from resources.sources.folder import source_from
+from resources.sources.registry import require_apart
 from resources.stages.make import guard, require_replies, with_repair
 from resources.state.run import Run, silent
 from resources.state.state import LAST_OF_TEXT, State
 
 Progress = Callable[[str, int, int], None]
+_KINDS_SHOWN = 5
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
 
@@ -62,7 +67,10 @@ def update_index(
     def work(state: State) -> dict[str, Any]:
         return _locked(state, sources, allow_deletions, retry_failed, started)
 
-    return _alone(project_at(place), sources, run, work)
+    project = project_at(place)
+    if not project.state.exists():
+        require_models(project.settings)
+    return _alone(project, sources, run, work)
 
 
 def export_texts(
@@ -77,6 +85,9 @@ def export_texts(
     URI, as docs/reference/vectors.md says. Return the JSON of `pincite export-texts`. Needs no index.
 
     `sources` and `place` are those of update_index(). Raise PinciteError if the command would exit with 1 or 2."""
+    from resources.exchange import texts
+    from resources.exchange.locations import TextFolder
+
     project = project_at(place)
     texts.sources_of(project.settings.sentences.embedded)
     target = TextFolder(str(folder))
@@ -102,7 +113,7 @@ def _alone(
         project.state.mkdir(mode=0o700, parents=True, exist_ok=True)
     with private(project.state):
         state = State(project, run)
-        state.run.at("opening the state")
+        state.run.report_start("opening the state")
         try:
             with state.database.exclusive("index", run_id=run.id):
                 return work(state)
@@ -111,9 +122,11 @@ def _alone(
 
 
 def _require_given(project: Project, sources: Sequence[str]) -> None:
-    """Raise PinciteError if a source's folder or the golden questions, as given, cannot be used."""
-    for argument in sources:
-        source_from(argument)
+    """Raise PinciteError if sources, golden questions or synonyms, as given, cannot be used."""
+    require_apart(project, [source_from(argument, project.settings.sources) for argument in sources])
+    synonyms = project.settings.query.synonyms
+    if synonyms and not Path(synonyms).is_file():
+        raise SettingsError(f"query.synonyms: {synonyms} is no file; correct the path, or leave the setting out")
     if project.settings.publish.golden:
         from resources.evaluation.golden import read_questions
 
@@ -132,12 +145,53 @@ def _locked(
             state.run.published(due.up_to_date)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
-    if fresh := new_documents(state, served):
-        state.warmup.start(fresh)
+    _require_documents(state)
+    fresh = new_documents(state, served)
+    if fresh.documents:
+        require_models(state.settings)
+        state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
-    state.run.at("beginning the run")
+    state.run.report_start("beginning the run")
     _materialise(state, buckets, allow_deletions)
     return outcome.result(state, served, time.perf_counter() - started)
+
+
+def require_models(settings: Settings) -> None:
+    """Raise PinciteError if it is known before anything is read that a model cannot be used: its folder is missing, or
+    the variable of an endpoint's key is not set."""
+    embedder = settings.embedder
+    if embedder.endpoint:
+        _require_key(key_variable(embedder.endpoint, embedder.api_key_env), "embedder", embedder.endpoint)
+    elif embedder.model:
+        require_place(embedder)
+    for name in settings.bought:
+        role = settings.llm.role(name)
+        _require_key(role.api_key_env, f"llm, role {name!r}", role.base_url)
+
+
+def _require_key(variable: str, setting: str, address: str) -> None:
+    if variable and not os.environ.get(variable, "").strip():
+        raise SettingsError(
+            f"{setting}: the environment variable {variable}, which has the key of {address}, is not set; set it where "
+            "pincite runs"
+        )
+
+
+def _require_documents(state: State) -> None:
+    """Raise IndexStateError if a first run found nothing to index."""
+    now = state.listing.now()
+    if now.documents or now.failures or now.failing or state.catalog.live() or any(state.listing.counts().values()):
+        return
+    places = ", ".join(each.place for each in state.parts.sources.known_sources() if each.name in now.sources)
+    if not now.skipped:
+        raise IndexStateError(f"{places}: no file to index; see the folder, and include and exclude", "no_text")
+    kinds = Counter(PurePosixPath(item.uri).suffix.lower() or item.uri for item in now.skipped)
+    told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_KINDS_SHOWN))
+    raise IndexStateError(
+        f"{places}: {counted(len(now.skipped), 'file')}, none of a kind that pincite reads ({told}); "
+        "docs/reference/formats.md lists the kinds",
+        "no_text",
+    )
 
 
 def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Served:
@@ -160,8 +214,8 @@ def _select(state: State, sources: Sequence[str]) -> None:
     secure(state.catalog)
     _require_given(state.project, sources)
     for argument in sources:
-        book.select(source_from(argument, book.known()))
-    state.run.at("listing the sources")
+        book.select(source_from(argument, book.known_sources()))
+    state.run.report_start("listing the sources")
 
 
 def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
@@ -229,9 +283,11 @@ def dagster_job(
 
 def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError | None:
     """Return an error that names what the first failed check found, which stopped the run; None if no check failed."""
+    from resources.checks.stages import check_error
+
     for name, problems in found.items():
         if problems:
-            return failed(name, problems)
+            return check_error(name, problems)
     return None
 
 

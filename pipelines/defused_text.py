@@ -39,35 +39,43 @@ _RUNS = re.compile(
 )
 """The beginning, in folded text, of an address that runs code, or that reads a file of the person who opens it."""
 _JOINTS = re.compile(r"\](?=[(\[:])")
+_INERT = re.compile(
+    "[A-Za-z0-9 .,;!?()'\"%$+=/\n’“”«»–—…•°£€№АБВГҐДЕЄЖЗИІЇЙКЛМНОПРСТУФХЦЧШЩЬЮЯабвгґдеєжзиіїйклмнопрстуфхцчшщьюя-]*+"
+)
+"""Signs of which nothing that acts can be made: no colon, bracket, tag, entity, and none that is seen as another."""
 _ROUNDS = 5
 """Times that entities are decoded, since an entity may hold another."""
 
 
-def defused(text: str) -> str:
+def defuse(text: str) -> str:
     """Return the words of a text without anything that acts; inert text is returned unchanged."""
-    text = seen(text)  # first, since an escape sequence may end in the middle of an entity
+    if _INERT.fullmatch(text):
+        return text
+    text = visible_text(text)  # first, since an escape sequence may end in the middle of an entity
     if "&" in text:
         decoded = text
         for _ in range(_ROUNDS):
             decoded = html.unescape(decoded)
         # Entities are kept as they are written, unless they hide something that acts.
-        if (plain := _words(decoded)) != seen(decoded):
+        if (plain := _words(decoded)) != visible_text(decoded):
             return plain
     return _words(text)
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """Return the visible text in lower case and in the usual width, to test whether it contains something."""
-    return _folded(seen(text))
+    if _INERT.fullmatch(text):
+        return text.lower()
+    return _fold(visible_text(text))
 
 
 def _words(text: str) -> str:
-    text = _TAG.sub("", _without_links(seen(text)))
+    text = _TAG.sub("", _without_links(visible_text(text)))
     text = _OPENS.sub("‹", _without_addresses(text))
     return _JOINTS.sub("] ", text)
 
 
-def seen(text: str) -> str:
+def visible_text(text: str) -> str:
     """Return a text without invisible characters, and without those that turn the order of the visible ones."""
     if text.replace("\n", " ").replace("\t", " ").isprintable() and (text.isascii() or not _FORMAT.search(text)):
         return text
@@ -181,7 +189,7 @@ def _pairs(text: str, opening: str, closing: str) -> dict[int, int]:
 
 def _without_addresses(text: str) -> str:
     """Return a text without addresses that run. If a scheme has no address after it, its colon is set apart."""
-    folded = _folded(text)
+    folded = _fold(text)
     kept: list[str] = []
     done = 0
     for match in _RUNS.finditer(folded):
@@ -198,7 +206,7 @@ def _without_addresses(text: str) -> str:
     return "".join([*kept, text[done:]])
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return a text in lower case and in the usual width, sign by sign, so that offsets stay the same."""
     if text.isascii():
         return text.lower()

@@ -59,7 +59,7 @@ def text_hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def combined(hashes: Iterable[str]) -> str:
+def combine(hashes: Iterable[str]) -> str:
     """Return one hash of an ordered sequence of hashes."""
     return text_hash("\n".join(hashes))
 

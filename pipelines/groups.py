@@ -97,7 +97,7 @@ def principal_of(group: str) -> str:
     return group.partition(",")[2]
 
 
-def parted(groups: Iterable[str]) -> tuple[list[str], list[str]]:
+def part_principals(groups: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return who may find a document: names of groups, and of principals of its source."""
     named = list(groups)
     return (
@@ -119,7 +119,7 @@ def require_few(groups: tuple[str, ...]) -> tuple[str, ...]:
 # ---------------------------------------------------------------- keys
 
 
-def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
+def misnamed_keys(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
     """Yield the keys of plain values, at any depth, that may be meant as `groups` or `principals`, except for `own`
     keys of the outermost level."""
     pending = [(values, True)]
@@ -133,7 +133,7 @@ def misnamed(values: Any, own: tuple[str, ...] = (GROUPS,)) -> Iterator[str]:
 
 def remedy(key: str, of: tuple[str, ...] = (GROUPS,)) -> str:
     """Return advice on a misnamed key: what to write, and where, if the keys `of` may stand at the top level."""
-    known = meant(key)
+    known = meant_key(key)
     where = "at the top level" if known in of else "at the top level of its side-car, NAME.meta.yaml"
     return f"{key!r} may be meant as {known}: write `{known}: [NAME]` {where}"
 
@@ -141,16 +141,16 @@ def remedy(key: str, of: tuple[str, ...] = (GROUPS,)) -> str:
 def means_groups(key: str) -> bool:
     """Say whether a key is `groups` or `principals`, or one of them misspelt, or has it in it, as `allowed_groups`
     has."""
-    return bool(meant(key))
+    return bool(meant_key(key))
 
 
-def meant(key: str) -> str:
+def meant_key(key: str) -> str:
     """Return GROUPS, PRINCIPALS, or "" for any other key."""
-    return _meant(key[:_LONGEST_NAME])
+    return _meant_key(key[:_LONGEST_NAME])
 
 
 @lru_cache(4096)
-def _meant(key: str) -> str:
+def _meant_key(key: str) -> str:
     plain = unicodedata.normalize("NFKC", key)
     words = [word.casefold() for word in _WORD.findall(plain)]
     whole = "".join(char for char in plain if char.isalnum()).casefold()

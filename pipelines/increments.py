@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipelines.fingerprint import combined, records_hash
+from pipelines.fingerprint import combine, records_hash
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,4 +119,4 @@ def _without_vector(row: Any) -> Any:
 
 def bucket_output(documents: Mapping[str, DocumentState]) -> str:
     """Return the hash of a whole bucket's documents and of which are stale, in a fixed order."""
-    return combined(f"{doc_id} {documents[doc_id].output} {documents[doc_id].failed}" for doc_id in sorted(documents))
+    return combine(f"{doc_id} {documents[doc_id].output} {documents[doc_id].failed}" for doc_id in sorted(documents))

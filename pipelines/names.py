@@ -87,7 +87,7 @@ def _names(text: str) -> frozenset[str]:
     runs of up to MOST_JOINED words."""
     rest, periods = _periods(_HASH.sub(_unless_a_word, _OWNING.sub("", text[: 20 * MOST_WORDS])).replace("_", " "))
     words = [word.lower() for word in _WORD.findall(_CAMEL.sub(" ", rest))][:MOST_WORDS]
-    return frozenset([*periods, *(term for word in words for term in terms_of(word)), *_joined(words)])
+    return frozenset([*periods, *(term for word in words for term in terms_of(word)), *_join_words(words)])
 
 
 def years_meant(text: str) -> dict[str, str]:
@@ -125,7 +125,7 @@ def always_names(term: str) -> bool:
     return any(letter.isdigit() for letter in term)
 
 
-def _joined(words: list[str]) -> Iterator[str]:
+def _join_words(words: list[str]) -> Iterator[str]:
     """Yield words that may be joined of several, and several words joined. Numbers join nothing."""
     for at in range(len(words)):
         joined = ""
@@ -172,7 +172,7 @@ def _periods(text: str) -> tuple[str, list[str]]:
             found.append(told)
         return " "
 
-    def spoken(match: re.Match[str]) -> str:
+    def spoken_forms(match: re.Match[str]) -> str:
         found.append(f"q{_ORDINALS[(match.group(1) or match.group(2)).lower()]}")
         return " "
 
@@ -184,7 +184,7 @@ def _periods(text: str) -> tuple[str, list[str]]:
         (_DAY, day),
         (_FISCAL, fiscal),
         (_QUARTER, quarter),
-        (_SPOKEN_QUARTER, spoken),
+        (_SPOKEN_QUARTER, spoken_forms),
         (_KIND, kind),
     ):
         text = pattern.sub(taken, text)

@@ -35,7 +35,7 @@ def bucket_of(doc_id: str, buckets: int) -> int:
 
 def bucket_range(bucket: int, buckets: int) -> Range:
     """Return the range of a bucket, of `buckets` in all."""
-    return _bound(-(-bucket * IDS // buckets)), _bound(-(-(bucket + 1) * IDS // buckets))
+    return _bound_text(-(-bucket * IDS // buckets)), _bound_text(-(-(bucket + 1) * IDS // buckets))
 
 
 def buckets_over(ends: Range, buckets: int) -> range:
@@ -43,7 +43,7 @@ def buckets_over(ends: Range, buckets: int) -> range:
     return range(_value(ends[0]) * buckets // IDS, (_value(ends[1]) - 1) * buckets // IDS + 1)
 
 
-def _bound(value: int) -> str:
+def _bound_text(value: int) -> str:
     return f"{value:0{_DIGITS}x}" if value < IDS else _END
 
 
@@ -64,7 +64,7 @@ def cut(whole: Range, others: Iterable[Range]) -> list[Range]:
     return list(pairwise(ends))
 
 
-def joined(ranges: Iterable[Range]) -> list[Range]:
+def join_ranges(ranges: Iterable[Range]) -> list[Range]:
     """Return ranges in order, with those that touch or overlap as one."""
     found: list[Range] = []
     for first, after in sorted(ranges):
@@ -90,7 +90,7 @@ def _halves(ends: Range, doc_ids: Sequence[str]) -> list[Range]:
     first, after = map(_value, ends)
     if _count(ends, doc_ids) <= MOST_IN_FILE or after - first < 2:
         return [ends]
-    middle = _bound((first + after) // 2)
+    middle = _bound_text((first + after) // 2)
     return [*_halves((ends[0], middle), doc_ids), *_halves((middle, ends[1]), doc_ids)]
 
 

@@ -68,7 +68,7 @@ def _floors(settings: Settings) -> str:
     return "fast_floors" if settings.sentences.embedded == "fast" else "related_floors"
 
 
-def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
+def _reply_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     """Return the values that shape the replies to a role's prompts, or nothing if no model is asked."""
     if role not in settings.bought:
         return {}
@@ -77,13 +77,13 @@ def _bought(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     return {"model": model, "temperature": temperature, "prompts": dict(frozen.prompts.get(role, {}))}
 
 
-def _enriched(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
+def _enrichment_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     mode = getattr(settings.enrichment, role)
     if mode == "off":
         return {f"enrichment.{role}": mode}
     windowed = mode == "llm" or role == "summary"
     names = (role, f"{role}_characters", *([f"{role}_window"] if windowed else []))
-    return {**_settings(settings, "enrichment", *names), **_bought(settings, frozen, role)}
+    return {**_settings(settings, "enrichment", *names), **_reply_values(settings, frozen, role)}
 
 
 def _stages() -> tuple[Stage, ...]:
@@ -107,7 +107,7 @@ def _stages() -> tuple[Stage, ...]:
             enrichment.FIGURE_VERSION,
             tables("figure_descriptions"),
             ("parsed_documents", "parsed_elements"),
-            lambda s, r: _bought(s, r, "figure"),
+            lambda s, r: _reply_values(s, r, "figure"),
         ),
         Stage(
             "structural_chunks",
@@ -160,14 +160,14 @@ def _stages() -> tuple[Stage, ...]:
             enrichment.SUMMARY_VERSION,
             tables("document_summaries"),
             ("chunks", "parsed_documents", "sentences"),
-            lambda s, r: _enriched(s, r, "summary"),
+            lambda s, r: _enrichment_values(s, r, "summary"),
         ),
         Stage(
             "chunk_contexts",
             enrichment.CONTEXT_VERSION,
             tables("chunk_contexts"),
             ("chunks", "parsed_documents", "sentences"),
-            lambda s, r: _enriched(s, r, "context"),
+            lambda s, r: _enrichment_values(s, r, "context"),
         ),
         Stage(
             "chunk_embeddings",

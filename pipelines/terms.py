@@ -18,9 +18,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
-
-from snowballstemmer.english_stemmer import EnglishStemmer
+from functools import cache, lru_cache
+from typing import Any
 
 VERSION = "terms-3"
 STEM_LETTERS = 6
@@ -74,13 +73,21 @@ def _without_marks(word: str) -> str:
     return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
 
 
+@cache
+def _stemmer() -> Any:
+    """Return the class of the English stemmer, whose package imports those of forty languages."""
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    return EnglishStemmer
+
+
 def _stem(word: str) -> str:
     """One folded word of one script, cut or stemmed; words with digits stay whole."""
     if any(letter.isdigit() for letter in word):
         return word
     first = ord(word[0])
     if first < 0x250 or 0x1E00 <= first < 0x1F00:
-        return str(EnglishStemmer().stemWord(word))  # a stemmer keeps state: one for each call
+        return str(_stemmer()().stemWord(word))  # a stemmer keeps state: one for each call
     if 0x370 <= first < 0x590 or 0x10A0 <= first < 0x1100 or 0x1F00 <= first < 0x2000:
         return word[:STEM_LETTERS]
     return word

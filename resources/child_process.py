@@ -24,7 +24,7 @@ _EDITED = {"sql": "sql", "prompts": "prompts", "example": "tests/data"}
 """The folders in a checkout, by shipped name; pyproject.toml says the same for the wheel."""
 
 
-def shipped(name: str) -> str:
+def shipped_folder(name: str) -> str:
     """Return the path of a folder that comes with pincite. Raise KeyError if it has no folder of the name."""
     edited, installed = os.path.join(ROOT, _EDITED[name]), os.path.join(ROOT, "pincite", "shipped", name)
     return installed if os.path.isdir(installed) else edited

@@ -7,7 +7,7 @@ from functools import partial
 import dagster as dg
 
 from resources.dagster_instance.home import OWN_JOBS, close_dead_runs, present
-from resources.dagster_instance.run_errors import coded
+from resources.dagster_instance.run_errors import add_codes
 from resources.generations.upkeep import nothing_to_keep, restricted_whatever
 from resources.postgres.row_security import secure
 from resources.private_files import private
@@ -26,7 +26,7 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        with coded(), _opened(context, locate(), by_steps=False) as state:
+        with add_codes(), _opened(context, locate(), by_steps=False) as state:
             yield state
 
 
@@ -41,7 +41,7 @@ def state_resource(find: FindProject) -> dg.ResourceDefinition:
         project = find()
         own = {project.settings.dagster.name(job) for job in OWN_JOBS}
         by_steps = context.run is None or context.run.job_name not in own
-        with coded(), _opened(context, project, by_steps) as opened:
+        with add_codes(), _opened(context, project, by_steps) as opened:
             yield opened
 
     return state
@@ -60,7 +60,7 @@ def _opened(context: dg.InitResourceContext, project: Project, by_steps: bool) -
     told = telling(state, tags) if context.run else nullcontext()
     try:
         with private(project.state), _present(context, state, by_steps), told, _lock(context, state):
-            if run.alone and state.database.fenced:
+            if run.alone and state.database.is_fenced:
                 _begin_alone(context, state)
             yield state
     finally:
@@ -80,7 +80,7 @@ def _lock(context: dg.InitResourceContext, state: State) -> AbstractContextManag
     database, run, waits = state.database, state.run, partial(_waits, context, state)
     if run.buckets is None:
         return database.exclusive("index", LONGEST_WAIT, waits, run.id)
-    return database.shared("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id, state.settings.buckets)
+    return database.share("index", sorted(run.buckets), LONGEST_WAIT, waits, run.id, state.settings.buckets)
 
 
 def _present(context: dg.InitResourceContext, state: State, by_steps: bool) -> AbstractContextManager[None]:
@@ -90,6 +90,6 @@ def _present(context: dg.InitResourceContext, state: State, by_steps: bool) -> A
 
 
 def _waits(context: dg.InitResourceContext, state: State, busy: str) -> None:
-    state.run.at("waiting for another run")
+    state.run.report_start("waiting for another run")
     if context.log:
         context.log.info("%s; waiting for it to end, at most %d hours", busy, LONGEST_WAIT // 3600)

@@ -72,7 +72,7 @@ _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None
 
 
 @contextmanager
-def allowed(most: int | None, seconds: float, packed: bool = False) -> Iterator[None]:
+def answer_limits(most: int | None, seconds: float, packed: bool = False) -> Iterator[None]:
     """Set the limits of answers to requests that are sent within. `packed` takes a Content-Encoding as a property of
     the file: its bytes are given as they come, and never unpacked."""
     token = _allowance.set(_Allowance(most, seconds, packed))
@@ -82,7 +82,7 @@ def allowed(most: int | None, seconds: float, packed: bool = False) -> Iterator[
         _allowance.reset(token)
 
 
-def bound(session: requests.Session, at_once: int) -> None:
+def bound_answers(session: requests.Session, at_once: int) -> None:
     """Make all answers to a session bounded. It follows no redirects, keeps no cookies and asks for plain bytes."""
     from http.cookiejar import DefaultCookiePolicy
 
@@ -115,7 +115,7 @@ def bounded_session(at_once: int) -> requests.Session:
     import requests
 
     made = requests.Session()
-    bound(made, at_once)
+    bound_answers(made, at_once)
     made.auth = lambda request: request  # else those of a netrc file are sent, for whichever host
     made.verify = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR") or True
     return made
@@ -183,13 +183,13 @@ class _Answer(http.client.HTTPResponse):
     def begin(self) -> None:
         super().begin()
         self._counted.headers_end()
-        if _named(self.headers, "Transfer-Encoding") not in _PLAIN | {"chunked"}:
+        if _header_value(self.headers, "Transfer-Encoding") not in _PLAIN | {"chunked"}:
             raise Overrun("its answer is sent in a transfer encoding that was not asked for")
-        if not self._allowance.packed and _named(self.headers, "Content-Encoding") not in _PLAIN:
+        if not self._allowance.packed and _header_value(self.headers, "Content-Encoding") not in _PLAIN:
             raise Overrun("its answer is packed (Content-Encoding), which was not asked for")
 
 
-def _named(headers: http.client.HTTPMessage, name: str) -> str:
+def _header_value(headers: http.client.HTTPMessage, name: str) -> str:
     return ",".join(headers.get_all(name) or ()).strip().lower()
 
 
@@ -251,7 +251,7 @@ def server_of(url: str) -> tuple[str, str, int]:
     return (parts.scheme, (named or "").strip("[]"), port) if agreed else ("", "", 0)
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error's message on one line of bounded length."""
     text = " ".join(why(error).split())
     return text if len(text) <= _LONGEST_SAID else f"{text[:_LONGEST_SAID]}..."
@@ -319,11 +319,11 @@ class HttpClient:
             self._session.auth = auth
 
     @contextmanager
-    def asked(
+    def open_answer(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None
     ) -> Iterator[requests.Response]:
         """Yield an answer whose body is not read yet. Raise Unreached."""
-        response = self._answered(method, url, dict(headers or {}), content, False, lambda _, response: response)
+        response = self._follow(method, url, dict(headers or {}), content, False, lambda _, response: response)
         try:
             yield response
         finally:
@@ -346,22 +346,22 @@ class HttpClient:
                 body = b"".join(_pieces(response, most)) if wanted(at, response) else None
                 return HttpResponse(at, response.status_code, response.headers, body)
 
-        return self._answered("GET", url, dict(headers or {}), None, packed, take)
+        return self._follow("GET", url, dict(headers or {}), None, packed, take)
 
-    def _answered(
+    def _follow(
         self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
     ) -> T:
         """Return what is taken from the answer at the end of the redirects, which stay on this server."""
         for _ in range(_MOST_REDIRECTS + 1):
-            response, taken = self._sent(method, url, headers, content, packed, take)
+            response, taken = self._send_once(method, url, headers, content, packed, take)
             if taken is not None:
                 return taken
-            url = joined(url, response.headers["location"])
+            url = joined_address(url, response.headers["location"])
             if server_of(url) != self.server:
                 raise LedAway(url, response.status_code)
         raise Unreached(f"it redirects more than {_MOST_REDIRECTS} times")
 
-    def _sent(
+    def _send_once(
         self, method: str, url: str, headers: dict[str, str], content: bytes | None, packed: bool, take: _Take[T]
     ) -> tuple[requests.Response, T | None]:
         """Return an answer, and what is taken from it; None for a redirect."""
@@ -370,7 +370,7 @@ class HttpClient:
         for attempt in range(1, self._attempts + 1):
             wait = 0.5 * 2.0**attempt
             try:
-                with allowed(None, self._seconds, packed):
+                with answer_limits(None, self._seconds, packed):
                     response = self._session.request(
                         method, url, headers=headers, data=content, timeout=(CONNECTS, SILENCE), stream=True
                     )
@@ -384,7 +384,7 @@ class HttpClient:
             except (requests.RequestException, HTTPError, OSError, ValueError) as error:
                 broken = isinstance(error, requests.ConnectionError | requests.Timeout | HTTPError)
                 if attempt == self._attempts or not broken or overran(error):
-                    raise Unreached(said(error)) from None
+                    raise Unreached(error_text(error)) from None
             time.sleep(min(wait, LONGEST_WAIT))
         raise AssertionError("the last attempt answers or raises")
 
@@ -430,7 +430,7 @@ class _Bearer:
         return request
 
 
-def joined(url: str, location: str) -> str:
+def joined_address(url: str, location: str) -> str:
     """Return the address that a server names. Raise Unreached if it is invalid."""
     try:
         return urljoin(url, location)
@@ -444,7 +444,7 @@ def body_of(response: requests.Response, most: int | None = None) -> Generator[b
     try:
         yield from _pieces(response, most)
     except (HTTPError, OSError, ValueError) as error:
-        raise Unreached(said(error)) from None
+        raise Unreached(error_text(error)) from None
 
 
 def _pieces(response: requests.Response, most: int | None) -> Generator[bytes]:
@@ -469,7 +469,7 @@ def same_revision(asked: str, response: requests.Response) -> bool:
     return response.status_code not in (404, 410, 412) and told.removeprefix("W/") in ("", asked.removeprefix("W/"))
 
 
-def pinned(revision: str) -> dict[str, str]:
+def if_match(revision: str) -> dict[str, str]:
     """Return the header that asks only for this revision, or no header if it is not a strong ETag."""
     return {"If-Match": revision} if revision.startswith('"') else {}
 

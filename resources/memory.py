@@ -43,7 +43,7 @@ def give_back() -> None:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Switch garbage collection off within the block. Imports leave little garbage, and looking for it takes a fifth
     of their time."""
     enabled = gc.isenabled()

@@ -15,7 +15,7 @@ _SERVER = "postgres"
 def private(state: Path) -> Iterator[None]:
     """Let nobody else read what this process creates while the context is open. Create the state folder first, and
     remove the permissions of others from it and everything in it."""
-    with unshared():
+    with private_umask():
         state.mkdir(parents=True, exist_ok=True)
         shut(state, whole=True)
         yield
@@ -36,7 +36,7 @@ def shut(state: Path, whole: bool = False) -> bool:
     except OSError:
         return False
     found = any([found, *first])
-    return any([found, *map(_shut, _inside(state))]) if found or whole else found
+    return any([found, *map(_shut, _paths_inside(state))]) if found or whole else found
 
 
 def _shut(path: Path) -> bool:
@@ -49,7 +49,7 @@ def _shut(path: Path) -> bool:
     return False
 
 
-def _inside(state: Path) -> Iterator[Path]:
+def _paths_inside(state: Path) -> Iterator[Path]:
     """Yield all paths but the database files: Postgres closes them itself, and some belong to another user."""
     for folder, folders, files in os.walk(state):
         folders[:] = [name for name in folders if name != _SERVER]
@@ -66,7 +66,7 @@ _wanted: list[int] = []
 
 
 @contextmanager
-def unshared() -> Iterator[None]:
+def private_umask() -> Iterator[None]:
     """Keep all files made within the block from other users. Every command runs so, since most may write into a
     state."""
     before = os.umask(OTHERS)

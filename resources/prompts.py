@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pipelines.errors import SettingsError
 from pipelines.llm.prompts import FIELDS, template_from
-from resources.child_process import shipped
+from resources.child_process import shipped_folder
 
-_FOLDER = Path(shipped("prompts"))
+_FOLDER = Path(shipped_folder("prompts"))
 _NAME = re.compile(r"([a-z_]+)\.([a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)\.md")
 
 

@@ -19,6 +19,17 @@ _LONGEST_LINE = 100
 DEFAULT_FILE = "pincite.yaml"
 CONFIG_VARIABLE = "PINCITE_CONFIG"
 STATE_VARIABLE = "PINCITE_STATE"
+VARIABLES = (
+    CONFIG_VARIABLE,
+    STATE_VARIABLE,
+    "PINCITE_CACHE",
+    "PINCITE_PROXY_SECRET",
+    "PINCITE_RUN_TMPDIR",
+    "PINCITE_UI_TOKEN",
+)
+"""The environment variables that users set for pincite."""
+_ALIKE = 0.9
+"""Least likeness of a variable's name to one that is read, so that it counts as misspelt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +59,44 @@ def locate(config: str | None = None, state: str | None = None, variables: Mappi
     named = config or variables.get(CONFIG_VARIABLE)
     file = Path(named).expanduser().resolve() if named else Path(DEFAULT_FILE).resolve()
     if named and not file.is_file():
-        raise SettingsError(f"no settings file {file}; give one that exists with --config or {CONFIG_VARIABLE}")
+        what = f"{file} is a folder" if file.is_dir() else f"no settings file {file}"
+        raise SettingsError(f"{what}; name a file with --config or {CONFIG_VARIABLE}")
     found = file.is_file()
+    if not found and (other := file.with_suffix(".yml")).is_file():
+        raise SettingsError(f"{other} is not read; rename it to {file.name}, or name it with --config")
     settings = settings_from(_read(file), str(file)) if found else Settings()
+    _require_timezone(settings.schedule.timezone, file)
     folder = file.parent if found else Path.cwd()
     settings = anchored(settings, folder)
     override = state or variables.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
     return Project(settings, file if found else None, folder, place)
+
+
+def misspelt_variables(variables: Mapping[str, str] | None = None) -> list[str]:
+    """Return a note for each environment variable whose name is nearly the name of one that pincite reads."""
+    import difflib
+
+    named = [name for name in (os.environ if variables is None else variables) if name.startswith("PIN")]
+    return [
+        f"the environment variable {name} is not read; did you mean {near[0]}?"
+        for name in named
+        if name not in VARIABLES and (near := difflib.get_close_matches(name, VARIABLES, n=1, cutoff=_ALIKE))
+    ]
+
+
+def _require_timezone(name: str, file: Path) -> None:
+    if name == "UTC":
+        return
+    import difflib
+    import zoneinfo
+
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        near = difflib.get_close_matches(name[:100], sorted(zoneinfo.available_timezones()), n=1)
+        told = f"did you mean {near[0]!r}?" if near else "write a name such as Europe/Kyiv or UTC"
+        raise SettingsError(f"{file}: setting 'schedule.timezone': no time zone {name[:100]!r}; {told}") from None
 
 
 def project_at(place: Project | str | Path | None = None) -> Project:

@@ -16,8 +16,8 @@ from pipelines.groups import (
     as_group,
     group_names,
     means_groups,
-    meant,
-    misnamed,
+    meant_key,
+    misnamed_keys,
     principal_names,
     remedy,
     require_few,
@@ -44,11 +44,11 @@ def read_side_car(name: str, content: bytes, source: str) -> dict[str, Any]:
     Raise ValueError naming the file and its fault. A side-car that cannot be understood may restrict its document, so
     the document is not taken without it."""
     values = _mapping(name, content)
-    wrong = list(misnamed(values, RESTRICTING))
+    wrong = list(misnamed_keys(values, RESTRICTING))
     if other := [key for key in wrong if key not in RESTRICTING]:
         raise ValueError(f"{name}: {remedy(other[0], RESTRICTING)}")
     if wrong:
-        raise ValueError(f"{name}: {meant(wrong[0])} stands within another key: write it at the top level")
+        raise ValueError(f"{name}: {meant_key(wrong[0])} stands within another key: write it at the top level")
     unknown = [str(key) for key in values if key not in _OWN_KEYS]
     if unknown:
         raise ValueError(f"{name}: unknown key {unknown[0]!r}; put free keys under metadata; known: {_OWN_KEYS}")

@@ -49,7 +49,7 @@ def _loader(plain: bool) -> Any:
         def compose_node(self, parent: Any, index: Any) -> Any:
             mark = self.peek_event().start_mark
             if self.check_event(yaml.AliasEvent):
-                return self._counted(super().compose_node(parent, index), mark)
+                return self._count_node(super().compose_node(parent, index), mark)
             self._depth += 1
             if self._depth > DEEPEST:
                 raise yaml.composer.ComposerError(None, None, f"nested more than {DEEPEST} deep", mark)
@@ -58,7 +58,7 @@ def _loader(plain: bool) -> Any:
             self._weights[id(node)] = _weight(node, self._weights)
             return node
 
-        def _counted(self, node: Any, mark: Any) -> Any:
+        def _count_node(self, node: Any, mark: Any) -> Any:
             if id(node) not in self._weights:
                 raise yaml.composer.ComposerError(None, None, "an alias stands within what it repeats", mark)
             self._aliased += self._weights[id(node)]

@@ -64,7 +64,8 @@ def _long_word(path: Path) -> None:
 
 
 def _long_lines(path: Path) -> None:
-    lines = b"".join(b"BT /F 1 Tf 20 %d Td (%b) Tj ET " % (790 - 7 * n, b"word" * 250) for n in range(100))
+    # Text of one point or less is taken as hidden, and larger text would leave the page.
+    lines = b"".join(b"BT /F 1.1 Tf 20 %d Td (%b) Tj ET " % (790 - 7 * n, b"word" * 250) for n in range(100))
     path.write_bytes(pdf([lines]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class Promise:
     def row(self) -> list[str]:
         shown = share if self.unit == "share" else number
         least = shown(self.least) if self.least >= 0 else f"under {shown(-self.least)}"
-        return [self.what, least, shown(self.value), "met" if self.met else "missed"]
+        return [self.what, least, shown(self.value)]
 
     @property
     def met(self) -> bool:
@@ -50,6 +50,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [f"| {' | '.join(text.ljust(width) for text, width in zip(row, widths, strict=True))} |" for row in cells]
     return [lines[0], f"|{'|'.join('-' * (width + 2) for width in widths)}|", *lines[1:]]
+
+
+def promised(promises: Sequence[Promise]) -> Iterator[str]:
+    """Yield how many figures are reached, and a table of those that are not."""
+    missed = [promise.row() for promise in promises if not promise.met]
+    yield f"{len(promises) - len(missed)} of {len(promises)} are reached{'. These are not:' if missed else '.'}"
+    if missed:
+        yield from ("", *table(("promised", "at least", "measured"), missed))
 
 
 def put_between_marks(page: Path, lines: Sequence[str]) -> None:

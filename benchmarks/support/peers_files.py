@@ -20,7 +20,8 @@ Gold = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """PDFs by name, the longest first; the first is modified, the second deleted."""
+    """PDFs by name, the longest first; the first is modified, the second deleted, and then the last, the `small` one,
+    if there are more than two, is modified and deleted too."""
 
     files: Sequence[Path]
     pages: Mapping[str, int]
@@ -32,6 +33,10 @@ class Corpus:
     @property
     def deleted(self) -> str:
         return self.files[1].name
+
+    @property
+    def small(self) -> str | None:
+        return self.files[-1].name if len(self.files) > 2 else None
 
 
 def corpus(folder: Path) -> Corpus:

@@ -10,6 +10,8 @@ from benchmarks.support.peers_files import Corpus
 from pipelines.plots import Curves, figure
 
 NONE = "-"
+SMALL_MODIFIED, SMALL_DELETED = "small modified", "small deleted"
+"""The cases of the smallest file, which the figures and the page name alike."""
 ABOVE = ("command", "date", "commit", "embedders")
 """Circumstances that the first lines of the page tell."""
 
@@ -30,7 +32,7 @@ differ between rounds, both ends are shown.
 
 - **unchanged** is a second run; **modified** is one after the longest PDF, {modified} ({modified_pages} pages), got one
   more sentence at the bottom of its middle page, nothing else of it being touched; **deleted** is one after the next
-  longest, {deleted} ({deleted_pages} pages), was removed.
+  longest, {deleted} ({deleted_pages} pages), was removed.{small}
 - **halfway**: from nothing, SIGKILL by its own hand before the call of the model that goes beyond half of the texts;
   **late**: SIGKILL as soon as another connection sees all rows. What is shown is the run after that.
 - **texts** are counted where they enter the model, and so are the **tokens** that it **cuts** without a word: those
@@ -43,6 +45,10 @@ differ between rounds, both ends are shown.
 - pincite searches by words and vectors, the others by vectors, which is what their documentation begins with; the
   stores of Haystack, LangChain and LlamaIndex can search words too. **dense search** is pincite by vectors alone.
 """
+
+
+SMALL = """ Then the
+  **small** one, {small} ({pages} pages), got such a sentence too, and was removed."""
 
 
 def page(
@@ -62,7 +68,12 @@ def page(
                 "unchanged, s", "texts"), _costs(run)),
         "## One file modified, one deleted",
         _table(("", "modified, s", "texts", "rows too many", "missing", "deleted, s", "texts", "rows left"),
-               _changes(run)),
+               _changes(run, "modified", "deleted")),
+        *([] if corpus.small is None else [
+            "## One small file modified, one deleted",
+            _table(("", "modified, s", "texts", "rows too many", "missing", "deleted, s", "texts", "rows left"),
+                   _changes(run, SMALL_MODIFIED, SMALL_DELETED)),
+        ]),
         "## Killed, and run again",
         _table(("", "halfway: s", "texts", "rows too many", "missing", "late: s", "texts", "rows too many", "missing"),
                _killed(run)),
@@ -77,6 +88,7 @@ def page(
         HOW.format(
             rounds=f"{rounds} round{'' if rounds == 1 else 's'}", modified=corpus.modified,
             deleted=corpus.deleted, modified_pages=pages[corpus.modified], deleted_pages=pages[corpus.deleted],
+            small=SMALL.format(small=corpus.small, pages=pages[corpus.small]) if corpus.small else "",
         )
     )  # fmt: skip
     parts += ["What was set, and the versions:", "\n".join(_settings(run))]
@@ -113,9 +125,9 @@ def _costs(figures: Mapping[str, Figures]) -> Iterator[list[str]]:
         yield [name, _seconds(each, "cold"), memory, *counts, cut, *_case(each, "unchanged")[:2]]
 
 
-def _changes(figures: Mapping[str, Figures]) -> Iterator[list[str]]:
+def _changes(figures: Mapping[str, Figures], modified: str, deleted: str) -> Iterator[list[str]]:
     for name, each in figures.items():
-        yield [name, *_case(each, "modified"), *_case(each, "deleted")[:3]]
+        yield [name, *_case(each, modified), *_case(each, deleted)[:3]]
 
 
 def _killed(figures: Mapping[str, Figures]) -> Iterator[list[str]]:

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.increments import invented
 from pipelines.fingerprint import document_id, fingerprint
 from pipelines.indexing.indexed_documents import DocumentFacts
-from pipelines.indexing.sentences import linked
+from pipelines.indexing.sentences import link_in_order
 from pipelines.records import Box, Chunk, ParsedDocument, RawDocument, Sentence, SentenceLink, Span
 from pipelines.terms import terms_of
 from resources.checks import hnsw_recall as walks
@@ -104,7 +104,7 @@ def document(number: int, made: Corpus, sentences: bool = False, first: int = 0)
         parsed=ParsedDocument(doc_id, "Notice", False, "en", "", None, None, None, None, {}, ()),
         facts=DocumentFacts("Notice", f"notice {number}", date(2020, 1, 1) + timedelta(number), None, (), keys),
         summary="", stale=False, row_hash="", chunks=chunks, contexts={}, terms=terms, vectors=vectors,
-        sentences=linked(parts), sentence_vectors=sentence_vectors(parts, vectors, number),
+        sentences=link_in_order(parts), sentence_vectors=sentence_vectors(parts, vectors, number),
     )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def load(database: Database, name: str, made: Corpus, sentences: bool = False) -
         tables.replace_links(links(made))
     tables.vector_indexes.build()
     number = tables.generation.generation
-    catalog.add_statistics(number, walks.tuned(tables))
+    catalog.add_statistics(number, walks.tuned_statistics(tables))
     catalog.mark_built(number, name)
     built = catalog.generation(number)
     assert built is not None

@@ -82,7 +82,7 @@ def evaluate(table: Path, questions: Path, config: Path, experiments: Path) -> d
     from pincite.progress import Progress
     from resources.settings_file import locate
 
-    with Progress() as progress, Index(locate(config), progress) as index:
+    with Progress() as progress, Index(locate(str(config)), progress) as index:
         result = index.evaluate(questions, matrix=table, experiments=experiments)
     for failure in result["failed"]:
         print(f"{table.stem}, {failure['name']}: {failure['message']}", file=sys.stderr)

@@ -10,28 +10,38 @@ from typing import Any
 
 import click
 
-from pincite.commands.options import GlobalOptions, generation_option, global_options, group_option, searching
+from pincite.commands.options import (
+    GlobalOptions,
+    generation_option,
+    global_options,
+    group_option,
+    question_argument,
+    searching,
+)
 
 # ---------------------------------------------------------------- query
 
 
 @click.command()
-@click.argument("text")
+@question_argument
 @searching
 @click.option("--explain", is_flag=True, help="Show what every stage made of each hit.")
 @global_options
 def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int:
-    """Find passages; each with document, page, box and the headings above it."""
-    from pincite.serve.client import answered
-    from pincite.text.passages import hits_shown
+    """Find passages, each with document, page and box.
 
-    project = place.project()
-    result = answered(project, "query", text, options)
-    if result is None:
-        from pincite.index import open_index
+    Several words are one question; put a question with special characters in quotes."""
+    with place.progress("looking for passages"):
+        from pincite.serve.client import answered
+        from pincite.text.passages import hits_shown
 
-        with open_index(project) as opened:
-            result = opened.query(text, **options)
+        project = place.project()
+        result = answered(project, "query", text, options)
+        if result is None:
+            from pincite.index import open_index
+
+            with open_index(project) as opened:
+                result = opened.query(text, **options)
     place.give(result, lambda found: hits_shown(found, explain))
     return 0
 
@@ -40,26 +50,27 @@ def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int
 
 
 @click.command()
-@click.argument("text")
+@question_argument
 @click.option("--option", "options", multiple=True, metavar="LETTER=TEXT", help="An answer to choose; may be repeated.")
 @searching
 @global_options
 def ask(place: GlobalOptions, text: str, **options: Any) -> int:
-    """Answer a question from the documents, each claim with its document and page.
+    """Answer a question, each claim with document and page.
 
     If the settings name a language model (llm.base_url and llm.model), it writes the answer, which is checked against
     the passages that it cites. Otherwise you get the best supported sentences word for word. If the documents do not
     answer the question, the command says so."""
-    from pincite.serve.client import answered
-    from pincite.text.passages import answer_shown
+    with place.progress("looking for an answer"):
+        from pincite.serve.client import answered
+        from pincite.text.passages import answer_shown
 
-    project = place.project()
-    result = answered(project, "ask", text, options)
-    if result is None:
-        from pincite.index import open_index
+        project = place.project()
+        result = answered(project, "ask", text, options)
+        if result is None:
+            from pincite.index import open_index
 
-        with open_index(project) as opened:
-            result = opened.ask(text, **options)
+            with open_index(project) as opened:
+                result = opened.ask(text, **options)
     place.give(result, answer_shown)
     return 0
 
@@ -74,15 +85,17 @@ def ask(place: GlobalOptions, text: str, **options: Any) -> int:
 @generation_option("Look in")
 @global_options
 def show(place: GlobalOptions, named: str, **options: Any) -> int:
-    """Show a passage by its chunk id, or a sentence in its paragraph; the first characters of an id are enough.
+    """Show a passage or sentence, or draw it on its page.
 
-    `pincite query` prints the ids. A passage that continues on another page is drawn on PAGE.png, PAGE-2.png and so
+    ID names a chunk or a sentence; its first characters are enough. `pincite query` prints the ids. A passage that
+    continues on another page is drawn on PAGE.png, PAGE-2.png and so
     on."""
-    from pincite.index import open_index
-    from pincite.text.passages import passage_shown
+    with place.progress("looking for it"):
+        from pincite.index import open_index
+        from pincite.text.passages import passage_shown
 
-    with open_index(place.project()) as opened:
-        result = opened.show(named, **options)
+        with open_index(place.project()) as opened:
+            result = opened.show(named, **options)
     place.give(result, passage_shown)
     return 0
 
@@ -96,11 +109,14 @@ def show(place: GlobalOptions, named: str, **options: Any) -> int:
 @generation_option("Look in")
 @global_options
 def explain(place: GlobalOptions, chunk: str, **options: Any) -> int:
-    """Explain how a passage was made: every stage from its document to its vector, when, why, and at what cost."""
-    from pincite.index import open_index
-    from pincite.text.passages import explanation_shown
+    """Explain how a passage was made, stage by stage.
 
-    with open_index(place.project()) as opened:
-        result = opened.explain(chunk, **options)
+    Every stage from its document to its vector is shown: when, why, and at what cost it was made."""
+    with place.progress("looking for it"):
+        from pincite.index import open_index
+        from pincite.text.passages import explanation_shown
+
+        with open_index(place.project()) as opened:
+            result = opened.explain(chunk, **options)
     place.give(result, explanation_shown)
     return 0

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pincite.console import PrintableLines, block, emit, guarded, say, tell
-from pincite.progress import Progress
+from pincite.commands.options import GlobalOptions, global_options
+from pincite.console import PrintableLines, block, emit, say, tell
+from pincite.progress import INDEXING
 from pipelines.errors import UsageError
-from resources.child_process import shipped
-from resources.private_files import for_the_user, unshared
+from resources.child_process import shipped_folder
+from resources.private_files import for_the_user
 from resources.settings_file import DEFAULT_FILE
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def write_library(folder: Path) -> bool:
     """Write documents, golden questions and settings to a folder. Return False if they exist already.
 
     Raises UsageError if the folder holds anything else."""
-    example = Path(shipped("example"))
+    example = Path(shipped_folder("example"))
     settings = _settings(example)
     there = folder / DEFAULT_FILE
     try:
@@ -95,43 +96,42 @@ _WRITTEN = (
 
 @click.command()
 @click.argument("folder", default="pincite-demo", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-def demo(folder: Path, as_json: bool) -> None:
-    """Write the library of example documents into FOLDER (pincite-demo), index it and ask it a few questions.
+@global_options
+def demo(place: GlobalOptions, folder: Path) -> int:
+    """Write example documents into FOLDER, index and ask them.
 
-    Run again, it indexes and asks the documents in the folder. Nothing leaves this machine."""
-    with unshared():
-        guarded(as_json, lambda: _demo(folder, as_json))
+    FOLDER is pincite-demo if none is named. Run again, it indexes and asks the documents in the folder. Nothing leaves
+    this machine."""
+    from resources.settings_file import locate
 
-
-def _demo(folder: Path, as_json: bool) -> int:
-    from pincite.index import Index
-    from pincite.run import update_index
-    from pincite.text.reports import index_summary, seconds_shown
-    from resources.settings_file import DEFAULT_FILE, locate
-
+    if place.config or place.state:
+        raise UsageError("`pincite demo FOLDER` has settings and a state of its own: leave out --config and --state")
     began = time.perf_counter()
     written = write_library(folder)
     say(f"{folder}: {_WRITTEN if written else 'the example documents are there from before'}")
     config = folder / DEFAULT_FILE
     # PINCITE_STATE may name the state of the user's own documents, so it is not used.
     project = locate(str(config), str(folder / ".pincite"))
-    with Progress() as progress, Index(project, progress) as index:
+    with place.progress("starting", INDEXING) as progress:
+        from pincite.index import Index
+        from pincite.run import update_index
+        from pincite.text.reports import index_summary, seconds_shown
+
         made = update_index((), project, progress=progress)
-        progress.close()
-        if not as_json:
-            tell(block([index_summary(made), seconds_shown(made["seconds"]), ""]))
+    if not place.as_json:
+        tell(block([index_summary(made), seconds_shown(made["seconds"]), ""]))
+    with place.progress("asking the example questions"), Index(project) as index:
         answers = asked(index)
     seconds = round(time.perf_counter() - began, 1)
     command = f"pincite serve --config {config}" + _state(project.state)
     address = f"http://{project.settings.serve.host}:{project.settings.serve.port}"
-    if as_json:
+    if place.as_json:
         emit({"folder": str(folder), "written": written, "index": made, "answers": answers, "seconds": seconds,
               "serve": command, "page": address})  # fmt: skip
     else:
         tell(asked_shown(answers))
         tell(block([f"ready in {seconds} s. Ask on a page, with every passage marked in its document:", f"  {command}",
-                    f"then open {address}. Your own documents: pincite index --source FOLDER"]))  # fmt: skip
+                    f"then open {address}. Your own documents: pincite index FOLDER"]))  # fmt: skip
     return 0 if made["published"] else 1
 
 

@@ -9,7 +9,7 @@ import click
 
 from pincite.commands.options import GlobalOptions, global_options, group_option, rerank_option, strategy_option
 from pincite.console import as_json, emit, say, tell
-from pincite.progress import Progress
+from pipelines.counted import counted
 from pipelines.errors import PinciteError, UsageError
 from pipelines.evaluation.imports import IMPORTS
 from pipelines.settings.query import MEASURED_HITS
@@ -33,6 +33,9 @@ from resources.memory import one_heap
     help="Join a question's options to the lexical query, or with =all everywhere.",
 )  # fmt: skip
 @click.option("--answers", is_flag=True, help="Answer each question too, as ask does, and score the answers.")
+@click.option(
+    "--feedback", is_flag=True, help="Instead of QUESTIONS: what people said on the page, before anybody reviews it."
+)
 @click.option(
     "--matrix",
     metavar="M.yaml",
@@ -65,9 +68,12 @@ def evaluate(
     imports: str | None,
     suggest: int | None,
     output: Path | None,
+    feedback: bool,
     **options: Any,
 ) -> int:
-    """Score retrieval on golden questions (JSON lines), or suggest some."""
+    """Score retrieval on test questions, or suggest some.
+
+    QUESTIONS is a file of golden questions, JSON lines."""
     if imports:
         return _import(place, imports, questions, suggest, output)
     if output and suggest is None:
@@ -76,16 +82,18 @@ def evaluate(
         if questions:
             raise UsageError(f"--suggest reads no questions; to write them to {questions} use --output {questions}")
         return _suggest(place, suggest, output, options["groups"])
-    if questions is None:
+    if feedback and (questions or matrix):
+        raise UsageError("--feedback scores what waits for review, and takes no QUESTIONS and no --matrix")
+    if questions is None and not feedback:
         raise UsageError("name a file of golden questions, or have some suggested with --suggest N --output FILE")
     if experiments and not matrix:
         raise UsageError("--experiments is where a matrix is kept; name one with --matrix")
-    if matrix:
+    if matrix and questions:
         return _matrix(place, questions, matrix, experiments, options)
     from pincite.index import open_index
     from pincite.text.reports import scores_shown
 
-    with Progress() as progress, open_index(place.project(), progress) as opened:
+    with place.progress("asking test questions") as progress, open_index(place.project(), progress) as opened:
         result = opened.evaluate(questions, **options)
     place.give(result, scores_shown)
     return 0
@@ -109,7 +117,7 @@ def _import(place: GlobalOptions, kind: str, questions: Path | None, suggest: in
     for line in [] if output else lines:
         tell(as_json(line))
     without = sum(not line["gold"] for line in lines)
-    say(f"{len(lines)} questions" + (f", {without} of them without gold" if without else ""))
+    say(counted(len(lines), "question") + (f", {without} of them without gold" if without else ""))
     if output:
         say(f"index the documents that their gold names, then run `pincite eval {output}`")
     return 0
@@ -119,7 +127,7 @@ def _suggest(place: GlobalOptions, count: int, output: Path | None, groups: tupl
     """Write suggested questions to a file, or to standard output if `output` is None."""
     from pincite.index import open_index
 
-    with Progress() as progress, open_index(place.project(), progress) as opened:
+    with place.progress("choosing passages") as progress, open_index(place.project(), progress) as opened:
         result = opened.suggest(count, groups, output)
     if place.as_json:
         emit(result)
@@ -143,7 +151,7 @@ def _matrix(
     from pincite.text.reports import matrix_shown
 
     try:
-        with Progress() as progress, Index(place.project(), progress) as index:
+        with place.progress("preparing the runs") as progress, Index(place.project(), progress) as index:
             result = index.evaluate(questions, matrix=matrix, experiments=experiments, **options)
     except KeyboardInterrupt:
         told = "interrupted; the same command goes on after the runs that are finished"

@@ -6,20 +6,22 @@ from typing import Any
 
 import click
 
+from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, tell
-from pincite.progress import Progress
 
 
-@click.group()
+@click.group(cls=Commands)
 def generations() -> None:
-    """Manage the indexes that are kept side by side, and choose which of them is live."""
+    """Manage indexes kept side by side; choose the live one."""
 
 
 @generations.command("list")
 @global_options
 def generations_list(place: GlobalOptions) -> int:
-    """List every generation: its embedder, rows, size, scores, and why it is not live."""
+    """List every generation with its size and scores.
+
+    Below the table are the reasons why generations are not live."""
     from pincite.index import open_index
     from pincite.text.reports import generations_shown
 
@@ -34,10 +36,12 @@ def generations_list(place: GlobalOptions) -> int:
 @click.option("--force", is_flag=True, help="Although the golden questions speak against it.")
 @global_options
 def generations_publish(place: GlobalOptions, generation: int, force: bool) -> int:
-    """Make a generation the live one, after its audit; ends the hold of a rollback."""
+    """Make a generation the live one, after its audit.
+
+    Ends the hold of a rollback."""
     from pincite.index import open_index
 
-    with Progress() as progress, open_index(place.project(), progress) as opened:
+    with place.progress("checking the generation") as progress, open_index(place.project(), progress) as opened:
         result = opened.publish(generation, force)
     _say(place, result, f"generation {result['live']} is live; before it {result['previous'] or 'none'} was")
     return 0
@@ -46,7 +50,9 @@ def generations_publish(place: GlobalOptions, generation: int, force: bool) -> i
 @generations.command("rollback")
 @global_options
 def generations_rollback(place: GlobalOptions) -> int:
-    """Make the previous generation live again; it stays live until somebody publishes."""
+    """Make the previous generation live again.
+
+    It stays live until somebody publishes."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:

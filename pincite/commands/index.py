@@ -8,7 +8,8 @@ from __future__ import annotations
 import click
 
 from pincite.commands.options import GlobalOptions, global_options, of_folders, of_sources
-from pincite.progress import Progress
+from pincite.console import say
+from pincite.progress import INDEXING
 from resources.memory import one_heap
 
 # ---------------------------------------------------------------- index
@@ -25,15 +26,15 @@ from resources.memory import one_heap
 def index(
     place: GlobalOptions, sources: tuple[str, ...], allow_deletions: bool, retry_failed: bool, distributed: bool
 ) -> int:
-    """Index new and changed documents of these folders; without any, of every known source.
+    """Index new and changed documents of these folders.
 
-    A folder is remembered as a source by its name."""
+    A folder is remembered as a source by its name. If you name no folder, every known source is indexed."""
     one_heap()
-    from pincite.text.reports import index_summary
-
-    project = place.project()
     options = {"allow_deletions": allow_deletions, "retry_failed": retry_failed}
-    with Progress() as progress:
+    with place.progress("starting", INDEXING) as progress:
+        from pincite.text.reports import index_summary, seconds_shown
+
+        project = place.project()
         if distributed:
             from pincite.distributed import update_distributed
 
@@ -43,6 +44,8 @@ def index(
 
             result = update_index(sources, project, progress=progress, **options)
     place.give(result, index_summary)
+    if place.verbose:
+        say(seconds_shown(result["seconds"]))
     if not (result["published"] or result["held"] or result["llm"]["pending"]):
         return 1
     return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
@@ -55,17 +58,20 @@ def index(
 @of_folders
 @global_options
 def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
-    """Say what `pincite index` would add, change and remove, and what its language model would cost.
+    """Say what `pincite index` would do and cost.
+
+    The report counts documents to add, change and remove, and calls of the language model.
 
     Writes nothing and asks no model. Documents are parsed only if prompts depend on them. Prompt tokens are
     estimated upwards; completion tokens are the most that a reply may have. An unusable reply is asked for again, at
     most llm.attempts times."""
     one_heap()
-    from pincite.index import Index
-    from pincite.text.reports import plan_shown
+    with place.progress("starting", INDEXING) as progress:
+        from pincite.index import Index
+        from pincite.text.reports import plan_shown
 
-    with Progress() as progress, Index(place.project(), progress) as index:
-        result = index.plan(sources)
+        with Index(place.project(), progress) as index:
+            result = index.plan(sources)
     place.give(result, plan_shown)
     return 0
 
@@ -79,16 +85,16 @@ def plan(place: GlobalOptions, sources: tuple[str, ...]) -> int:
 @click.option("--allow-deletions", is_flag=True, help="Take it as meant when most documents of a source are gone.")
 @global_options
 def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], allow_deletions: bool) -> int:
-    """Write the texts that are to be embedded, as Parquet, for others to embed.
+    """Write the texts to embed as Parquet, for others to embed.
 
     Documents are read first, as `pincite index` reads them, up to the texts to embed. Nothing is embedded, and the live
     index stays as it is."""
     one_heap()
-    from pincite import run
-    from pincite.text.reports import exported
+    with place.progress("starting", INDEXING) as progress:
+        from pincite import run
+        from pincite.text.reports import exported
 
-    project = place.project()
-    with Progress() as progress:
+        project = place.project()
         result = run.export_texts(folder, sources, project, allow_deletions=allow_deletions, progress=progress)
     place.give(result, exported)
     return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
@@ -100,14 +106,16 @@ def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], al
 @click.option("--unchecked", is_flag=True, help="Embed no sample to compare with, for an endpoint that costs.")
 @global_options
 def import_vectors(place: GlobalOptions, places: tuple[str, ...], check: bool, unchecked: bool) -> int:
-    """Take vectors that others made of exported texts, so that the next `pincite index` need not embed those texts.
+    """Take the vectors that others made of exported texts.
 
-    A file with any error in it is refused as a whole, and named; the others are taken."""
-    from pincite.index import open_index
-    from pincite.text.reports import imported
+    The next `pincite index` need not embed those texts. A file with any error in it is refused as a whole, and named;
+    the others are taken."""
+    with place.progress("starting") as progress:
+        from pincite.index import open_index
+        from pincite.text.reports import imported
 
-    with Progress() as progress, open_index(place.project(), progress) as opened:
-        result = opened.import_vectors(places, check=check, unchecked=unchecked)
+        with open_index(place.project(), progress) as opened:
+            result = opened.import_vectors(places, check=check, unchecked=unchecked)
     place.give(result, imported)
     if not result["refused"]:
         return 0

@@ -9,7 +9,6 @@ import click
 
 from pincite.commands.options import GlobalOptions, generation_option, global_options, group_option
 from pincite.console import say
-from pincite.progress import Progress
 from pipelines.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,9 +32,10 @@ if TYPE_CHECKING:
 @generation_option("Look at")
 @global_options
 def links(place: GlobalOptions, sweeping: bool, strongest: int, **options: Any) -> int:
-    """Show the links between related sentences: how many, over which cosine, and the strongest.
+    """Show the links between related sentences.
 
-    With --sweep, what there would be over other floors, and how well golden questions are answered by the
+    The report says how many there are, over which cosine, and the strongest. With --sweep, what there would be over
+    other floors, and how well golden questions are answered by the
     sentence route with those links. Writes nothing."""
     if sweeping:
         return _sweep(place, **options)
@@ -45,7 +45,7 @@ def links(place: GlobalOptions, sweeping: bool, strongest: int, **options: Any) 
     from pincite.index import open_index
     from pincite.text.reports import links_shown
 
-    with open_index(place.project()) as opened:
+    with place.progress("counting links"), open_index(place.project()) as opened:
         result = opened.links(options["generation"], options["groups"], strongest)
     place.give(result, links_shown)
     return 0
@@ -58,7 +58,7 @@ def _sweep(
     from pincite.text.reports import sweep_shown
 
     project, floors = place.project(), _cosines(thresholds)
-    with Progress() as progress, open_index(project, progress) as opened:
+    with place.progress("comparing sentences") as progress, open_index(project, progress) as opened:
         result = opened.sweep_links(floors, with_options=with_options or "none", **options)
     if plot:
         _draw(result, plot)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pincite.console import emit, guarded, tell
+from pincite.console import emit, guarded, say, tell
+from pincite.progress import Progress
 from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
-from resources.private_files import unshared
+from resources.private_files import private_umask
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from resources.settings_file import Project
 
 Command = Callable[..., Any]
@@ -26,6 +29,20 @@ strategy_option = click.option(
 rerank_option = click.option(
     "--rerank", metavar="NAMES", help=f"Of {', '.join(get_args(RerankerName))}; several by commas, in sequence."
 )
+question_argument = click.argument(
+    "text", nargs=-1, required=True, metavar="QUESTION", callback=lambda ctx, param, words: " ".join(words)
+)
+
+
+def _completes(kind: str) -> Callable[[Any, Any, str], list[CompletionItem]]:
+    """Return a completion of names of files (`file`) or folders (`dir`), whose values are checked elsewhere."""
+
+    def complete(ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type=kind)]
+
+    return complete
 
 
 def generation_option(verb: str) -> Callable[[Command], Command]:
@@ -50,12 +67,22 @@ def searching(command: Command) -> Command:
 class GlobalOptions:
     """The options that every command takes."""
 
-    def __init__(self, config: str | None, state: str | None, as_json: bool) -> None:
+    def __init__(
+        self, config: str | None, state: str | None, as_json: bool, quiet: bool = False, verbose: bool = False
+    ) -> None:
         self.config, self.state, self.as_json = config, state, as_json
+        self.quiet, self.verbose = quiet, verbose
+
+    def progress(self, doing: str, steps: Iterable[str] = ()) -> Progress:
+        """Return a report of progress, which begins with `doing` on a terminal. `steps` are the stages to be counted
+        in "stage 4 of 12"."""
+        return Progress(doing, steps, quiet=self.quiet, kept=self.verbose)
 
     def project(self) -> Project:
-        from resources.settings_file import locate
+        from resources.settings_file import locate, misspelt_variables
 
+        for note in [] if self.quiet else misspelt_variables():
+            say(f"note: {note}")
         return locate(self.config, self.state)
 
     def give(self, result: Result, shown: Callable[[Result], str]) -> None:
@@ -69,7 +96,9 @@ class GlobalOptions:
 def of_sources(command: Command) -> Command:
     """Add --source, which is passed as `sources`."""
     told = "Folder to index, or NAME=ADDRESS such as papers=s3://bucket/prefix; may be repeated."
-    return click.option("--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told)(command)
+    return click.option(
+        "--source", "sources", multiple=True, metavar="[NAME=]PATH", help=told, shell_complete=_completes("dir")
+    )(command)
 
 
 def of_folders(command: Command) -> Command:
@@ -80,23 +109,35 @@ def of_folders(command: Command) -> Command:
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
-    return click.argument("folders", nargs=-1, metavar="[FOLDER]...")(of_sources(run))
+    return click.argument("folders", nargs=-1, metavar="[FOLDER]...", shell_complete=_completes("dir"))(of_sources(run))
 
 
 def global_options(command: Command) -> Command:
-    """Add --config, --state and --json, and pass them as one `place`."""
+    """Add --config, --state, --json, --quiet and --verbose, and pass them as one `place`."""
 
-    def run(config: str | None, state: str | None, as_json: bool, **options: Any) -> None:
-        place = GlobalOptions(config, state, as_json)
-        with unshared():
-            guarded(as_json, lambda: command(place, **options))
+    def run(config: str | None, state: str | None, as_json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
+        place = GlobalOptions(config, state, as_json, quiet, verbose)
+        with private_umask():
+            guarded(as_json, lambda: command(place, **options), verbose)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
+        click.option("-v", "--verbose", is_flag=True, help="Say more: every stage, and where an error was raised."),
+        click.option("-q", "--quiet", is_flag=True, help="Show no progress, only the result and errors."),
         click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-        click.option("--state", metavar="DIR", help="State folder (default: .pincite, or PINCITE_STATE)."),
-        click.option("--config", metavar="FILE", help="Settings file (default: pincite.yaml, or PINCITE_CONFIG)."),
+        click.option(
+            "--state",
+            metavar="DIR",
+            shell_complete=_completes("dir"),
+            help="State folder (default: .pincite, or PINCITE_STATE).",
+        ),
+        click.option(
+            "--config",
+            metavar="FILE",
+            shell_complete=_completes("file"),
+            help="Settings file (default: pincite.yaml, or PINCITE_CONFIG).",
+        ),
     ):
         run = option(run)
     return run

@@ -9,7 +9,6 @@ import click
 
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import PrintableLines, block, emit, say, tell
-from pincite.progress import Progress
 from pipelines.errors import DocumentError, UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +24,10 @@ if TYPE_CHECKING:
 @click.option("--pages", metavar="3-7,12", help="Only these pages.")
 @global_options
 def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, pages: str | None) -> int:
-    """Show what the parser finds in FILE; needs no index and makes none.
+    """Show what the parser finds in one file.
 
-    With --json, print the document and its elements as a structural map, which pincite reads as NAME.elements.json."""
+    Needs no index and makes none. With --json, print the document and its elements as a structural map, which pincite
+    reads as NAME.elements.json."""
     from pincite.index import Index
     from pincite.parsed import pages_from
 
@@ -38,7 +38,11 @@ def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, 
         raise UsageError("--json is the whole document: leave out --pages")
     ranges = pages_from(pages) if pages else []
     try:
-        with Progress() as progress, Index(project, progress) as index, index.parsed(file) as found:
+        with (
+            place.progress("reading the file") as progress,
+            Index(project, progress) as index,
+            index.parsed(file) as found,
+        ):
             if found.map_beside:
                 say(f"note: read without its map, {found.map_beside.name}, which `pincite index` takes in its place")
             result = _asked_for(found, place.as_json, markdown, image, ranges)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options, group_option
 
 # ---------------------------------------------------------------- serve
@@ -14,14 +15,17 @@ from pincite.commands.options import GlobalOptions, global_options, group_option
 
 
 @click.command()
-@click.option("--port", type=int, help="Port to listen on; 0 is any free one (setting serve.port).")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Port to listen on; 0 is any free one (setting serve.port)."
+)
 @click.option("--host", help="Address to listen on (setting serve.host).")
-@click.option("--processes", type=int, help="Processes that answer (setting serve.processes).")
+@click.option("--processes", type=click.IntRange(1, 64), help="Processes that answer (setting serve.processes).")
 @global_options
 def serve(place: GlobalOptions, **given: Any) -> int:
-    """Serve a page to ask on, with every passage marked on its page; HTTP with JSON; and MCP for agents.
+    """Serve a page to ask on, HTTP with JSON, and MCP.
 
-    Who may ask, and for which groups, is set by serve.auth: see docs/guide/asking.md."""
+    The page shows every passage marked on its own page. Who may ask, and for which groups, is set by serve.auth: see
+    docs/guide/asking.md."""
     from dataclasses import replace
 
     from pincite.serve.run import run_serve
@@ -29,7 +33,7 @@ def serve(place: GlobalOptions, **given: Any) -> int:
 
     project = place.project()
     values = project.settings.serve.model_dump() | {name: value for name, value in given.items() if value is not None}
-    serving = settings_from({"serve": values}, "pincite serve").serve
+    serving = settings_from({"serve": values}, "--host").serve
     return run_serve(replace(project, settings=project.settings.model_copy(update={"serve": serving})))
 
 
@@ -42,9 +46,10 @@ def serve(place: GlobalOptions, **given: Any) -> int:
 @group_option
 @global_options
 def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
-    """Answer an agent by MCP on standard input and output: search, fetch, page_image and ask.
+    """Answer an agent that starts pincite itself, by MCP.
 
-    The agent starts this itself: docs/guide/asking.md has the lines for its settings. It reads what everybody may
+    It speaks on standard input and output, with the tools search, fetch, page_image and ask: docs/guide/asking.md has
+    the lines for its settings. It reads what everybody may
     find, and what the groups may that are named here. Ends when its input does."""
     from pincite.serve.run import answer_on_stdio
 
@@ -56,9 +61,11 @@ def mcp(place: GlobalOptions, groups: tuple[str, ...]) -> int:
 # `pincite tokens`: who may ask the server, and for which groups.
 
 
-@click.group()
+@click.group(cls=Commands)
 def tokens() -> None:
-    """Tokens for those who ask `pincite serve`, where serve.auth is tokens."""
+    """Manage the tokens of those who ask `pincite serve`.
+
+    They are asked for if serve.auth is tokens."""
 
 
 @tokens.command()
@@ -67,7 +74,9 @@ def tokens() -> None:
 @click.option("--operator", is_flag=True, help="Sees the names of all failed documents.")
 @global_options
 def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool) -> int:
-    """Make a token for NAME, which is printed once and kept nowhere."""
+    """Make a token for NAME.
+
+    It is printed once and kept nowhere."""
     from pincite.guard import TokenFile
     from resources.search.search_options import asked_groups
 
@@ -79,7 +88,9 @@ def add(place: GlobalOptions, name: str, groups: tuple[str, ...], operator: bool
 @tokens.command("list")
 @global_options
 def list_(place: GlobalOptions) -> int:
-    """Names with their groups; no token is kept, so none is shown."""
+    """List names with their groups.
+
+    No token is kept, so none is shown."""
     from pincite.console import rows
     from pincite.guard import TokenFile
 
@@ -98,7 +109,9 @@ def list_(place: GlobalOptions) -> int:
 @click.argument("name")
 @global_options
 def remove(place: GlobalOptions, name: str) -> int:
-    """Take the token of NAME away; it holds no more from the next request on."""
+    """Take the token of NAME away.
+
+    It is refused from the next request on."""
     from pincite.guard import TokenFile
 
     TokenFile(place.project().state).remove(name)

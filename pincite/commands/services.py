@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @click.option("--read-only", is_flag=True, help="Show everything, launch and change nothing.")
 @global_options
 def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_only: bool) -> int:
-    """Run Dagster's webserver and daemon on this state: lineage, runs, metadata, backfills.
+    """Show lineage, runs and backfills in the browser.
+
+    Runs Dagster's webserver and daemon on this state.
 
     The address that it prints has a token, without which nobody is let in: a new one at every start, or the value
     of PINCITE_UI_TOKEN."""
@@ -44,8 +46,9 @@ def ui(place: GlobalOptions, port: int, host: str, names: tuple[str, ...], read_
 @click.option("--force", is_flag=True, help="Stop the server even while others use it.")
 @global_options
 def db(place: GlobalOptions, action: str, force: bool) -> int:
-    """Start, stop or look at the state's Postgres server; print its address, or the folder with psql, pg_dump and
-    pg_restore of its version."""
+    """Start, stop or look at the embedded Postgres server.
+
+    `url` prints its address, `programs` the folder with psql, pg_dump and pg_restore of its version."""
     place.give(_done(place.project(), action, force), _shown)
     return 0
 

@@ -6,19 +6,21 @@ from typing import Any
 
 import click
 
+from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
+from pipelines.counted import counted
 
 
-@click.group()
+@click.group(cls=Commands)
 def sources() -> None:
-    """Manage the folders and addresses that `pincite index` re-indexes."""
+    """Manage the folders and addresses that are indexed."""
 
 
 @sources.command("list")
 @global_options
 def sources_list(place: GlobalOptions) -> int:
-    """List every known source with its folder or address, its documents and failures."""
+    """List every known source, its documents and failures."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -46,9 +48,9 @@ def _memberships(told: dict[str, Any] | None) -> str:
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @global_options
 def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
-    """Read again who is behind the principals of sources, without indexing anything.
+    """Read again who is behind the principals of sources.
 
-    The exit code is 3 if one of them could not be read."""
+    Nothing is indexed. The exit code is 3 if one of them could not be read."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -66,15 +68,17 @@ def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
 def _synced(item: dict[str, Any]) -> str:
     if item["memberships"] is None:
         return item["problem"] or "it tells no memberships"
-    counted = f"{item['memberships']:,} memberships, {item['added']:,} new, {item['removed']:,} gone"
-    return f"{counted}; {item['problem']}" if item["problem"] else counted
+    told = f"{counted(item['memberships'], 'membership')}, {item['added']:,} new, {item['removed']:,} gone"
+    return f"{told}; {item['problem']}" if item["problem"] else told
 
 
 @sources.command("check")
 @click.argument("source", metavar="NAME | NAME=ADDRESS")
 @global_options
 def sources_check(place: GlobalOptions, source: str) -> int:
-    """Reach a source and list its first documents, without indexing any."""
+    """Reach a source and list its first documents.
+
+    Nothing is indexed."""
     from pincite.index import Index
 
     with Index(place.project()) as opened:
@@ -83,8 +87,9 @@ def sources_check(place: GlobalOptions, source: str) -> int:
         emit(found)
         return 0
     tell(rows([(item["uri"], _bytes(item["size"])) for item in found["entries"]], ("entry", "bytes")))
+    entries = counted(len(found["entries"]), "entry", "entries")
     told = "and more" if found["more"] else "and no more"
-    tell(f"source {found['source']!r} can be listed: {len(found['entries'])} entries {told} that its filters take")
+    tell(f"source {found['source']!r} can be listed: {entries} {told} that its filters take")
     return 0
 
 
@@ -96,7 +101,9 @@ def _bytes(size: int | None) -> str:
 @click.argument("name")
 @global_options
 def sources_remove(place: GlobalOptions, name: str) -> int:
-    """Forget a source; the next `pincite index` removes its documents from the index."""
+    """Forget a source.
+
+    The next `pincite index` removes its documents from the index."""
     from pincite.index import open_index
 
     with open_index(place.project()) as opened:
@@ -104,5 +111,6 @@ def sources_remove(place: GlobalOptions, name: str) -> int:
     if place.as_json:
         emit({"removed": name, "documents": count})
     else:
-        tell(f"source {name!r} is forgotten; its {count} documents leave the index with the next `pincite index`")
+        leaving = counted(count, "document leaves", "documents leave")
+        tell(f"source {name!r} is forgotten; {leaving} the index with the next `pincite index`")
     return 0

@@ -10,7 +10,7 @@ import click
 
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import PrintableLines, block
-from pincite.progress import Progress
+from pipelines.counted import counted
 from resources.memory import one_heap
 
 
@@ -27,7 +27,7 @@ def _lines(check: dict[str, str], width: int) -> Iterator[str]:
 
 def _sum(result: dict[str, Any]) -> str:
     counts = Counter(check["severity"] for check in result["checks"])
-    told = [f"{count} {kind}{'s' * (count > 1)}" for kind in ("failure", "warning") if (count := counts[kind])]
+    told = [counted(count, kind) for kind in ("failure", "warning") if (count := counts[kind])]
     if result["ok"]:
         return f"pincite can work here{': ' * bool(told)}{''.join(told)}"
     return f"{' and '.join(told)}: pincite cannot work here before the failures are mended"
@@ -40,12 +40,14 @@ def _sum(result: dict[str, Any]) -> str:
 @click.option("--ask-models", is_flag=True, help="Also send each endpoint's model one word, which may cost.")
 @global_options
 def doctor(place: GlobalOptions, ask_models: bool) -> int:
-    """Look at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights.
+    """Check that pincite can work on this machine.
 
-    Needs no index and no settings. Sends no text of documents, and costs nothing without --ask-models."""
+    Looks at Python, packages, memory, disk, database, endpoints, OCR, models, clock and rights. Needs no index and no
+    settings. Sends no text of documents, and costs nothing without --ask-models."""
     from resources.reports.doctor.examine import examine
 
-    result = examine(place.project, ask_models)
+    with place.progress("checking this machine"):
+        result = examine(place.project, ask_models)
     place.give(result, examined_shown)
     return 0 if result["ok"] else 1
 
@@ -56,12 +58,14 @@ def doctor(place: GlobalOptions, ask_models: bool) -> int:
 @click.command()
 @global_options
 def verify(place: GlobalOptions) -> int:
-    """Check row by row that the index is complete; the exit code is 0 only if it is."""
+    """Check row by row that the index is complete.
+
+    The exit code is 0 only if it is."""
     one_heap()
     from pincite.index import open_index
     from pincite.text.reports import verified_shown
 
-    with Progress() as progress, open_index(place.project(), progress) as opened:
+    with place.progress("checking rows") as progress, open_index(place.project(), progress) as opened:
         result = opened.verify()
     place.give(result, verified_shown)
     return 0 if result["ok"] else 1
@@ -77,7 +81,7 @@ def status(place: GlobalOptions) -> int:
     from pincite.index import open_index
     from pincite.text.reports import status_shown
 
-    with open_index(place.project()) as opened:
+    with place.progress("reading the state"), open_index(place.project()) as opened:
         result = opened.status()
     place.give(result, status_shown)
     return 0

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 UNFORESEEN = "an error that was not foreseen; the server's log has it"
 _NOT_THERE = frozenset({"unknown_chunk", "unknown_document", "no_pages", "no_page", "no_file", "ambiguous_chunk"})
-_SAYABLE = frozenset({"busy", "no_index", "text_moved"})
+_SAYABLE = frozenset({"busy", "no_index", "text_moved", "too_many"})
 
 
 def status_of(error: PinciteError) -> int:
@@ -40,6 +40,8 @@ def status_of(error: PinciteError) -> int:
         return 409
     if error.code == "timeout":
         return 504
+    if error.code == "too_many":
+        return 429
     if error.code in ("busy", "no_index") or isinstance(error, DatabaseError | IndexStateError):
         return 503
     return 502

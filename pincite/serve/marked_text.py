@@ -1,5 +1,5 @@
 """Text with marks, as the page shows it: hits with the words of the question, and a document as the reader shows it, in
-blocks and parts, with a passage and its best sentence.
+blocks and parts, with its contents, the places of words in it, and the marks of a passage and its best sentence.
 
 In the reader a mark is a span of the body. It is shown only if its words are words of the passage: text that has moved
 since gets no mark, since a wrong one is worse.
@@ -8,6 +8,7 @@ since gets no mark, since a wrong one is worse.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from itertools import pairwise
 from math import log1p
 from typing import TYPE_CHECKING, Any
 
-from pipelines.defused_text import seen
+from pipelines.defused_text import visible_text
 from pipelines.query.excerpts import Piece, asked_terms, excerpt, pieces
 from pipelines.records import Cell, Element
 from pipelines.terms import terms_of
@@ -110,7 +111,7 @@ def _hit(hit: Mapping[str, Any], best: SentenceInPlace | None, wanted: Collectio
         sentence_id=name,
         first=hit["page_start"],
         last=hit["page_end"],
-        headings=tuple(pieces(seen(heading), wanted) for heading in headings_of(hit)),
+        headings=tuple(pieces(visible_text(heading), wanted) for heading in headings_of(hit)),
         text=pieces(lines, wanted),
         quote=_cut(" ".join((said if match else lines.strip("… ")).split())),
         described="text" in hit["generated"],
@@ -139,22 +140,26 @@ MOST_CHARACTERS, MOST_ROWS = 20_000, 100
 """Most characters and table rows of one block; a longer one is divided."""
 PART_CHARACTERS, PART_BLOCKS = 60_000, 200
 """Most characters and blocks of one part of a document, which is a page of the reader."""
-_WORD = re.compile(r"\w+")
+_WORD, _SPACES = re.compile(r"\w+"), re.compile(r"\s+")
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Spans of the body: of a passage, and within it of the sentence that matches best."""
+    """Spans of the body: of a passage, within it of the sentence that matches best, and of the words that a reader
+    looks for, in order, `now` being the one that is shown."""
 
     passage: tuple[Span, ...] = ()
     sentence: tuple[Span, ...] = ()
+    found: tuple[Span, ...] = ()
+    now: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Words that are marked alike: not at all (""), as `passage`, or as `sentence` within it."""
+    """Words that are marked alike: not at all (""), as `passage`, as `sentence` within it, as `found`, or as `now`, the
+    words that were found and are shown."""
 
     text: str
     mark: str = ""
@@ -170,7 +175,8 @@ class TableCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """An element, or a part of a long one. `page` is set if it begins on another page than the block before."""
+    """An element, or a part of a long one. `page` is set if it begins on another page than the block before. `start` is
+    where it begins in the body; None if it is not part of it."""
 
     kind: str
     level: int
@@ -180,6 +186,8 @@ class ShownBlock:
     page: int | None = None
     marked: bool = False
     size: int = field(default=0, compare=False)
+    start: int | None = None
+    element: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +234,21 @@ def parts(elements: Iterable[Element], body: str, marks: Marks) -> list[tuple[Sh
 def part(found: Sequence[tuple[ShownBlock, ...]], wanted: int | None) -> ReaderPage:
     """Return the part that is wanted, else the one with the first mark, else the first."""
     first = next((at for at, blocks in enumerate(found, start=1) if any(block.marked for block in blocks)), 1)
+    if wanted is None:
+        wanted = next((at for at, blocks in enumerate(found, start=1) if any(map(_is_now, blocks))), None)
     number = min(max(wanted if wanted is not None else first, 1), len(found))
     return ReaderPage(found[number - 1], number, len(found))
+
+
+def part_of_page(found: Sequence[tuple[ShownBlock, ...]], page: int) -> int | None:
+    """Return the number of the part in which a page begins; None if no block says that it begins there or after."""
+    pages = ((at, block.page) for at, blocks in enumerate(found, start=1) for block in blocks if block.page)
+    return next((at for at, number in pages if number >= page), None)
+
+
+def _is_now(block: ShownBlock) -> bool:
+    cells = (cell.segments for row in block.rows for cell in row)
+    return any(segment.mark == "now" for segments in (block.segments, *cells) for segment in segments)
 
 
 def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[ShownBlock]:
@@ -236,7 +257,7 @@ def _blocks(elements: Iterable[Element], body: str, marks: Marks) -> Iterator[Sh
         turned = element.page_start if element.page_start != page else None
         page = element.page_start or page
         for at, block in enumerate(_table(element, body, marks) if element.cells else _text(element, body, marks)):
-            yield replace(block, page=turned if at == 0 else None)
+            yield replace(block, page=turned if at == 0 else None, element=element.index)
 
 
 def _text(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
@@ -247,7 +268,7 @@ def _text(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
         segments = _segments(text, element.start + start, marks if whole else Marks())
         yield ShownBlock(
             element.kind, element.level or 0, segments, marker=element.marker or "", marked=_marked(segments),
-            size=len(text) + 1,
+            size=len(text) + 1, start=element.start + start if element.start < element.end else None,
         )  # fmt: skip
 
 
@@ -258,7 +279,10 @@ def _table(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
     for some in _together([rows[number] for number in sorted(rows)]):
         made = tuple(tuple(_cell(cell, body, marks) for cell in row) for row in some)
         marked = any(_marked(cell.segments) for row in made for cell in row)
-        yield ShownBlock(element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)))
+        start = min((cell.start for row in some for cell in row if cell.start < cell.end), default=None)
+        yield ShownBlock(
+            element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)), start=start
+        )
 
 
 def _together(rows: Sequence[list[Cell]]) -> Iterator[list[list[Cell]]]:
@@ -293,12 +317,130 @@ def _marked(segments: Sequence[Segment]) -> bool:
 
 def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
     """Return the text, which begins at `start` of the body, divided where a mark begins or ends."""
-    named = (("passage", marks.passage), ("sentence", marks.sentence))
-    own = {name: [(max(a - start, 0), min(b - start, len(text))) for a, b in spans] for name, spans in named}
-    inside = {name: [(a, b) for a, b in spans if a < b] for name, spans in own.items()}
+    first = bisect_right(marks.found, start, key=lambda span: span[1])  # hundreds of them, for each of many blocks
+    found_here = marks.found[first : bisect_right(marks.found, start + len(text), key=lambda span: span[0])]
+    named = {"now": marks.now, "found": found_here, "sentence": marks.sentence, "passage": marks.passage}
+    inside = {name: _clipped(spans, start, len(text)) for name, spans in named.items() if spans}
     cuts = sorted({0, len(text), *(at for spans in inside.values() for span in spans for at in span)})
     found = []
     for a, b in pairwise(cuts):
-        mark = next((name for name in ("sentence", "passage") if any(s <= a and b <= e for s, e in inside[name])), "")
+        mark = next((name for name, spans in inside.items() if any(s <= a and b <= e for s, e in spans)), "")
         found.append(Segment(text[a:b], mark))
     return tuple(found)
+
+
+def _clipped(spans: Sequence[Span], start: int, length: int) -> list[Span]:
+    """Return the parts of spans that lie in a stretch of the body, as offsets in it."""
+    own = ((max(a - start, 0), min(b - start, length)) for a, b in spans)
+    return [(a, b) for a, b in own if a < b]
+
+
+# ---------------------------------------------------------------- contents
+
+
+MOST_HEADINGS = 300
+"""Most headings of the contents: a longer list is no help."""
+LONGEST_HEADING = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A line of the contents. `level` is 0 for the outermost; `element` names the block in the text."""
+
+    text: str
+    level: int
+    page: int | None
+    element: int
+    start: int
+
+
+def contents_of(elements: Sequence[Element]) -> tuple[list[Heading], int]:
+    """Return a document's contents, and how many headings they leave out: the deepest ones first, then the last."""
+    all_of_them = [each for each in elements if each.kind == "heading" and each.text.strip()]
+    counts = Counter(max(each.level or 1, 1) for each in all_of_them)
+    levels = sorted(counts)
+    while len(levels) > 1 and sum(counts[level] for level in levels) > MOST_HEADINGS:
+        levels.pop()
+    depth = {level: at for at, level in enumerate(levels)}
+    kept = [
+        Heading(
+            " ".join(each.text[: 2 * LONGEST_HEADING].split())[:LONGEST_HEADING], depth[max(each.level or 1, 1)],
+            each.page_start, each.index, each.start,
+        )
+        for each in all_of_them
+        if max(each.level or 1, 1) in depth
+    ]  # fmt: skip
+    return kept[:MOST_HEADINGS], len(all_of_them) - len(kept[:MOST_HEADINGS])
+
+
+def starts_of(found: Sequence[tuple[ShownBlock, ...]]) -> tuple[list[int], list[int]]:
+    """Return where blocks begin in the body, in order, and beside each the number of its part."""
+    starts = sorted((block.start, at) for at, blocks in enumerate(found, start=1) for block in blocks
+                    if block.start is not None)  # fmt: skip
+    return [start for start, _ in starts], [at for _, at in starts]
+
+
+def part_at(starts: tuple[list[int], list[int]], offset: int) -> int:
+    """Return the number of the part that holds a character of the body."""
+    at = bisect_right(starts[0], offset)
+    return starts[1][at - 1] if at else 1
+
+
+# ---------------------------------------------------------------- find
+
+
+MOST_FOUND = 500
+"""Most places of words that are listed and marked; all of them are counted."""
+LONGEST_SOUGHT = 200
+_BEFORE, _AFTER = 40, 80
+"""Characters that are shown before and after words that were found."""
+_ALIKE = str.maketrans(
+    {
+        **dict.fromkeys("\t\n\r\x0b\x0c\x85\xa0\u2007\u202f\u2028\u2029", " "),
+        **dict.fromkeys("’‘‚‛ʼ`´′", "'"),
+        **dict.fromkeys("“”„‟«»″", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "-"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """The places of words in a body: the first MOST_FOUND spans, and the number of all."""
+
+    spans: tuple[Span, ...]
+    count: int
+
+
+def alike(text: str) -> str:
+    """Return the text in small letters, with one form of spaces, quotation marks and dashes; as long as it is."""
+    low = text.lower()
+    if len(low) != len(text):
+        low = "".join(small if len(small := char.lower()) == 1 else char for char in text)
+    return low.translate(_ALIKE)
+
+
+def occurrences(body: str, sought: str) -> Occurrences:
+    """Return where words stand in a body, one after the other, however they are written large or small."""
+    words = " ".join(alike(sought[:LONGEST_SOUGHT]).split())
+    if not words:
+        return Occurrences((), 0)
+    text = alike(body)
+    spans: list[Span] = []
+    at = text.find(words)
+    while at >= 0 and len(spans) < MOST_FOUND:
+        spans.append((at, at + len(words)))
+        at = text.find(words, at + len(words))
+    return Occurrences(tuple(spans), text.count(words))
+
+
+def around(body: str, span: Span) -> tuple[str, str, str]:
+    """Return (before, words, after): the words of a span in a line of the text around them, in whole words."""
+    start, end = span
+    before = body[max(start - _BEFORE, 0) : start]
+    after = body[end : end + _AFTER]
+    if start > _BEFORE:
+        before = "…" + before.partition(" ")[2] if " " in before else "…" + before
+    if end + _AFTER < len(body):
+        after = (after.rpartition(" ")[0] or after) + "…"
+    return _SPACES.sub(" ", before), _SPACES.sub(" ", body[start:end]), _SPACES.sub(" ", after)

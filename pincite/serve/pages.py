@@ -3,207 +3,39 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pincite.guard import COOKIE, Access, Asker, ByToken, asker_of, inside
-from pincite.serve.answers import as_events, event, telling, told_of
-from pincite.serve.api import MOST_HITS, Search, checked, number_in
-from pincite.serve.marked_text import Marks, ReaderPage, best_sentences, marks_of, part, parts, shown_documents
-from pincite.serve.service import PageImage, Service
+from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside
+from pincite.serve.answers import as_events, event, telling
+from pincite.serve.api import MOST_HITS, Search, checked, number_in, require_text
+from pincite.serve.marked_text import LONGEST_SOUGHT, shown_documents
+from pincite.serve.reader import DocumentView, HitsOfQuestion, Reader, Wanted
+from pincite.serve.service import Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
-from pipelines.defused_text import seen
-from pipelines.errors import DocumentError, IndexStateError, PinciteError
+from pipelines.defused_text import visible_text
+from pipelines.errors import IndexStateError, UsageError
+from pipelines.parsing.formats import KIND_OF_ENDING
+from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
-
-if TYPE_CHECKING:
-    from resources.search.documents import FoundDocument
-
-# ---------------------------------------------------------------- reader
-
-
-MOST_PAGES = 6
-"""Most pages of one passage that are shown below each other."""
-OTHER_HITS = 9
-
-
-@dataclass(frozen=True, slots=True)
-class Rect:
-    """A box in points from the top left of its page."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class ShownPage:
-    """A page and what is marked on it; `width` and `height` in points."""
-
-    number: int
-    width: float
-    height: float
-    passage: tuple[Rect, ...] = ()
-    sentence: tuple[Rect, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentView:
-    """The view of a document: pages, else a part of its text. `notice` says what could not be shown as it should be.
-    `before` and `after` are the pages beside those that are shown."""
-
-    document: FoundDocument
-    pages: tuple[ShownPage, ...] = ()
-    text: ReaderPage | None = None
-    notice: str = ""
-    before: int | None = None
-    after: int | None = None
-    passage: Mapping[str, Any] | None = None
-    sentence: str = ""
-    """Text of the passage's sentence that is set off."""
-    sentence_id: str = ""
-
-
-class Reader:
-    """Reader of documents for one answer. If `draw` is false it shows pages that are kept already, and raises NotDrawn
-    for others."""
-
-    def __init__(self, service: Service, draw: bool = True) -> None:
-        self._service, self._draw = service, draw
-
-    def passage(
-        self, named: str, asker: Asker, question: str, sentence: str, as_text: bool, number: int | None
-    ) -> DocumentView:
-        """Return a passage with its place marked, and in it the sentence of this id, else the one that best matches the
-        question.
-
-        `number` is the part of the text to show. Raises PinciteError."""
-        shown = self._service.passage(named, asker)
-        document = self._service.found(shown["doc_id"], asker)
-        said, boxes, name = self._sentence(shown, asker, question, sentence)
-        reading = DocumentView(document, passage=shown, sentence=said, sentence_id=name)
-        notice = ""
-        if shown["boxes"] and not as_text:
-            try:
-                return self._on_pages(reading, shown["boxes"], boxes)
-            except DocumentError as error:
-                notice = _notice(error)
-        return self._in_text(reading, number, notice)
-
-    def document(self, doc_id: str, asker: Asker, page: int, as_text: bool, number: int | None) -> DocumentView:
-        """Return a page of a document, or a part of its text, without marks. Raises PinciteError."""
-        document = self._service.found(doc_id, asker)
-        reading, notice = DocumentView(document), ""
-        if document.pages and not as_text:
-            try:
-                return _around(reading, (self._shown(document, page),))
-            except DocumentError as error:
-                notice = _notice(error)
-        return self._in_text(reading, number, notice)
-
-    def others(self, reading: DocumentView, asker: Asker, question: str) -> list[dict[str, Any]]:
-        """Return the document's other hits for the question, in the order of its pages."""
-        if not question:
-            return []
-        document = reading.document
-        filters = [f"source={document.source}", f"uri={document.uri}"]
-        try:
-            hits = self._service.search(question, asker, OTHER_HITS, filters=filters)["hits"]
-        except PinciteError:
-            return []
-        own = reading.passage["chunk_id"] if reading.passage else None
-        found = [hit for hit in hits if hit["chunk_id"] != own]
-        return sorted(found, key=lambda hit: (hit["page_start"] or 0, hit["rank"]))
-
-    # ------------------------------------------------------------ within
-
-    def _sentence(
-        self, shown: Mapping[str, Any], asker: Asker, question: str, named: str
-    ) -> tuple[str, Sequence[Mapping[str, Any]], str]:
-        """Return the sentence to set off, its boxes and its id: the one that was asked for, else the best match."""
-        if shown["sentence"]:
-            return shown["sentence"]["text"], shown["sentence"]["boxes"], ""
-        if not question and not named:
-            return "", (), ""
-        own = self._service.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
-        found = next((item for item in own if item.sentence_id == named), None)
-        best = found or best_sentences(question, {"": own}).get("")
-        return (best.text, best.boxes, best.sentence_id) if best else ("", (), "")
-
-    def _on_pages(
-        self, reading: DocumentView, passage: Sequence[Mapping[str, Any]], sentence: Sequence[Mapping[str, Any]]
-    ) -> DocumentView:
-        numbers = sorted({box["page"] for box in passage})[:MOST_PAGES]
-        pages = tuple(self._shown(reading.document, number, passage, sentence) for number in numbers)
-        return _around(reading, pages)
-
-    def _shown(
-        self,
-        document: FoundDocument,
-        number: int,
-        passage: Sequence[Mapping[str, Any]] = (),
-        sentence: Sequence[Mapping[str, Any]] = (),
-    ) -> ShownPage:
-        image: PageImage = self._service.page(document, number, self._draw)
-        return ShownPage(number, image.width, image.height, _rects(passage, number), _rects(sentence, number))
-
-    def _in_text(self, reading: DocumentView, number: int | None, notice: str) -> DocumentView:
-        document, shown = reading.document, reading.passage
-        told = "The document's text is being indexed anew, so that only the passage is shown."
-        try:
-            text = self._service.text(document)
-        except IndexStateError as error:  # a file of Parquet that is damaged or gone
-            text, told = None, f"The document's text cannot be read ({error.code}), so that only the passage is shown."
-        if text is None:
-            return _with(reading, None, notice or told)
-        marks: Marks | None = Marks()
-        if shown:
-            spans = [(start, end) for start, end in shown["spans"]]
-            marks = marks_of(text.body, spans, f"{shown['overlap']}\n{shown['text']}", reading.sentence)
-            if marks is None:
-                notice = notice or "Where the passage stands in the text is not known word by word; it is shown beside."
-        return _with(reading, part(parts(text.elements, text.body, marks or Marks()), number), notice)
-
-
-def _with(reading: DocumentView, text: ReaderPage | None, notice: str) -> DocumentView:
-    return replace(reading, text=text, notice=notice)
-
-
-def _around(reading: DocumentView, pages: tuple[ShownPage, ...]) -> DocumentView:
-    first, last = pages[0].number, pages[-1].number
-    count = reading.document.pages or last
-    before, after = first - 1 if first > 1 else None, last + 1 if last < count else None
-    return replace(reading, pages=pages, before=before, after=after)
-
-
-def _rects(boxes: Sequence[Mapping[str, Any]], number: int) -> tuple[Rect, ...]:
-    places = [[box[side] for side in ("x0", "y0", "x1", "y1")] for box in boxes if box["page"] == number]
-    return tuple(Rect(min(x0, x1), min(y0, y1), abs(x1 - x0), abs(y1 - y0)) for x0, y0, x1, y1 in places)
-
-
-def _notice(error: DocumentError) -> str:
-    """Return why no pages are shown; nothing for a format that has no pages, which is shown as text."""
-    told = told_of(error)
-    if error.code == "no_pages":
-        return ""
-    return f"{told[:1].upper()}{told[1:].rstrip('.')}. Below is the text as it was indexed."
-
+from resources.search.documents import FACETS, Choice
 
 # ---------------------------------------------------------------- words
 #
@@ -306,7 +138,7 @@ def _form(n: int) -> int:
 def _filled(text: str, values: Mapping[str, Any]) -> str:
     if any(isinstance(value, Markup) for value in values.values()):
         shown = {
-            name: seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+            name: visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
             for name, value in values.items()
         }
         return Markup(escape(text)).format(**shown)
@@ -326,6 +158,37 @@ PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 LONGEST_LINKED = 500
 """Characters of a question that the links of its results carry on to the reader: a page has dozens of them."""
 MORE_HITS = 10
+NARROWED = ("source", "from", "to")
+"""Filters that a question is asked with on the page."""
+MOST_FIELDS, LONGEST_QUESTION = 20, 1_000
+"""Most fields of a form, and characters of a question that feedback is taken on."""
+LONGEST_NAME, MOST_WORDS = 200, 10
+"""Characters of a name that is browsed for, and how many of its words are looked at."""
+
+
+KIND_NAMES = {
+    "pdf": marked("PDF"),
+    "text": marked("Word documents"),
+    "sheet": marked("Spreadsheets"),
+    "slides": marked("Presentations"),
+    "web": marked("Web pages"),
+    "plain": marked("Plain text"),
+    "mail": marked("E-mails"),
+    "book": marked("Books"),
+    "picture": marked("Pictures"),
+    "other": marked("Other"),
+}
+LANGUAGE_NAMES = {
+    "en": marked("English"),
+    "uk": marked("Ukrainian"),
+    "de": marked("German"),
+    "fr": marked("French"),
+    "es": marked("Spanish"),
+    "it": marked("Italian"),
+    "pl": marked("Polish"),
+    UNKNOWN_LANGUAGE: marked("Not known"),
+}
+"""Names of the languages that documents are often in. Others are shown by their codes."""
 
 
 def environment() -> Environment:
@@ -334,14 +197,20 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
-    made.filters.update(seen=seen, pin=pin)
-    made.globals.update(query=_query)
+    made.filters.update(seen=visible_text, pin=pin)
+    made.globals.update(query=_query, ending=_ending, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
-    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _ending(uri: str) -> str:
+    """Return the ending of a document's name in capitals, as a sign of its kind; nothing if the ending is unknown."""
+    ending = "." + uri.rpartition(".")[2][:10].lower()
+    return ending[1:].upper() if ending in KIND_OF_ENDING else ""
 
 
 def _query(**values: Any) -> str:
@@ -353,14 +222,17 @@ class Pages:
     def __init__(self, service: Service, access: Access, answers_by_model: bool) -> None:
         self._service, self._access, self._by_model = service, access, answers_by_model
         self._turns, self._templates = service.turns, environment()
-        self._readers = {draw: Reader(service, draw) for draw in (False, True)}
+        reader = Reader(service, draw=False)
+        self._readers = {False: reader, True: reader.drawing()}
 
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.search),
             Route("/results", self.results),
+            Route("/documents", self.browse),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
+            Route("/feedback", self.feedback, methods=["POST"]),
             Route("/status", self.status),
             Route("/login", self.login, methods=["GET", "POST"]),
             Route("/logout", self.logout, methods=["POST"]),
@@ -374,28 +246,56 @@ class Pages:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
-            "asker": asker, "signs_in": self._access.signs_in, "q": "", "title": "", "language": words.language,
-            "t": words.t, "tn": words.tn, "number": words.number, "day": words.day, "moment": words.moment, **values,
+            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._service.settings.feedback, "q": "",
+            "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
+            "day": words.day, "moment": words.moment, **values,
         }  # fmt: skip
         return self._templates.get_template(name).render(given)
+
+    # ------------------------------------------------------------ front page and browsing
+
+    async def front(self, request: Request) -> Response:
+        asker = asker_of(request)
+        try:
+            told = await self._turns.reading.run(caller_of(request), lambda: self._service.overview(asker))
+        except IndexStateError as error:
+            if error.code != "no_index":
+                raise
+            return self.html(request, "first.html", 503)
+        return self.html(request, "front.html", overview=told, by_model=self._by_model)
+
+    async def browse(self, request: Request) -> Response:
+        """Answer with a page of the documents that were chosen by name and facets. Operators see how many documents
+        could not be read, and where there are no users everybody is one."""
+        asker, caller = asker_of(request), caller_of(request)
+        given = {name: request.query_params.get(name, "")[:LONGEST_NAME] for name in ("name", *FACETS)}
+        require_text(given)
+        words = tuple(given.pop("name").split()[:MOST_WORDS])
+        choice = Choice(words, **given)
+        page = number_in(request.query_params.get("page")) or 1
+        found = await self._turns.reading.run(caller, lambda: self._service.browse(asker, choice, page))
+        unread = 0
+        if asker.operator or isinstance(self._access, Anybody):
+            unread = _unread(await self._turns.reading.run(caller, lambda: self._service.status(asker)))
+        return self.html(request, "documents.html", found=found, choice=choice, chosen=given, name=" ".join(words),
+                         unread=unread)  # fmt: skip
 
     # ------------------------------------------------------------ search and answer
 
     async def search(self, request: Request) -> Response:
-        """Answer with the front page; with a question, its answer and hits too. A language model answers only on
-        request.
+        """Answer a question with its answer and hits, and no question with the front page. A language model answers
+        only on request.
 
         The page that waits for a language model comes empty, and its script asks for the rest by `results`; without a
         script it is loaded again, whole."""
+        if not request.query_params.get("q", "").strip():
+            return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
         asked = _Asked.of(request, self._by_model)
         status = await self._turns.reading.run(caller, lambda: self._service.status(asker))
         if status["live"] is None:
             return self.html(request, "first.html", 503)
         values = {"status": status, "asked": asked, "by_model": self._by_model}
-        if not asked.question.strip():
-            listed = await self._turns.reading.run(caller, lambda: self._service.documents(asker, "", 12))
-            return self.html(request, "front.html", documents=listed, **values)
         told = asked.told()
         if asked.by_model and not asked.whole:
             return self.html(request, "search.html", q=told.q, found=None, **values)
@@ -437,41 +337,64 @@ class Pages:
     # ------------------------------------------------------------ reader
 
     async def passage(self, request: Request) -> Response:
-        asker, question, as_text, number = _asked_of_reader(request)
+        asker, question, wanted = asker_of(request), _question_of(request), _wanted(request)
         named, sentence = request.path_params["chunk_id"], request.query_params.get("sentence", "")
         reading = await self._turns.drawn(
             caller_of(request),
-            lambda draw: self._readers[draw].passage(named, asker, question, sentence, as_text, number),
+            lambda draw: self._readers[draw].passage(named, asker, question.get("q", ""), sentence, wanted),
         )
-        return await self._read(request, reading, asker, question, as_text)
+        return await self._read(request, reading, asker, question, wanted)
 
     async def document(self, request: Request) -> Response:
-        asker, question, as_text, number = _asked_of_reader(request)
-        page = number_in(request.query_params.get("page")) or 1
+        asker, question, wanted = asker_of(request), _question_of(request), _wanted(request)
         doc_id = request.path_params["doc_id"]
         reading = await self._turns.drawn(
-            caller_of(request), lambda draw: self._readers[draw].document(doc_id, asker, page, as_text, number)
+            caller_of(request), lambda draw: self._readers[draw].document(doc_id, asker, wanted)
         )
-        return await self._read(request, reading, asker, question, as_text)
+        return await self._read(request, reading, asker, question, wanted)
 
     async def _read(
-        self, request: Request, reading: DocumentView, asker: Asker, question: str, as_text: bool
+        self, request: Request, reading: DocumentView, asker: Asker, question: dict[str, str], wanted: Wanted
     ) -> Response:
-        others: list[dict[str, Any]] = []
-        if question:
-            with suppress(Busy):  # the passage is shown without them
-                others = await self._service.turns_of().run(
-                    caller_of(request), lambda: self._readers[False].others(reading, asker, question)
+        """Answer with a view of a document, beside the hits of the question that led there."""
+        hits = HitsOfQuestion()
+        with suppress(UsageError, Busy):  # the document is shown without them
+            if question:
+                filters = tuple(f"{name}={question[name]}" for name in NARROWED if name in question)
+                told = checked(Search, {"q": question["q"], "strategy": question.get("strategy"), "filter": filters})
+                hits = await self._service.turns_of(told.strategy).run(
+                    caller_of(request),
+                    lambda: self._readers[False].hits(
+                        reading, asker, told.q, strategy=told.strategy, filters=told.filter
+                    ),
                 )
-        return self.html(request, "reader.html", reading=reading, others=others, q=question, as_text=as_text,
-                         sentence=reading.sentence_id)  # fmt: skip
+        return self.html(request, "reader.html", reading=reading, hits=hits, q=question.get("q", ""),
+                         question=question, wanted=wanted)  # fmt: skip
+
+    # ------------------------------------------------------------ feedback
+
+    async def feedback(self, request: Request) -> Response:
+        """Keep whether a passage answers a question, for an operator to review."""
+        if not self._service.settings.feedback:
+            raise HTTPException(404)
+        given, asker = await _fields_of(request), asker_of(request)
+        told = checked(Feedback, given)
+        new = await self._turns.reading.run(
+            caller_of(request),
+            lambda: self._service.note(told.q, told.passage, told.sentence, told.answers == "yes", asker),
+        )
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"ok": True, "new": new}, headers=PRIVATE)
+        return self.html(request, "noted.html", passage=told.passage, q=told.q)
 
     # ------------------------------------------------------------ state and signing in
 
     async def status(self, request: Request) -> Response:
         asker = asker_of(request)
         status = await self._turns.reading.run(caller_of(request), lambda: self._service.status(asker))
-        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster)
+        documents = sum(source["documents"] for source in status["sources"])
+        return self.html(request, "status.html", status=status, dagster=self._service.settings.dagster,
+                         documents=documents, unread=_unread(status))  # fmt: skip
 
     async def login(self, request: Request) -> Response:
         """Exchange a token for a cookie."""
@@ -480,8 +403,7 @@ class Pages:
         there = inside(request.query_params.get("next", ""))
         if request.method == "GET":
             return self.html(request, "login.html", there=there, wrong=False)
-        body = (await request.body()).decode("utf-8", "replace")
-        token = dict(parse_qsl(body)).get("token", "").strip()
+        token = (await _fields_of(request)).get("token", "").strip()
         if self._access.of(token) is None:
             return self.html(request, "login.html", 403, there=there, wrong=True)
         answer = RedirectResponse(there, 303)
@@ -515,7 +437,7 @@ class _Asked:
     def of(cls, request: Request, answers_by_model: bool) -> _Asked:
         given = {key: value for key, value in request.query_params.items() if value}
         on_request, whole = given.pop("ask", "") == "1", given.pop("whole", "") == "1"
-        narrowed = {name: given.pop(name, "") for name in ("source", "from", "to")}
+        narrowed = {name: given.pop(name, "") for name in NARROWED}
         return cls(
             given.get("q", ""), narrowed, on_request or not answers_by_model, on_request and answers_by_model, whole,
             given,
@@ -527,9 +449,9 @@ class _Asked:
         return checked(Search, {"k": HITS, **self.given, "filter": filters})
 
     @property
-    def linked(self) -> str:
-        """Return the question as links carry it on."""
-        return self.question[:LONGEST_LINKED]
+    def linked(self) -> dict[str, str]:
+        """Return the question and its filters as links carry them on to the reader."""
+        return {"q": self.question[:LONGEST_LINKED], **self.narrowed, "strategy": self.given.get("strategy", "")}
 
     def address(self, **more: Any) -> str:
         """Return the query string that asks this again, with other values."""
@@ -542,6 +464,49 @@ class _Asked:
         return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
 
-def _asked_of_reader(request: Request) -> tuple[Asker, str, bool, int | None]:
+def _unread(status: Mapping[str, Any]) -> int:
+    """Return how many documents could not be read, named or not."""
+    named = {(item["source"], item["uri"]) for item in status["failures"]}
+    untold: int = sum(item["documents"] for item in status["failures_untold"])
+    return len(named) + untold
+
+
+class Feedback(BaseModel):
+    """The verdict of an asker on a passage: whether it answers the question `q`. It has no text of the passage."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    q: str = Field(min_length=1, max_length=LONGEST_QUESTION)
+    passage: str = Field(min_length=1, max_length=200)
+    sentence: str = Field("", max_length=200)
+    answers: Literal["yes", "no"]
+
+    @field_validator("q")
+    @classmethod
+    def _question(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("it is blank")
+        return text
+
+
+async def _fields_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form that a page of ours sent. Raises UsageError."""
+    try:
+        body = (await request.body()).decode("utf-8")
+        pairs = parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+    except ValueError:
+        raise UsageError("the form is not what a page of this site sends; load the page again") from None
+    return dict(pairs)
+
+
+def _question_of(request: Request) -> dict[str, str]:
+    """Return the question that led to a document, with what it was asked with; empty if none did."""
     given = request.query_params
-    return asker_of(request), given.get("q", "")[:10_000], given.get("view") == "text", number_in(given.get("part"))
+    found = {name: given[name][:10_000] for name in ("q", *NARROWED, "strategy") if given.get(name, "").strip()}
+    return found if "q" in found else {}
+
+
+def _wanted(request: Request) -> Wanted:
+    given = request.query_params
+    page, part, at = (number_in(given.get(name)) for name in ("page", "part", "at"))
+    return Wanted(given.get("view") == "text", page, part, given.get("find", "").strip()[:LONGEST_SOUGHT], at)

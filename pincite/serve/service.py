@@ -5,15 +5,16 @@ from __future__ import annotations
 import io
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from pincite.guard import Asker
 from pincite.index import open_index
 from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, searched
-from pipelines.errors import DocumentError, IndexStateError
+from pipelines.errors import DocumentError, IndexStateError, PinciteError
 from pipelines.query.rerankers import asks_model as reranking_asks
 from pipelines.query.routes import asks_model as strategy_asks
 from pipelines.records import Box
@@ -21,11 +22,25 @@ from pipelines.settings.query import HITS
 from resources.settings_file import Project
 
 if TYPE_CHECKING:
-    from resources.search.documents import DocumentText, FoundDocument, SentenceInPlace
+    from resources.evaluation.suggest import Example
+    from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
 
 STATUS_SECONDS = 10.0
+KEPT_TIMES, MOST_OVERVIEWS = 20, 100
+"""Times as long as an overview took to read that it is kept, so that reading takes at most a twentieth of the time; and
+overviews that are kept, one for each set of groups."""
 UNDRAWN_SECONDS, MOST_UNDRAWN = 60.0, 1_000
 """Seconds for which, and number of pages of which, a failure to draw is remembered: each try may cost minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The contents of the index for one set of groups: documents by their facets, when a source was last read, and
+    questions that the documents answer."""
+
+    counted: Counted
+    updated: str | None
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,44 @@ class _PictureCache:
                 self._bytes -= len(self._kept.popitem(last=False)[1].png)
 
 
+class _Examples:
+    """Questions to begin with, made by a thread whenever the index has changed. Until they are there, those of the
+    index before are kept."""
+
+    def __init__(self, make: Callable[[], Iterable[Example]]) -> None:
+        self._make, self._closed, self._lock = make, Event(), Lock()
+        self._thread: Thread | None = None
+        self._version: Any = None
+        self.made: tuple[Example, ...] = ()
+
+    def bring(self, version: Any) -> None:
+        """Begin to make those of this version of the index, unless they are made or being made."""
+        with self._lock:
+            if version == self._version or self._closed.is_set() or (self._thread and self._thread.is_alive()):
+                return
+            self._version = version
+            self._thread = Thread(target=self._run, name="examples", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        made: list[Example] = []
+        with suppress(PinciteError):  # the page has none then, until the index changes
+            for each in self._make():
+                if self._closed.is_set():
+                    return
+                made.append(each)
+        self.made = tuple(made)
+
+    def wait(self) -> None:
+        """Return once those that are being made are there."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def close(self) -> None:
+        self._closed.set()
+        self.wait()
+
+
 class Service:
     """The operations that a server answers with. They are synchronous, safe to call from several threads, whose number
     `turns` bounds, and raise PinciteError.
@@ -74,16 +127,21 @@ class Service:
         self._drawing = Lock()
         self._undrawn: OrderedDict[Any, tuple[float, DocumentError]] = OrderedDict()
         self._told: dict[Asker, tuple[float, dict[str, Any]]] = {}
+        self._overviews: OrderedDict[tuple[str, ...], tuple[float, tuple[Example, ...], Overview]] = OrderedDict()
+        self.examples = _Examples(self._index.examples)
         self._index.keep_connections(self.turns.questions.at_once + self.turns.reading.at_once)
 
     def warm(self) -> None:
-        """Ask once, so that the first asker finds models loaded. Do nothing if no index is published yet."""
+        """Ask once, so that the first asker finds models loaded, and begin to make the examples. Do nothing if no index
+        is published yet."""
         try:
             self._index.query("warm", k=1)
+            self.overview(Asker())
         except IndexStateError:
             return
 
     def close(self) -> None:
+        self.examples.close()
         self.turns.close()
         self._index.close()
 
@@ -147,6 +205,54 @@ class Service:
         """Return the sentences of passages with their places, by chunk."""
         return self._index.sentences_in_place(chunk_ids, asker.groups)
 
+    def note(self, question: str, chunk_id: str, sentence_id: str, answers: bool, asker: Asker) -> bool:
+        """Keep for review whether a passage answers a question, with its page and quotation from the index; return
+        False if the asker has said so before. Raise PinciteError."""
+        from resources.evaluation.golden import LONGEST_NAME, Feedback, FeedbackFile, now
+
+        shown = self.passage(chunk_id, asker)
+        document = self.found(shown["doc_id"], asker)
+        page, quote = self._quoted(shown, document, question, sentence_id, asker)
+        said = Feedback(
+            " ".join(question.split()), answers, document.source, document.uri, page, quote,
+            () if self._is_public(document) else asker.groups, asker.name[: LONGEST_NAME], now(),
+            document.generation,
+        )  # fmt: skip
+        return FeedbackFile(self._project.state).add(said)
+
+    def _is_public(self, document: FoundDocument) -> bool:
+        try:
+            self._index.documents.one(document.doc_id, ())
+        except IndexStateError:
+            return False
+        return True
+
+    def _quoted(
+        self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
+    ) -> tuple[int | None, str]:
+        """Return the page and the words of a passage's sentence, the named one or the best match. If the text of the
+        document does not have it word by word, such as a row of a table, return the part of the passage most like
+        it."""
+        from pincite.serve.marked_text import best_sentences
+        from pipelines.terms import terms_of
+        from resources.evaluation.golden import LONGEST_QUOTE
+
+        own = self.sentences([shown["chunk_id"]], asker).get(shown["chunk_id"], [])
+        named = next((item for item in own if item.sentence_id == sentence_id), None)
+        sentence = named or best_sentences(question, {"": own}).get("")
+        try:
+            text = self.text(document)
+        except IndexStateError:
+            text = None
+        spans = shown["spans"] if text else ()
+        body = text.body if text else ""
+        if sentence is not None and any(body.find(sentence.text, start, end) >= 0 for start, end in spans):
+            return sentence.page or shown["page_start"], " ".join(sentence.text.split())[:LONGEST_QUOTE]
+        wanted = set(terms_of(sentence.text if sentence else question))
+        parts = [" ".join(body[start:end].split()) for start, end in spans]
+        quote = max(parts, key=lambda part: (len(wanted & set(terms_of(part))), -len(part)), default="")
+        return (sentence.page if sentence else None) or shown["page_start"], quote[:LONGEST_QUOTE].strip()
+
     # ------------------------------------------------------------ documents
 
     def documents(self, asker: Asker, after: str = "", most: int = 100) -> list[dict[str, Any]]:
@@ -174,6 +280,30 @@ class Service:
         `unreadable`."""
         return self._index.files.content(document)
 
+    def browse(self, asker: Asker, choice: Choice, page: int) -> Browsed:
+        """Return a page of the documents of a choice, and how many there are by each facet."""
+        return self._index.documents.browse(asker.groups, choice, page)
+
+    def overview(self, asker: Asker) -> Overview:
+        """Return the contents of the index for the asker's groups. Keep them for STATUS_SECONDS, and in a large index
+        for KEPT_TIMES as long as it took to read them.
+
+        An example is shown to those who may see its document now, which may have changed since it was made."""
+        made = self.examples.made
+        until, made_then, kept = self._overviews.get(asker.groups, (0.0, made, None))
+        began = time.monotonic()
+        if kept is not None and made_then is made and began < until:
+            return kept
+        counted, seen = self._index.documents.overview(asker.groups, [each.doc_id for each in made])
+        updated = self._index.updated([name for name, _ in counted.facets["source"]])
+        self.examples.bring((counted.generation, updated))
+        told = Overview(counted, updated, tuple(each.question for each in made if each.doc_id in seen))
+        ended = time.monotonic()
+        self._overviews[asker.groups] = ended + max(STATUS_SECONDS, KEPT_TIMES * (ended - began)), made, told
+        while len(self._overviews) > MOST_OVERVIEWS:
+            self._overviews.popitem(last=False)
+        return told
+
     # ------------------------------------------------------------ pages
 
     def page(self, document: FoundDocument, number: int, draw: bool = True) -> PageImage:
@@ -199,7 +329,7 @@ class Service:
     def _picture(
         self, document: FoundDocument, number: int, passage: str | None, boxes: Sequence[Box], draw: bool
     ) -> PageImage:
-        from resources.documents.page_pictures import highlighted
+        from resources.documents.page_pictures import highlight
 
         key = document.doc_id, document.content_hash, number, passage, boxes
         pages = self._index.files.pages(document)  # looked at before a kept picture is used, too
@@ -222,7 +352,7 @@ class Service:
                     while len(self._undrawn) > MOST_UNDRAWN:
                         self._undrawn.popitem(last=False)
                 raise
-            image = highlighted(drawn, boxes) if boxes else drawn.image
+            image = highlight(drawn, boxes) if boxes else drawn.image
             width, height = (side / drawn.scale for side in image.size)
             made = PageImage(_png(image), width, height)
         self._pictures.put(key, made)

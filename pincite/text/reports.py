@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pincite.console import MOST_LINES, block, first_of, rows
+from pipelines.counted import counted
 from pipelines.parsing.page_marks import label_of
 from pipelines.plots import Curves, Panel
 from pipelines.records import Element, ParsedDocument, ParsedFile
@@ -22,16 +23,16 @@ from resources.workers.sandbox import shown as sandbox_shown
 def index_summary(result: dict[str, Any]) -> str:
     documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
     lines = [
-        f"{documents['listed']} documents: {documents['added']} added, {documents['changed']} changed, "
+        f"{counted(documents['listed'], 'document')}: {documents['added']} added, {documents['changed']} changed, "
         f"{documents['unchanged']} unchanged, {documents['removed']} removed, {len(documents['failed'])} failed",
-        f"{chunks['total']} chunks: {chunks['written']} written, {chunks['deleted']} deleted; "
-        f"embedded {embedded['chunks']} chunk and {embedded['sentences']} sentence texts",
+        f"{counted(chunks['total'], 'chunk')}: {chunks['written']} written, {chunks['deleted']} deleted; "
+        f"texts embedded: {embedded['chunks']} of chunks, {embedded['sentences']} of sentences",
         f"{_standing(result)}; {result['seconds']['total']:.1f} s",
     ]
     llm = result["llm"]
     if llm["calls"] or llm["cached"] or llm["pending"]:
         lines.append(
-            f"language model: {llm['calls']} calls, {llm['cached']} cached, {llm['pending']} in batches, "
+            f"language model: {counted(llm['calls'], 'call')}, {llm['cached']} cached, {llm['pending']} in batches, "
             f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens, {llm['cost']:.4f}"
             f" {llm['currency']}"
         )
@@ -50,7 +51,7 @@ def _standing(result: dict[str, Any]) -> str:
         return "no generation yet"
     named = f"generation {result['generation']} ({result['embedder']})"
     if result["published"]:
-        return f"{named} is live"
+        return f"{named} is live" if result["chunks"]["total"] else f"{named} is empty: no passage can be found"
     return (
         f"{named} is as it was; the new one waits"
         if result["llm"]["pending"]
@@ -74,7 +75,7 @@ def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
 def plan_shown(result: dict[str, Any]) -> str:
     documents = result["documents"]
     lines = [
-        f"{documents['listed']} documents: {documents['added']} to add, {documents['changed']} changed, "
+        f"{counted(documents['listed'], 'document')}: {documents['added']} to add, {documents['changed']} changed, "
         f"{documents['unchanged']} unchanged, {documents['removed']} to remove, {len(documents['failed'])} failed"
     ]
     table = [
@@ -105,9 +106,10 @@ def exported(result: dict[str, Any]) -> str:
     about, size = result["embedder"], result["bytes"] / 1e6
     if not result["texts"]:
         return block(["every text has its vector; nothing was written"])
-    window = f", at most {about['window']} tokens at once" if about["window"] else ""
+    window = f", at most {counted(about['window'], 'token')} at once" if about["window"] else ""
     lines = [
-        f"{result['texts']:,} texts in {result['parts']:,} files under {result['folder']}, {size:.1f} MB",
+        f"{counted(result['texts'], 'text')} in {counted(result['parts'], 'file')} under {result['folder']}, "
+        f"{size:.1f} MB",
         f"to be embedded by {about['model']}, {about['dimension']} dimensions{window}, as they are: "
         + (f"{about['prompt']!r} stands before each" if about["prompt"] else "no prompt is needed"),
     ]
@@ -122,14 +124,16 @@ def exported(result: dict[str, Any]) -> str:
 def imported(result: dict[str, Any]) -> str:
     taken = "would be taken" if result["checked_only"] else "taken"
     lines = [
-        f"{result['files']:,} files, {result['rows']:,} rows: {result['taken']:,} vectors {taken}, "
-        f"{result['known']:,} rows known already, {result['unasked']:,} of texts that are not asked for (embedded "
-        "already, changed since, or of other settings)",
+        f"{counted(result['files'], 'file')}, {counted(result['rows'], 'row')}: "
+        f"{counted(result['taken'], 'vector')} {taken}, {counted(result['known'], 'row')} known already, "
+        f"{result['unasked']:,} of "
+        "texts that are not asked for (embedded already, changed since, or of other settings)",
     ]
     if result["sampled"]:
-        lines.append(f"{result['sampled']:,} texts were embedded again and agree")
+        were = counted(result["sampled"], "text was", "texts were")
+        lines.append(f"{were} embedded again, as a check")
     if result["incomplete"]:
-        lines.append(f"of {result['incomplete']:,} texts windows are missing: import their files together")
+        lines.append(f"windows of {counted(result['incomplete'], 'text')} are missing: import their files together")
     refused = result["refused"]
     lines += [f"refused: {item['code']}: {item['message']}" for item in refused[:MOST_LINES]]
     if len(refused) > MOST_LINES:
@@ -137,7 +141,7 @@ def imported(result: dict[str, Any]) -> str:
         lines.append(f"refused: {len(refused) - MOST_LINES:,} more, all in --json; in all {reasons}")
     missing = result["missing"]
     lines.append(
-        f"{missing:,} texts have no vector yet, which `pincite index` would embed"
+        f"{counted(missing, 'text has', 'texts have')} no vector yet, which `pincite index` would embed"
         if missing
         else "every text has its vector: `pincite index` embeds nothing"
     )
@@ -156,7 +160,7 @@ def scores_shown(result: dict[str, Any]) -> str:
             shown = "–" if value is None else f"{100 * value:.1f} %"
             table.append((name, shown, f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}" if bounds else ""))
         rerank = ", ".join(run["rerank"]) or "none"
-        parts.append(f"{run['name']}: {run['n']} questions, {run['strategy']}, rerank {rerank}")
+        parts.append(f"{run['name']}: {counted(run['n'], 'question')}, {run['strategy']}, rerank {rerank}")
         parts.append(rows(table, ("metric", "score", "95 %")))
         for gold in run["unmapped_gold"]:
             parts.append(f"gold not mapped: {gold['id']}: {gold['uri']}: {gold['problem']}")
@@ -191,7 +195,8 @@ LONGEST_TEXT = 100
 def links_shown(result: dict[str, Any]) -> str:
     lines = [
         _heading(result),
-        f"{result['links']} links from {result['sentences_linked']} of {result['sentences']} sentences "
+        f"{counted(result['links'], 'link')} from {result['sentences_linked']} of "
+        f"{counted(result['sentences'], 'sentence')} "
         f"({100 * result['share']:.1f} %); {result['across_documents']} across documents, "
         f"{result['equal_texts']} between equal texts",
     ]
@@ -217,9 +222,9 @@ def sweep_shown(result: dict[str, Any]) -> str:
         for row in result["rows"]
     ]
     head = ("floor", "links", "sentences linked", "share", "across documents", *names, "")
-    lines = [f"{_heading(result)}; {result['sentences']} sentences", rows(table, head)]
+    lines = [f"{_heading(result)}; {counted(result['sentences'], 'sentence')}", rows(table, head)]
     if golden := result["golden"]:
-        lines.append(f"scores of the sentence route: {golden['questions']} questions of {golden['file']}, "
+        lines.append(f"scores of the sentence route: {counted(golden['questions'], 'question')} of {golden['file']}, "
                      f"{golden['unmapped']} gold places not mapped")  # fmt: skip
     return block([*lines, *(f"note: {note}" for note in result["notes"]), f"{result['seconds']:.1f} s"])
 
@@ -288,7 +293,7 @@ def _summary(element: Element) -> str:
     width = max(cell.column + cell.column_span for cell in element.cells)
     headers = len({cell.row for cell in element.cells if cell.header})
     first = " | ".join(cell.text for cell in element.cells if cell.row == element.cells[0].row)
-    return f"{height} × {width}, {headers} header row{'' if headers == 1 else 's'}: {first}"
+    return f"{height} × {width}, {counted(headers, 'header row')}: {first}"
 
 
 def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
@@ -307,9 +312,9 @@ def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
 
 def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequence[Element]) -> str:
     """Return one line an element: number, page, kind, first words; then counts and warnings."""
-    pages = f"{document.pages} page{'' if document.pages == 1 else 's'}, " if document.pages else ""
+    pages = f"{counted(document.pages, 'page')}, " if document.pages else ""
     title = document.title + (" (its file name)" if document.title_is_file_name else "")
-    lines = [f"{title}: {pages}{len(document.body):,} characters, read by {parsed.origin or 'its parser'}", ""]
+    lines = [f"{title}: {pages}{counted(len(document.body), 'character')}, read by {parsed.origin or 'its parser'}", ""]
     table = [
         (element.index, _pages(element), label_of(element), indent + _first(_summary(element), WIDTH - len(indent)))
         for element, indent in _indented(elements)
@@ -387,9 +392,9 @@ def _listed(counts: dict[str, int]) -> str:
 def _cost_shown(cost: dict[str, Any]) -> str:
     made = f"{cost['stage']} of generation {cost['generation']}" if cost["generation"] else str(cost["stage"])
     if "calls" not in cost:
-        return f"{made}: {cost['items']} texts, {cost['tokens']} tokens, {cost['seconds']:.1f} s"
+        return f"{made}: {counted(cost['items'], 'text')}, {counted(cost['tokens'], 'token')}, {cost['seconds']:.1f} s"
     return (
-        f"{made}: {cost['calls']} calls of {cost['model']}, {cost['prompt_tokens']} prompt and "
+        f"{made}: {counted(cost['calls'], 'call')} of {cost['model']}, {cost['prompt_tokens']} prompt and "
         f"{cost['completion_tokens']} completion tokens, {cost['cost']:.4f} {cost['currency']}"
     )
 
@@ -426,4 +431,4 @@ def _state(item: dict[str, Any]) -> str:
 def verified_shown(result: dict[str, Any]) -> str:
     lines = [f"{item['code']}: {item['message']}" for item in result["problems"]]
     lines += [f"note: {note}" for note in result.get("notes", ())]
-    return block([*lines, "all is as it should be" if result["ok"] else f"{len(result['problems'])} problems"])
+    return block([*lines, "all is as it should be" if result["ok"] else counted(len(result["problems"]), "problem")])

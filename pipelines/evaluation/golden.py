@@ -3,7 +3,8 @@
 Gold is a place in a source document, never a chunk id: a page or pages, a verbatim quote, or offsets of the decoded
 source; a document alone when no place is given. Gold that cannot be mapped stays in the question, so that it counts as
 missed, and is listed. A question without gold is one that the documents do not answer. A question may say by a filter
-within which documents it is asked.
+within which documents it is asked, and by groups who asks it. It may name places that do not answer it; one that names
+only those does not say which do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from pipelines.errors import UsageError
 from pipelines.evaluation.document_map import DocumentMap, Occurrence
+from pipelines.groups import group_names
 from pipelines.query.retrieve import LONGEST_QUESTION
 from pipelines.settings.query import LABEL
 
@@ -40,7 +42,9 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class GoldenQuestion:
-    """One question as the file states it. `filters` are in the form of the option `--filter`, such as `uri=a.pdf`."""
+    """One question as the file states it. `filters` are in the form of the option `--filter`, such as `uri=a.pdf`.
+    `wrong` are places that do not answer it. `known` is false if the file says only those, so that `gold` is empty
+    although the documents may answer it."""
 
     id: str
     question: str
@@ -48,6 +52,9 @@ class GoldenQuestion:
     options: dict[str, str] = field(default_factory=dict)
     answer: str | None = None
     filters: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    wrong: tuple[Gold, ...] = ()
+    known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,7 @@ class GoldPlace:
 class MappedQuestion:
     question: GoldenQuestion
     places: tuple[GoldPlace, ...]
+    wrong: tuple[GoldPlace, ...] = ()
 
 
 # ---------------------------------------------------------------- reading
@@ -103,8 +111,7 @@ class _GoldenLine:
 _KINDS = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
 
 
-def _gold(line: _GoldenLine, number: int, value: Any) -> Gold:
-    name = f"gold[{number}]"
+def _gold(line: _GoldenLine, name: str, value: Any) -> Gold:
     if not isinstance(value, dict):
         raise line.error(f"key {name!r} must be an object, not {type(value).__name__}")
     for key in value:
@@ -170,20 +177,33 @@ def _question(line: _GoldenLine, value: Any, check: CheckFilters | None) -> Gold
     options = line.typed(value, "options", dict, "options") or {}
     for key in options:
         line.typed(options, key, str, f"options.{key}", required=True)
-    if "gold" not in value:
+    wrong = line.typed(value, "wrong", list, "wrong") or []
+    if "gold" not in value and not wrong:
         raise line.error("key 'gold' is missing; give an empty list where the documents hold no answer")
-    gold = line.typed(value, "gold", list, "gold", required=True)
+    gold = line.typed(value, "gold", list, "gold", required="gold" in value) or []
     asked = line.typed(value, "question", str, "question", required=True)
     if (length := len(" ".join([asked, *options.values()]))) > LONGEST_QUESTION:
         raise line.error(f"key 'question' and its options have {length:,} characters; at most {LONGEST_QUESTION:,}")
     return GoldenQuestion(
         id=line.typed(value, "id", str, "id", required=True),
         question=asked,
-        gold=tuple(_gold(line, number, item) for number, item in enumerate(gold)),
+        gold=tuple(_gold(line, f"gold[{number}]", item) for number, item in enumerate(gold)),
         options=dict(options),
         answer=line.typed(value, "answer", str, "answer"),
         filters=_filters(line, value.get("filter"), check),
+        groups=_groups(line, value.get("groups")),
+        wrong=tuple(_gold(line, f"wrong[{number}]", item) for number, item in enumerate(wrong)),
+        known="gold" in value,
     )
+
+
+def _groups(line: _GoldenLine, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    try:
+        return group_names(value)
+    except ValueError as error:
+        raise line.error(f"key 'groups': {error}") from None
 
 
 def golden_questions(
@@ -261,20 +281,23 @@ def map_questions(
     """Return questions with their gold in the index, and the gold that could not be mapped: {id, gold (number of the
     place), uri, problem}.
 
-    If two sources hold one uri and gold names no source, the first that can be mapped is taken."""
+    If two sources hold one uri and gold names no source, the first that can be mapped is taken. A place that does not
+    answer and is gone matches nothing, and is not listed."""
     by_uri: dict[str, list[DocumentMap]] = {}
     for document in documents:
         by_uri.setdefault(_key(document.uri), []).append(document)
     mapped: list[MappedQuestion] = []
     unmapped: list[dict[str, Any]] = []
+
+    def placed(gold: Gold) -> GoldPlace:
+        known = [d for d in by_uri.get(_key(gold.uri), ()) if gold.source in (None, d.source)]
+        tried = [_place(gold, document) for document in known] or [_place(gold, None)]
+        return next((item for item in tried if item.problem is None), tried[0])
+
     for question in questions:
-        places: list[GoldPlace] = []
-        for number, gold in enumerate(question.gold):
-            known = [d for d in by_uri.get(_key(gold.uri), ()) if gold.source in (None, d.source)]
-            tried = [_place(gold, document) for document in known] or [_place(gold, None)]
-            place = next((item for item in tried if item.problem is None), tried[0])
-            places.append(place)
+        places = tuple(map(placed, question.gold))
+        for number, (gold, place) in enumerate(zip(question.gold, places, strict=True)):
             if place.problem is not None:
                 unmapped.append({"id": question.id, "gold": number, "uri": gold.uri, "problem": place.problem})
-        mapped.append(MappedQuestion(question, tuple(places)))
+        mapped.append(MappedQuestion(question, places, tuple(map(placed, question.wrong))))
     return mapped, unmapped

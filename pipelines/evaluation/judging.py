@@ -22,6 +22,7 @@ intervals are bootstrap percentiles over questions, from a fixed seed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -30,7 +31,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pipelines.evaluation.document_map import DocumentMap, Occurrence, merged
-from pipelines.evaluation.golden import GoldPlace, MappedQuestion, Pages
+from pipelines.evaluation.golden import GoldenQuestion, GoldPlace, MappedQuestion, Pages
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
 from pipelines.query.support import content_terms
@@ -286,8 +287,20 @@ METRICS = (
     "table_precision@3",
     "header_only@1",
 )
-ANSWER_METRICS = ("answer_accuracy", "task_score", "kept_answerable", "declined_unanswerable", "answer_pinned")
+ANSWER_METRICS = (
+    "answer_accuracy",
+    "task_score",
+    "kept_answerable",
+    "declined_unanswerable",
+    "answer_pinned",
+    "first_quotation",
+    "all_quotations",
+)
 """Metrics of a question only if an answer was asked for."""
+WRONG_METRICS = ("wrong@1", "wrong@5")
+"""Metrics of a question only if it names places that do not answer it: 1 if one of them is among the first hits."""
+GOLD_HELD = 0.9
+"""Share of the terms of a gold text that a quotation must hold: it may leave out a sign or a mark of a note."""
 
 ChunkSpans = Mapping[str, Sequence[Spans]]
 
@@ -371,9 +384,10 @@ def matches_by_header_alone(question: str, hit: Hit) -> float | None:
 def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, seconds: float = 0.0) -> Outcome:
     """Return the scores of one question's hits; span metrics are over the first k."""
     places = mapped.places
-    if not places:
-        return Outcome(mapped.question.id, dict.fromkeys(METRICS), None, seconds)
     shown = [shown_by(hit.passage, corpus.documents.get(hit.passage.doc_id)) for hit in hits]
+    against = _wrong_scores(shown, mapped.wrong) if mapped.wrong else {}
+    if not places:
+        return Outcome(mapped.question.id, {**dict.fromkeys(METRICS), **against}, None, seconds)
     found = [{number for number, place in enumerate(places) if matches(each, place)} for each in shown]
     top = hits[0].passage.doc_id if hits else None
     precision = precision_at(found, 3)
@@ -388,8 +402,14 @@ def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, s
         **_span_scores(shown[:k], places, corpus),
         "table_precision@3": precision if answered_in_table(places, corpus.documents) else None,
         "header_only@1": matches_by_header_alone(mapped.question.question, hits[0]) if hits else None,
+        **against,
     }
     return Outcome(mapped.question.id, scores, _diagnosis(found, places, corpus), seconds)
+
+
+def _wrong_scores(shown: Sequence[Shown], wrong: Sequence[GoldPlace]) -> dict[str, float | None]:
+    found = [{number for number, place in enumerate(wrong) if matches(each, place)} for each in shown]
+    return {name: recall_at(found, k) for name, k in zip(WRONG_METRICS, (1, 5), strict=True)}
 
 
 # ---------------------------------------------------------------- answers
@@ -407,8 +427,11 @@ def judge_answer(
     judged: dict[str, float | None] = dict.fromkeys(ANSWER_METRICS)
     declined = float(answer["declined"])
     if not mapped.places:
-        return {**judged, "declined_unanswerable": declined}
+        return {**judged, "declined_unanswerable": declined} if mapped.question.known else judged
     judged["kept_answerable"] = 1.0 - declined
+    held = [_holds_gold(item, mapped.places, corpus) for item in answer["citations"]]
+    judged["first_quotation"] = float(not declined and any(held[:1]))
+    judged["all_quotations"] = float(not declined and bool(held) and all(held))
     if not declined:
         judged["answer_pinned"] = float(_cites_gold(answer["citations"], mapped.places, hits, corpus))
     if mapped.question.options and mapped.question.answer is not None:
@@ -418,6 +441,26 @@ def judge_answer(
         if document is not None and page is not None:
             judged["task_score"] = task_score(right, document, page)
     return judged
+
+
+def _holds_gold(citation: Mapping[str, Any], places: Sequence[GoldPlace], corpus: Corpus) -> bool:
+    """Say whether a quotation holds a gold text of its document, by its terms, or stands on a gold page if the gold has
+    no text. A row of a table is quoted with its heads, so its places in the body do not decide."""
+    quoted = Counter(terms_of(citation["quote"]))
+    for place in places:
+        document = corpus.documents.get(place.doc_id or "")
+        if document is None or (document.source, document.uri) != (citation["source"], citation["uri"]):
+            continue
+        if not place.spans:
+            page = citation["page"]
+            if not place.lost and (not place.pages or (page is not None and within([page], place.pages))):
+                return True
+            continue
+        for spans in place.occurrences:
+            wanted = Counter(terms_of(" ".join(document.body[start:end] for start, end in spans)))
+            if (quoted & wanted).total() >= GOLD_HELD * wanted.total():
+                return True
+    return False
 
 
 def _cites_gold(
@@ -438,11 +481,11 @@ def _cites_gold(
 # ---------------------------------------------------------------- a run of questions
 
 
-Search = Callable[[Question, int, Sequence[str]], Sequence[Hit]]
-"""A search: (question, k, filters in the form of `--filter`) to ranked hits."""
+Search = Callable[[Question, int, GoldenQuestion], Sequence[Hit]]
+"""A search: (question as each route gets it, k, the golden question with its filters and groups) to ranked hits."""
 
-Answering = Callable[[str, Mapping[str, str], Sequence[str]], Mapping[str, Any]]
-"""An answerer: (question, options by letter, filters) to the JSON of `ask`."""
+Answering = Callable[[GoldenQuestion], Mapping[str, Any]]
+"""An answerer: a golden question to the JSON of `ask`."""
 
 Clock = Callable[[], float]
 OptionsUse = Literal["none", "lexical", "all"]
@@ -475,10 +518,10 @@ def ask_all(
     outcomes = []
     for mapped in questions:
         begun = clock()
-        hits = search(asked(mapped, options), max(k, LEAST_RANKED), mapped.question.filters)
+        hits = search(asked(mapped, options), max(k, LEAST_RANKED), mapped.question)
         outcome = judge(mapped, hits, corpus, k, clock() - begun)
         if answering is not None:
-            answer = answering(mapped.question.question, mapped.question.options, mapped.question.filters)
+            answer = answering(mapped.question)
             more = judge_answer(mapped, answer, hits, corpus, outcome.scores)
             outcome = replace(outcome, scores={**outcome.scores, **more})
         outcomes.append(outcome)
@@ -507,12 +550,17 @@ def paired_difference(
 
 
 def summary(outcomes: Sequence[Outcome]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
-    """Return mean and interval of every metric; answer metrics only if answers were asked for."""
+    """Return mean and interval of every metric; those of answers and of wrong places only if some question has them."""
     means: dict[str, float | None] = {}
     intervals: dict[str, list[float] | None] = {}
-    answered = any(ANSWER_METRICS[0] in outcome.scores for outcome in outcomes)
-    for name in (*METRICS, *(ANSWER_METRICS if answered else ())):
-        values = [value for outcome in outcomes if (value := outcome.scores[name]) is not None]
+    more = [
+        name
+        for names in (ANSWER_METRICS, WRONG_METRICS)
+        if any(names[0] in outcome.scores for outcome in outcomes)
+        for name in names
+    ]
+    for name in (*METRICS, *more):
+        values = [value for outcome in outcomes if (value := outcome.scores.get(name)) is not None]
         means[name] = float(np.mean(values)) if values else None
         intervals[name] = list(bootstrap_interval(values)) if values else None
     return means, intervals

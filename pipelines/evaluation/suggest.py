@@ -23,7 +23,7 @@ from typing import Any
 from pipelines.evaluation.cloze import cloze
 from pipelines.fingerprint import fingerprint
 from pipelines.llm.prompts import PromptTemplate, as_data
-from pipelines.llm.reply_text import cleaned
+from pipelines.llm.reply_text import clean
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply
 from pipelines.query.support import content_terms, gives_orders
 from pipelines.query.tools import ask, language_of
@@ -132,6 +132,25 @@ def spread(candidates: Iterable[Suggestion], seed: int = SEED) -> list[Suggestio
         lines.append([each for turn in zip_longest(*sections) for each in turn if each])
     chance.shuffle(lines)
     return [each for turn in zip_longest(*lines) for each in turn if each]
+
+
+# ---------------------------------------------------------------- examples to begin with
+
+LONGEST_EXAMPLE = 90
+"""Characters of an example question: it is to be read at a glance."""
+_JOINED = re.compile("[,:;“«]| then ")
+"""Signs of an example that is hard to read: a second clause, a quoted name, a word that leads back to a sentence."""
+
+
+def as_examples(statements: Iterable[Suggestion], rows: Iterable[Suggestion]) -> list[Suggestion]:
+    """Return the short candidates in an order in which people like to read them: those of statements first, and of each
+    kind those first that are one plain clause."""
+    ordered = [each for kind in (statements, rows) for each in sorted(spread(kind), key=_is_joined)]
+    return [each for each in ordered if len(each.question) <= LONGEST_EXAMPLE]
+
+
+def _is_joined(each: Suggestion) -> bool:
+    return bool(_JOINED.search(each.question))
 
 
 # ---------------------------------------------------------------- without a language model
@@ -344,7 +363,7 @@ def kept(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
         return "there was nothing to ask"
-    question, answer = (cleaned(part, _LONGEST_LINE) for part in found[-1])
+    question, answer = (clean(part, _LONGEST_LINE) for part in found[-1])
     if problem := _problem(paragraph, question, answer):
         return problem
     holding = [each for each in paragraph.statements if _folded(answer) in _folded(each.text)]

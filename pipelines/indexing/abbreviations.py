@@ -215,7 +215,7 @@ def _units(short: str) -> list[str]:
     digits = any(map(str.isdecimal, short))
     if 2 * capitals < len(letters) or capitals < (1 if digits else 2) or _ROMAN.fullmatch(short):
         return []
-    return _UNIT.findall(_folded(short))
+    return _UNIT.findall(_fold(short))
 
 
 def _most_words(units: Sequence[str]) -> int:
@@ -239,7 +239,7 @@ def _words(text: str, start: int, end: int, most: int) -> list[_Word]:
             break
         if (parts := list(_WORD.finditer(token))) and not _REFERENCE.fullmatch(token):
             found.append([
-                _Word(_folded(part[0]), at + part.start(), at + part.end(), number, not index)
+                _Word(_fold(part[0]), at + part.start(), at + part.end(), number, not index)
                 for index, part in enumerate(parts)
             ])  # fmt: skip
     return [word for words in reversed(found) for word in words]
@@ -332,7 +332,7 @@ def _uses(word: str, units: Sequence[str], at: int) -> Iterator[tuple[int, int]]
         yield cost, to + 1
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Return a text in lower case, Latin letters without their accents."""
     return text.lower() if text.isascii() else "".join(map(_letter, text))
 

@@ -134,15 +134,15 @@ def sentence_spans(text: str, model: Collection[int] = frozenset()) -> list[tupl
     """Return the spans of the sentences of a text, trimmed, in order; they cover all that is not space.
 
     `model` are the ends of a model's sentences, which decide if the rules cannot."""
-    return trimmed(text, [end for end, verdict in judged(text, frozenset(model)) if verdict])
+    return trimmed_spans(text, [end for end, verdict in judge_ends(text, frozenset(model)) if verdict])
 
 
 def doubtful(text: str) -> bool:
     """Say whether the text has a stop about which the rules cannot decide."""
-    return any(verdict is None for _, verdict in judged(text, frozenset()))
+    return any(verdict is None for _, verdict in judge_ends(text, frozenset()))
 
 
-def judged(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
+def judge_ends(text: str, model: frozenset[int]) -> Iterator[tuple[int, bool | None]]:
     """Yield every place where a sentence may end, and whether one does; None if nobody can tell."""
     start = end = quotes = 0
     lowered = text.islower()
@@ -199,7 +199,7 @@ def _between_plain_words(text: str, mark: int, after: int, start: int) -> bool:
     if not following or not found or not (found.group(1) + following.group()).islower():
         return False
     word = found.group(1)
-    return word not in _ABBREVIATIONS and not _abbreviated(word) and not _NUMBER.fullmatch(word)
+    return word not in _ABBREVIATIONS and not _is_abbreviation(word) and not _NUMBER.fullmatch(word)
 
 
 def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: bool) -> bool | None:
@@ -220,7 +220,7 @@ def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: b
     begins = known if lowered else following[:1].isupper() or bool(_NUMBERED.match(text, after))
     if (low in UNITS and _measures(text, at)) or low in CLOSING:
         return begins
-    acronym = _abbreviated(word) and (at == 0 or text[at - 1] in _BEFORE_INITIALS)
+    acronym = _is_abbreviation(word) and (at == 0 or text[at - 1] in _BEFORE_INITIALS)
     if not acronym and low not in NAMING:
         return True
     if known or not begins:
@@ -228,7 +228,7 @@ def _word_ends(text: str, at: int, mark: int, after: int, start: int, lowered: b
     return False if low in NAMING or (len(word) == 1 and word.islower()) else None
 
 
-def _abbreviated(word: str) -> bool:
+def _is_abbreviation(word: str) -> bool:
     """Say whether a word has the form of an abbreviation: initials and acronyms with stops, a single letter, and short
     words of consonants alone (`Pvt`, `вул`)."""
     return bool(_INITIALS.fullmatch(word)) or (bool(_CONSONANTS.fullmatch(word.lower())) and not word.isupper())
@@ -274,7 +274,7 @@ def joins(text: str, at: int) -> bool:
     return modifier or before in _JOINERS or after in _JOINERS or unicodedata.category(after)[0] == "M"
 
 
-def trimmed(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
+def trimmed_spans(text: str, cuts: Iterable[int]) -> list[tuple[int, int]]:
     """Return the spans between cuts, without the spaces around them; empty ones are left out."""
     spans = []
     start = 0

@@ -29,7 +29,7 @@ class LinkColumns(NamedTuple):
     targets: Ids
     cosines: _Cosines
 
-    def taken(self, rows: NDArray[Any]) -> LinkColumns:
+    def take(self, rows: NDArray[Any]) -> LinkColumns:
         return LinkColumns(self.sources[rows], self.targets[rows], self.cosines[rows])
 
 
@@ -54,7 +54,7 @@ class PreviousLinks:
         at, found = places_in(self._ends, known)
         self._there[at[found]] = True
 
-    def held(self) -> tuple[LinkColumns, Ids]:
+    def held_links(self) -> tuple[LinkColumns, Ids]:
         """Return the links that hold, and the sentences that had `most` and lost one, whose links are all left out."""
         if not len(self._ends):
             return self._before, self._before.sources
@@ -65,7 +65,7 @@ class PreviousLinks:
         lost = np.zeros(len(names), dtype=bool)
         lost[own[from_known & ~to_known]] = True
         lost &= counts == self._most
-        return self._before.taken(from_known & to_known & ~lost[own]), names[lost]
+        return self._before.take(from_known & to_known & ~lost[own]), names[lost]
 
 
 class Neighbours:
@@ -162,8 +162,8 @@ class Neighbours:
         own = LinkColumns(self._ids[rows], self._targets[rows, slots], self._cosines[rows, slots])
         moved = np.unique(np.concatenate([offer.sources for offer in self._offers])) if self._offers else self._ids[:0]
         again = places_in(moved, self._held.sources)[1]
-        rest = self._held.taken(~again)
-        changed = _strongest_of(_joined([own, *self._offers, self._held.taken(again)]), self._most)
+        rest = self._held.take(~again)
+        changed = _strongest_of(_join([own, *self._offers, self._held.take(again)]), self._most)
         at = np.searchsorted(rest.sources, changed.sources)
         width = np.result_type(rest.sources, changed.sources, rest.targets, changed.targets)
         return LinkColumns(
@@ -185,17 +185,17 @@ def strongest(cosines: _Cosines, most: int) -> tuple[_Cosines, NDArray[np.int64]
     return found, chosen
 
 
-def _joined(parts: Sequence[LinkColumns]) -> LinkColumns:
+def _join(parts: Sequence[LinkColumns]) -> LinkColumns:
     return LinkColumns(*(np.concatenate([part[field] for part in parts]) for field in range(3)))
 
 
 def _strongest_of(links: LinkColumns, most: int) -> LinkColumns:
     """Return the links in order, at most `most` of a source."""
-    links = links.taken(np.lexsort((links.targets, -links.cosines, links.sources)))
+    links = links.take(np.lexsort((links.targets, -links.cosines, links.sources)))
     _, ends = _groups(links.sources)
     starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
     place = np.arange(len(links.sources)) - np.repeat(starts, np.diff(ends, prepend=0))
-    return links.taken(place < most)
+    return links.take(place < most)
 
 
 def _groups(sources: Ids) -> tuple[Ids, NDArray[np.int64]]:

@@ -27,15 +27,15 @@ UNIT = 0.01
 
 def embedded_text(chunk: Chunk, summary: str, context: str) -> str:
     """Return header chain, document summary, overlap, own text and chunk context, each if present."""
-    return "".join(_before(chunk, summary)) + "\n".join(part for part in (chunk.text, context) if part)
+    return "".join(_lines_before(chunk, summary)) + "\n".join(part for part in (chunk.text, context) if part)
 
 
 def own_text_at(chunk: Chunk, summary: str) -> int:
     """Return where the chunk's own text begins in its embedded text."""
-    return sum(map(len, _before(chunk, summary)))
+    return sum(map(len, _lines_before(chunk, summary)))
 
 
-def _before(chunk: Chunk, summary: str) -> list[str]:
+def _lines_before(chunk: Chunk, summary: str) -> list[str]:
     chain = " › ".join(headings_outside(chunk.header_chain, chunk.text, chunk.offsets))
     return [f"{part}\n" for part in (chain, summary, chunk.overlap) if part]
 
@@ -47,7 +47,7 @@ def headings_outside(header_chain: Sequence[str], text: str, offsets: Sequence[i
     return header_chain[:-1] if header_chain and header_chain[-1] in inline else header_chain
 
 
-def headed(header_chain: Sequence[str], text: str) -> str:
+def with_headings(header_chain: Sequence[str], text: str) -> str:
     """Return a text after the headings of its chunk."""
     return "\n".join(part for part in (" › ".join(header_chain), text) if part)
 
@@ -62,7 +62,7 @@ def blended_key(sentence: str, chunk: str) -> str:
     return fingerprint("blended", sentence, chunk)
 
 
-def blended(sentences: Vectors, chunks: Vectors) -> Vectors:
+def blend(sentences: Vectors, chunks: Vectors) -> Vectors:
     """Return the unit means of each sentence's vector and its chunk's, both of shape (n, d); the sentence's alone if
     they are opposite and leave nothing."""
     mixed = sentences + chunks
@@ -77,7 +77,7 @@ def unit(vectors: Vectors) -> Vectors:
     return np.asarray(vectors / np.maximum(norms, 1e-12), dtype=np.float32)
 
 
-def uneven(vectors: Vectors) -> list[int]:
+def uneven_rows(vectors: Vectors) -> list[int]:
     """Return the rows that are not of unit length, or not finite."""
     lengths = np.linalg.norm(vectors, axis=1)
     return [int(row) for row in np.flatnonzero(~(np.abs(lengths - 1.0) < UNIT))]
@@ -89,7 +89,7 @@ def windows(length: int, size: int) -> list[tuple[int, int]]:
     return [(length * item // count, length * (item + 1) // count) for item in range(count)]
 
 
-def averaged(vectors: Vectors, owners: Sequence[int], weights: Sequence[int], texts: int) -> Vectors:
+def average_windows(vectors: Vectors, owners: Sequence[int], weights: Sequence[int], texts: int) -> Vectors:
     """Return the unit vectors of texts from those of their windows, weighted by the windows' tokens.
 
     vectors: shape (windows, d); owners: the text of each window. Returns shape (texts, d)."""
@@ -130,7 +130,7 @@ class RowKey:
         return self.key if self.windows == 1 else f"{self.key}-{self.window}-{self.windows}-{self.weight}"
 
     @classmethod
-    def parsed(cls, text: str) -> RowKey | None:
+    def parse(cls, text: str) -> RowKey | None:
         """Return the key that the text is; None if it is no such key."""
         found = _KEY.fullmatch(text)
         if found is None:

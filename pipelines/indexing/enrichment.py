@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pipelines.indexing.sentences import CODE
 from pipelines.llm.prompts import DEFAULT_LANGUAGE, PromptTemplate, as_data, most_tokens
-from pipelines.llm.reply_text import cleaned, clipped
+from pipelines.llm.reply_text import clean, clip
 from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
 from pipelines.parsing.titles import begins_title
 from pipelines.ports import NoReply, Prompt, Reply
@@ -69,7 +69,7 @@ def summary_prompt(
 
     It shows own text only, so that nothing is read twice; each chunk under its page and under those of its headings
     that the chunk before it does not have."""
-    chunks = written(chunks)
+    chunks = own_text_chunks(chunks)
     *_, left_out = _marks(template)
     gap = width // 2 if len(chunks) > width else None
     parts: list[str] = []
@@ -90,14 +90,14 @@ def is_description(chunk: Chunk) -> bool:
     return DESCRIPTION in chunk.block_types
 
 
-def written(chunks: Sequence[Chunk]) -> list[Chunk]:
+def own_text_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
     """Return the chunks of the document's own text; all if it has no such text."""
     return [chunk for chunk in chunks if not is_description(chunk)] or list(chunks)
 
 
 def read_text(chunk: Chunk) -> str:
     """Return the text of a chunk that a prompt shows: its own, of which only an endless table row is cut."""
-    return clipped(chunk.text, LONGEST)
+    return clip(chunk.text, LONGEST)
 
 
 def _marks(template: PromptTemplate) -> tuple[str, str, str]:
@@ -151,7 +151,7 @@ def _choose(candidates: Sequence[Sentence], characters: int) -> list[str]:
         for word in words[best]:
             weight[word] *= weight[word]
     if not chosen and candidates:
-        return [clipped(candidates[0].text, characters)]
+        return [clip(candidates[0].text, characters)]
     return [chosen[item] for item in sorted(chosen)]
 
 
@@ -214,7 +214,7 @@ def chunk_contexts(
         said = document.title if places else ""
         places += [heading for heading in chunk.header_chain if not begins_title(heading, said)]
         parts = [" › ".join(places), _key_sentence(chunk, before)]
-        text = clipped(": ".join(part for part in parts if part), characters)
+        text = clip(": ".join(part for part in parts if part), characters)
         made.append(ChunkContext(document.doc_id, chunk.index, chunk.chunk_id, text, EXTRACTIVE))
         before = before if is_description(chunk) else by_chunk.get(chunk.chunk_id, [])
     return made
@@ -309,7 +309,7 @@ def _row(
     if isinstance(said, str):
         return row("", UNSEEN, by="", note=said)
     if isinstance(said, Reply):
-        return row(cleaned(said.text, characters), LLM, by=said.model or model, reply=said.key)
+        return row(clean(said.text, characters), LLM, by=said.model or model, reply=said.key)
     if said.code == "unusable":
         return row("", FALLBACK, reply=said.key, note=said.message)
     known = last.get(image_hash_of(figure))

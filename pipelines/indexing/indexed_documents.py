@@ -37,7 +37,7 @@ def document_facts(raw: RawDocument, parsed: ParsedDocument) -> DocumentFacts:
     does, without the file's name that tells it from others."""
     metadata = {**parsed.metadata, **clean_metadata(raw.metadata)}
     alone, bare = f"{raw.source}/{raw.uri}", without_file_name(parsed.title, raw.uri)
-    family = metadata.get("family") or (alone if _is_unique(parsed, raw.uri) else _folded(bare))
+    family = metadata.get("family") or (alone if _is_unique(parsed, raw.uri) else _fold(bare))
     dated = iso_date(raw.effective_date) if raw.effective_date else parsed.effective_date
     return DocumentFacts(
         title=parsed.title,
@@ -64,7 +64,7 @@ def _is_unique(parsed: ParsedDocument, uri: str) -> bool:
     return parsed.title_is_file_name or (bare != parsed.title and names_a_kind(bare))
 
 
-def _folded(title: str) -> str:
+def _fold(title: str) -> str:
     return re.sub(r"\W+", " ", title.casefold()).strip()
 
 

@@ -65,10 +65,10 @@ def cosines_of(vectors: Vectors, chunks: Sequence[PackedChunk], seed: int = 0) -
 
     `vectors` have shape (len(chunks), d) and unit length. Random pairs are all that are not neighbours, or a sample of
     them if there are many. Table rows and descriptions of figures are in neither."""
-    neighbours = [(at, before) for at, before in enumerate(_before(chunks)) if before is not None]
+    neighbours = [(at, before) for at, before in enumerate(_neighbours_before(chunks)) if before is not None]
     pairs = [(before, at) for at, before in neighbours if may_overlap(chunks[before], chunks[at])]
     before, after = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    prose = vectors[[at for at, chunk in enumerate(chunks) if not _tabular(chunk) and not _described(chunk)]]
+    prose = vectors[[at for at, chunk in enumerate(chunks) if not _tabular(chunk) and not _is_description(chunk)]]
     if len(prose) <= _SAMPLED_FROM:
         left, right = np.triu_indices(len(prose), 2)
     else:
@@ -141,17 +141,17 @@ def _tabular(chunk: PackedChunk) -> bool:
     return "table-row" in chunk.block_types
 
 
-def _described(chunk: PackedChunk) -> bool:
+def _is_description(chunk: PackedChunk) -> bool:
     return DESCRIPTION in chunk.block_types
 
 
-def _before(chunks: Sequence[PackedChunk]) -> list[int | None]:
+def _neighbours_before(chunks: Sequence[PackedChunk]) -> list[int | None]:
     """Return for every chunk the index of its neighbour before it in the text of its document, or None. A description
     of a figure has no neighbour, and does not separate the chunks around it."""
     found: list[int | None] = []
     last, between = None, 0
     for at, chunk in enumerate(chunks):
-        if _described(chunk):
+        if _is_description(chunk):
             found.append(None)
             between += 1
             continue
@@ -179,14 +179,14 @@ def with_overlap(
         before
         if before is not None and may_overlap(chunks[before], chunks[at]) and vectors[before] @ vectors[at] >= floor
         else None
-        for at, before in enumerate(_before(chunks))
+        for at, before in enumerate(_neighbours_before(chunks))
     ]
     return _chunks(chunks, repeated, bodies, tokens)
 
 
 def with_own_overlap(chunks: Sequence[PackedChunk], bodies: Mapping[str, str], tokens: int) -> list[Chunk]:
     """Return the chunks of a splitter with an overlap of its own: between all neighbours of a document."""
-    return _chunks(chunks, _before(chunks), bodies, tokens)
+    return _chunks(chunks, _neighbours_before(chunks), bodies, tokens)
 
 
 def _chunks(

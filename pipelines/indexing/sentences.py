@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pipelines.fingerprint import fingerprint
-from pipelines.indexing.boundaries import trimmed
+from pipelines.indexing.boundaries import trimmed_spans
 from pipelines.indexing.places import line_boxes
 from pipelines.ports import SentenceSplitter
 from pipelines.records import (
@@ -65,7 +65,7 @@ class NoiseRules:
     min_confidence: float
     form_labels: bool
 
-    def broken(self, text: str, confidence: float) -> str | None:
+    def broken_rule(self, text: str, confidence: float) -> str | None:
         """Return the name of the first rule that the text breaks, or None."""
         if len(text) < self.min_characters:
             return "min_characters"
@@ -112,15 +112,15 @@ def sentences(
     made: list[Sentence] = []
     dropped: list[FilteredSentence] = []
     seen: Counter[tuple[str, str]] = Counter()
-    for piece, start, end in _introduced(_divided(pieces, spans)):
+    for piece, start, end in _join_formulas(_divide(pieces, spans)):
         confidence = min(by_index[part.unit.element].confidence for part in piece.parts)
-        broken = rules.broken(piece.text[start:end], confidence)
+        broken = rules.broken_rule(piece.text[start:end], confidence)
         if broken:
-            dropped.append(_filtered(piece, start, end, len(dropped), broken))
+            dropped.append(_filtered_sentence(piece, start, end, len(dropped), broken))
         else:
             boxes = _boxes(by_index, piece, start, end)
             made.append(_sentence(document, piece, start, end, len(made), seen, boxes, confidence))
-    return linked(made), dropped
+    return link_in_order(made), dropped
 
 
 def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_Piece]:
@@ -134,14 +134,14 @@ def _pieces(units: Sequence[StructuralChunk], chunks: Sequence[Chunk]) -> list[_
     return pieces
 
 
-def _divided(pieces: Iterable[_Piece], spans: Iterator[Sequence[tuple[int, int]]]) -> Iterator[_Found]:
+def _divide(pieces: Iterable[_Piece], spans: Iterator[Sequence[tuple[int, int]]]) -> Iterator[_Found]:
     for piece in pieces:
         whole = piece.unit.block_type in _WHOLE
-        for start, end in trimmed(piece.text, ()) if whole else next(spans):
+        for start, end in trimmed_spans(piece.text, ()) if whole else next(spans):
             yield piece, start, end
 
 
-def _introduced(found: Iterable[_Found]) -> list[_Found]:
+def _join_formulas(found: Iterable[_Found]) -> list[_Found]:
     """Join each formula to the sentence that introduces it: the one before it in its chunk if it has no end mark."""
     joined: list[_Found] = []
     for piece, start, end in found:
@@ -170,7 +170,7 @@ def _both(words: _Piece, formula: _Piece) -> _Piece:
     return replace(formula, offset=words.offset, text=text, span=span, joined=(words, formula))
 
 
-def _filtered(piece: _Piece, start: int, end: int, index: int, rule: str) -> FilteredSentence:
+def _filtered_sentence(piece: _Piece, start: int, end: int, index: int, rule: str) -> FilteredSentence:
     chunk = piece.chunk
     text, at = piece.text[start:end], piece.offset + start
     return FilteredSentence(chunk.doc_id, index, chunk.chunk_id, at, end - start, text, rule)
@@ -229,7 +229,7 @@ def _sentence(
     )
 
 
-def linked(made: Sequence[Sentence]) -> list[Sentence]:
+def link_in_order(made: Sequence[Sentence]) -> list[Sentence]:
     """Return the sentences with NEXT and PREVIOUS in reading order."""
     ids = [None, *(sentence.sentence_id for sentence in made), None]
     return [

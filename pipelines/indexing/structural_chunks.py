@@ -149,19 +149,19 @@ def _figure(
     own = {key: value for key, value in element.metadata.items() if key not in _OF_THE_PICTURE}
     element = replace(element, metadata=own)
     if element.text:
-        for start, end in _divided(element.text, ceiling):
+        for start, end in _divide(element.text, ceiling):
             span = Span(element.start + start, element.start + end)
             yield _unit(section, section.chain, element, DESCRIPTION, element.text[start:end], 0, span)
     elif said:
         boxes = tuple(place.box for place in element.places if place.box)
         located = next((place.locator for place in element.places if place.locator), None)
         metadata = {**own, GENERATED_BY: said.model, **({"locator": located} if located else {})}
-        for start, end in _divided(said.text, ceiling):
+        for start, end in _divide(said.text, ceiling):
             unit = _unit(section, section.chain, element, DESCRIPTION, said.text[start:end], 0)
             yield replace(unit, boxes=boxes, metadata=metadata)
 
 
-def _divided(text: str, ceiling: int) -> list[tuple[int, int]]:
+def _divide(text: str, ceiling: int) -> list[tuple[int, int]]:
     if count_tokens(text) <= ceiling:
         return [(0, len(text))]
     return divide(text, TokenIndex(text), ceiling, ceiling)

@@ -55,7 +55,7 @@ class Heads:
 
     def __init__(self, rows: Iterable[Sequence[Cell]]) -> None:
         """Read from a table's data rows whether its first column holds labels."""
-        self._labelled = _labelled(rows)
+        self._labelled = _has_labels(rows)
         self._headers: dict[int, Head] = {}
         self._names: dict[int, Head] = {}
         self._cut: set[int] = set()
@@ -67,15 +67,15 @@ class Heads:
         self.lead = self.tail = ""
 
     @property
-    def over(self) -> str | None:
+    def text_over(self) -> str | None:
         """The text over the labels, if a row has said it already."""
-        return begun(_joined(self._corner)) if self._corner and self._said else None
+        return begun(_head_text(self._corner)) if self._corner and self._said else None
 
     def enter(self, above: Sequence[Cell], filled: Collection[int]) -> str | None:
         """Take over further header rows, which are above rows with values in the columns `filled`. A corner that was
         said already is not said again. The next row says the heads of columns without a value. Return these heads
         instead if they are longer than HEADING_TOKENS, since they would be most of that row."""
-        self._headers, self._names = _under(self._headers, above)
+        self._headers, self._names = _headers_under(self._headers, above)
         self._cut = set()
         before, self._corner = self._corner, _corner(self._names) if self._labelled else ()
         self._said = self._said and self._corner == before
@@ -83,7 +83,7 @@ class Heads:
         blank = dict.fromkeys(cell.text for cell in above if cell.text not in said)
         self._blank = " | ".join(f"{text.rstrip(':')}:" for text in blank)
         if self._said:
-            self._names = _without(self._names, self._corner)
+            self._names = _names_without(self._names, self._corner)
         if begun(self._blank) == self._blank:
             return None
         given, self._blank = self._blank, ""
@@ -94,9 +94,9 @@ class Heads:
         without a value."""
         self.names, self.tail, self.lead, self._blank = self._names, self._blank, "", ""
         if self._corner and not self._said and not any(cell.column == 0 and cell.text.strip() for cell in cells):
-            self.lead = _joined(self._corner)
+            self.lead = _head_text(self._corner)
         text = " | ".join(filter(None, (self.lead, row_text(cells, self._names, row), self.tail)))
-        self._names, self._said = _without(self._names, self._corner), True
+        self._names, self._said = _names_without(self._names, self._corner), True
         self._shorten({cell.column for cell in cells} - self._cut)
         return text
 
@@ -106,20 +106,20 @@ class Heads:
         long = {at for at in columns if sum(map(len, self._names.get(at, ()))) > most}
         self._cut |= long
         for heads in (self._headers, self._names) if long else ():
-            heads.update({at: (begun(_joined(heads[at]), most),) for at in long if at in heads})
+            heads.update({at: (begun(_head_text(heads[at]), most),) for at in long if at in heads})
 
 
 def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
     """Return cells with their heads. A cell that reaches down into this row from above is cut to its beginning."""
     said = [cell for cell in cells if cell.text.strip()]
-    of = [_over(cell, heads) for cell in said]
+    of = [_head_over(cell, heads) for cell in said]
     # Otherwise a head of one part could be read as under the one before it.
     shared = len({len(head) for head in of[1:]}) == 1
     most = REACHING_TOKENS // max(1, sum(row not in (None, cell.row) for cell in said))
     parts = []
     for at, (cell, head) in enumerate(zip(said, of, strict=True)):
         same = _common(of[at - 1], head) if shared and at and len(of[at - 1]) == len(head) else 0
-        header = _joined(head[same:]).rstrip(": ")
+        header = _head_text(head[same:]).rstrip(": ")
         text = cell.text if row in (None, cell.row) else begun(cell.text, most)
         parts.append(f"{header}: {text}" if header and head != (cell.text,) else text)
     return " | ".join(parts)
@@ -142,7 +142,7 @@ def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
     return (text[:cut].rsplit(" ", 1)[0] if " " in text[:cut] else text[:cut]) + " …"
 
 
-def _labelled(rows: Iterable[Sequence[Cell]]) -> bool:
+def _has_labels(rows: Iterable[Sequence[Cell]]) -> bool:
     """Say whether most cells of the first column have letters."""
     labels = [any(map(str.isalpha, cells[0].text)) for cells in rows if cells[0].column == 0]
     return 2 * sum(labels) > len(labels)
@@ -170,23 +170,23 @@ def _of_figures(text: str) -> bool:
     )
 
 
-def _without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
+def _names_without(names: dict[int, Head], corner: Head) -> dict[int, Head]:
     left = tuple(part for part in names.get(0, ()) if part not in corner)
     return {**names, 0: left} if left != names.get(0, ()) else names
 
 
-def _under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
+def _headers_under(headers: dict[int, Head], above: Sequence[Cell]) -> tuple[dict[int, Head], dict[int, Head]]:
     """Return the column headers below further header rows, and the names of the columns there."""
     *rest, last = above
-    found = {**_kept(headers, rest), **_column_headers(rest)}
+    found = {**_headers_to_keep(headers, rest), **_column_headers(rest)}
     across = last.column_span >= len(found) and all(cell.row != last.row for cell in rest)
     if len(found) > 1 and (across or not rest):
         return found, {column: (last.text, *header) for column, header in found.items()}
-    found = {**_kept(headers, above), **_column_headers(above)}
+    found = {**_headers_to_keep(headers, above), **_column_headers(above)}
     return found, {**found}
 
 
-def _kept(headers: dict[int, Head], above: Sequence[Cell]) -> dict[int, Head]:
+def _headers_to_keep(headers: dict[int, Head], above: Sequence[Cell]) -> dict[int, Head]:
     """Return the earlier headers that stay when others replace them: a unit or time over the labels. All stay if the
     new header rows fill a single column."""
     if len({cell.column for cell in above}) < 2:
@@ -206,15 +206,15 @@ def _column_headers(cells: Sequence[Cell]) -> dict[int, Head]:
     return {column: tuple(texts) for column, texts in columns.items()}
 
 
-def _over(cell: Cell, heads: Mapping[int, Head]) -> Head:
+def _head_over(cell: Cell, heads: Mapping[int, Head]) -> Head:
     """Return the head of a value; if it covers several heads, all of them."""
     found = dict.fromkeys(heads.get(cell.column + at, ()) for at in range(reach(cell)))
     named = [head for head in found if head]
-    return named[0] if len(named) == 1 else (begun(", ".join(map(_joined, named))),) if named else ()
+    return named[0] if len(named) == 1 else (begun(", ".join(map(_head_text, named))),) if named else ()
 
 
 @lru_cache(maxsize=4 * MOST_COLUMNS)
-def _joined(head: Head) -> str:
+def _head_text(head: Head) -> str:
     """Return the parts of a head as one text. A part that was only wrapped goes on with a space; a part under another
     follows a slash."""
     text = ""
@@ -256,7 +256,7 @@ def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
     head_rows = dict.fromkeys([row for row, cells in rows.items() if all(cell.header for cell in cells)][:MOST_HEADED])
     head_rows = head_rows if len(head_rows) < len(rows) else {}
     heads = Heads(cells for row, cells in rows.items() if row not in head_rows)
-    filled = _filled(rows, head_rows)
+    filled = _filled_columns(rows, head_rows)
     above: list[Cell] = []
     start: int | None = None
     for row, cells in rows.items():
@@ -272,7 +272,7 @@ def table_rows(element: Element, ceiling: int = 0) -> Iterable[Row]:
                 if blank:
                     yield from _fitting(Row(blank, Span(start, max(cell.end for cell in told)), told), ceiling)
                     start, told = min(cell.start for cell in own), []
-            over, across = heads.over, _across(cells) and bool(filled[row])
+            over, across = heads.text_over, _across(cells) and bool(filled[row])
             text = cells[0].text if across else heads.row(cells, row)
             made = Row(text, Span(start, max(cell.end for cell in own)), cells, over)
             yield from _fitting(made, ceiling, row, told, None if across else heads)
@@ -301,7 +301,7 @@ def _across(cells: Sequence[Cell]) -> bool:
     return len(cells) == 1 and (cells[0].column_span > 1 or not cells[0].column)
 
 
-def _filled(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
+def _filled_columns(rows: Mapping[int, Sequence[Cell]], head_rows: Collection[int]) -> dict[int, set[int]]:
     """Return for every data row the columns that have a value in it or in another row between the same header rows.
     Headings within the table do not count."""
     found: dict[int, set[int]] = {}
@@ -338,14 +338,14 @@ def _fitting(
     if above and heads and (names != dict(heads.names) or _tokens(lead) > most or _tokens(tail) > most):
         yield from _parts(Row("", Span(start, max(cell.end for cell in above)), list(above)), ceiling)
         start = min(cell.start for cell in made.cells if cell.row == row)
-    over = begun(heads.over, most) if heads and heads.over else None
+    over = begun(heads.text_over, most) if heads and heads.text_over else None
     cells = [cell if row in (None, cell.row) else replace(cell, text=begun(cell.text, most)) for cell in made.cells]
     whole = Row(made.text, Span(start, made.span.end), cells, made.corner and begun(made.corner, most))
     yield from _parts(whole, ceiling - _tokens(over or ""), row, names, (begun(lead, most), begun(tail, most)), over)
 
 
 def _short(head: Head, most: int) -> Head:
-    return head if _tokens(_joined(head)) <= most else (begun(_joined(head), most),)
+    return head if _tokens(_head_text(head)) <= most else (begun(_head_text(head), most),)
 
 
 def _tokens(*texts: str, most: int = 0) -> int:
@@ -373,7 +373,7 @@ def _parts(
     room = limit - sum(_tokens(text) + 1 for text in around if text)
     start: int | None = made.span.start
     corner = made.corner
-    for first, group in _grouped(said, names, row, room, limit, cost):
+    for first, group in _group_cells(said, names, row, room, limit, cost):
         own = [cell for cell in group if row in (None, cell.row)]
         if not own:
             continue
@@ -384,7 +384,7 @@ def _parts(
         start, corner, around = None, over, ("", "")
 
 
-def _grouped(
+def _group_cells(
     said: Sequence[Cell], names: Mapping[int, Head], row: int | None, room: int, limit: int, cost: int
 ) -> Iterator[tuple[bool, list[Cell]]]:
     """Yield the cells of each part, and whether the row's first cell is among them. The first part has `room` tokens,

@@ -77,10 +77,10 @@ class PromptTemplate:
 
         A value without a placeholder in the template is ignored. Raise KeyError if a placeholder has no value."""
 
-        def filled(match: re.Match[str]) -> str:
+        def fill(match: re.Match[str]) -> str:
             return f"{{{match.group(1)}}}" if match.group(1) else str(values[match.group(2)])
 
-        return _PLACEHOLDER.sub(filled, self.system), _PLACEHOLDER.sub(filled, self.user)
+        return _PLACEHOLDER.sub(fill, self.system), _PLACEHOLDER.sub(fill, self.user)
 
 
 def template_from(text: str, origin: str, fields: Fields) -> PromptTemplate:
@@ -151,7 +151,7 @@ PER_PICTURE = 1600
 Anthropic). Some small models count a multiple of it."""
 
 _PIECE = re.compile(r"[A-Za-z]{1,4}|\S|\s{2,}|[^\S ]")
-_WIDE = re.compile("[\u0800-\U0010ffff]")
+_WIDE = re.compile("[^\x00-\u07ff]")
 
 
 def estimated_tokens(text: str) -> int:

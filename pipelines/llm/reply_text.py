@@ -90,7 +90,7 @@ REPEATED_WORDS = 8
 """Words in a row: a reply that has this many in common with its prompt's own text repeats it."""
 
 
-def cleaned(text: str, characters: int) -> str:
+def clean(text: str, characters: int) -> str:
     """Return one line of plain words, at most `characters` long; cleaning it again changes nothing.
 
     Removed are thoughts (`<think>`), marks of chat templates and the text that follows them, code fences, labels such
@@ -98,7 +98,7 @@ def cleaned(text: str, characters: int) -> str:
     invisible characters. A text that is too long is cut at the end of a sentence, else at a word with `…`."""
     text = text[: max(LONGEST, characters)]
     # One removal can expose another. Every round shortens the text or leaves it, so this ends.
-    while (better := bounded(_round(text), characters)) != text:
+    while (better := bound(_round(text), characters)) != text:
         text = better
     return text
 
@@ -107,7 +107,7 @@ def runs_of(*texts: str) -> frozenset[str]:
     """Return all runs of REPEATED_WORDS words in a row; signs between the words do not matter."""
     found: set[str] = set()
     for text in texts:
-        words = re.findall(r"\w+", cleaned(text, LONGEST).casefold())
+        words = re.findall(r"\w+", clean(text, LONGEST).casefold())
         starts = range(len(words) - REPEATED_WORDS + 1)
         found.update(" ".join(words[at : at + REPEATED_WORDS]) for at in starts)
     return frozenset(found)
@@ -120,7 +120,7 @@ def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str
         return "the reply was cut short"
     if reply.finish == "content_filter":
         return "the endpoint's content filter withheld the reply"
-    text = cleaned(reply.text, 5 * characters)
+    text = clean(reply.text, 5 * characters)
     if not _WORD.search(text):
         return "the reply was empty"
     if _REFUSAL.match(text):
@@ -132,7 +132,7 @@ def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str
     return None
 
 
-def bounded(text: str, characters: int) -> str:
+def bound(text: str, characters: int) -> str:
     """Return the text, or its beginning up to the end of a sentence in the second half of `characters`, else of a
     word."""
     if len(text) <= characters:
@@ -140,10 +140,10 @@ def bounded(text: str, characters: int) -> str:
     ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, characters + 1)]
     if ends and ends[-1] * 2 >= characters:
         return text[: ends[-1]]
-    return clipped(text, characters)
+    return clip(text, characters)
 
 
-def clipped(text: str, characters: int) -> str:
+def clip(text: str, characters: int) -> str:
     """Return the text, or its beginning up to a word's end with an ellipsis."""
     if len(text) <= characters:
         return text
@@ -154,7 +154,7 @@ def clipped(text: str, characters: int) -> str:
 
 
 def _round(text: str) -> str:
-    text = html.unescape(_seen(text))
+    text = html.unescape(_visible(text))
     for marks in (_THOUGHT, _FIRST_MARKS, _LATER_MARKS):
         text = marks.sub("", text)
     text = _without_links(_without_unshown(text))
@@ -168,7 +168,7 @@ def _round(text: str) -> str:
     return text
 
 
-def _seen(text: str) -> str:
+def _visible(text: str) -> str:
     """Return the text without invisible characters; every line is trimmed, with single spaces."""
     lines = _FILLERS.sub("", _LINE_END.sub("\n", text)).replace("\t", " ").split("\n")
     seen = ("".join(sign for sign in line if unicodedata.category(sign) not in _UNSEEN) for line in lines)
@@ -194,10 +194,10 @@ def _without_unshown(text: str) -> str:
 def _without_links(text: str) -> str:
     """Return the text without links. Any `](` left after the whole links are gone is broken up, so that it begins no
     link."""
-    return _BARE.sub(_unlinked, _REFERENCE.sub("", _LINK.sub(r"\1", text))).replace("](", " (")
+    return _BARE.sub(_unlink, _REFERENCE.sub("", _LINK.sub(r"\1", text))).replace("](", " (")
 
 
-def _unlinked(match: re.Match[str]) -> str:
+def _unlink(match: re.Match[str]) -> str:
     """Remove an address with the brackets around it, but keep punctuation after it."""
     opened, address, closed = match["open"] or "", match["address"], match["close"] or ""
     if opened and closed:

@@ -95,6 +95,22 @@ FORMATS = (
 OF_ENDING = {ending: found for found in FORMATS for ending in found.endings}
 OF_TYPE = {found.media_type: found for found in FORMATS}
 
+KINDS: dict[str, tuple[str, ...]] = {
+    "pdf": (PDF,),
+    "text": (DOCX, ODT, RTF_TEXT, DOC),
+    "sheet": (XLSX, XLS, "text/csv", "text/tab-separated-values"),
+    "slides": (PPTX, PPT),
+    "web": (HTML,),
+    "plain": (MARKDOWN, PLAIN, RST, ORG),
+    "mail": (EML, "application/vnd.ms-outlook"),
+    "book": (EPUB,),
+    "picture": (PNG, JPEG, TIFF),
+}
+"""Kinds of documents as people name them, each with its media types. All else is of the kind `other`."""
+KIND_OF_ENDING = {
+    ending: kind for kind, types in KINDS.items() for media_type in types for ending in OF_TYPE[media_type].endings
+}
+
 
 def read_by(media_type: str, reader: str) -> str:
     """Return the media type of a document, with the reader's name added if it is not the format's own reader. The

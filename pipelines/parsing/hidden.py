@@ -1,5 +1,9 @@
 """One rule for content that a file holds and does not show: it is left out and counted, unless a setting takes it.
 
+Words that are struck out count as deleted, whatever strikes them: a look in Word, Excel, PowerPoint or Writer, `<del>`,
+`<s>` or a style of a page, `~~` in Markdown. An answer must not quote what its author took back. A PDF draws such lines
+like any others, so its words are read.
+
 Every reader asks `HiddenContent.taken` about each hidden part that it meets (a row, a sheet, a slide, an element of a
 page, a passage), and adds the warnings to those of the file.
 """
@@ -8,6 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+DELETED = "deletions"
+"""Name of words that are deleted or struck out, for `HiddenContent.taken`."""
 METADATA = {"hidden": "true"}
 """Metadata of a block that a file hides and that is read all the same."""
 

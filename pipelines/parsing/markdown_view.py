@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from pipelines.defused_text import clear, defused
+from pipelines.defused_text import clear, defuse
 from pipelines.parsing.pictures import ALT, FIGURE
 from pipelines.records import Cell, Element
 
@@ -206,7 +206,7 @@ def plain_markdown(text: str) -> str:
 
     A word that a viewer may turn into a link by itself is set as code, in which no viewer does."""
     made: list[str] = []
-    for linked, together in groupby(defused(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
+    for linked, together in groupby(defuse(clear(text)).split(), lambda word: bool(_LINKED.search(word))):
         words = list(together)
         made += map(_as_code, words) if linked else [_without_links(" ".join(words))]
     return " ".join(made)
@@ -214,7 +214,7 @@ def plain_markdown(text: str) -> str:
 
 def link_label(text: str) -> str:
     """Return the same for the label of a link, in which no viewer makes another link."""
-    return _without_links(" ".join(defused(clear(text)).split()))
+    return _without_links(" ".join(defuse(clear(text)).split()))
 
 
 def _without_links(text: str) -> str:

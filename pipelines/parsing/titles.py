@@ -5,9 +5,9 @@ first page of a PDF, or the title row of a sheet), then the heading that all oth
 first section, and last the file's name. The name of a part (`Overview`, `1. Scope`, `Sheet1`) is no title.
 
 A parser sees one document, so a title that others are likely to have too gets the file's name in parentheses:
-`Annual report (mills-2022)`. Such a title only names a kind of document; or it was found in the text, and lacks the
-year, quarter or version that the file's name gives; or it is a first line without the look of a title. It is embedded
-whole. A title that is only the file's name is shown, but never embedded.
+`Annual report (mills-2022)`. Such a title only names a kind of document, or a site and a part of it; or it was found
+in the text, and lacks the year, quarter or version that the file's name gives; or it is a first line without the look
+of a title. It is embedded whole. A title that is only the file's name is shown, but never embedded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_TITLE = 300
 """Characters of the longest title."""
 _MAP_SUFFIX = ".elements"
 """The ending that a structural map adds to the name of the file that it describes."""
-_PDF, _MAIL = "application/pdf", "message/rfc822"
+_PDF, _MAIL, _PAGE = "application/pdf", "message/rfc822", "text/html"
 _SHEETS = frozenset(
     (
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -356,6 +356,16 @@ def is_junk_title(title: str, uri: str) -> bool:
     return _folded(bare) == _folded(file_stem(uri))
 
 
+_BETWEEN = re.compile(r"(?<=\s)[|·•»–—-](?=\s)|::")
+"""Signs between the name of a page and the name of its site."""
+
+
+def _names_a_site(title: str) -> bool:
+    """Say whether the title of a page names its site and no more than a part of it: `Home | Town of Ely`."""
+    parts = _BETWEEN.split(title)
+    return len(parts) > 1 and (names_a_part(parts[0]) or names_a_part(parts[-1]))
+
+
 # ---------------------------------------------------------------- the file's name beside a title
 
 
@@ -571,12 +581,15 @@ def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -
     if declared and doc.media_type == _MAIL and not _JUNK.fullmatch(declared[:LONGEST_TITLE]):
         return declared[:LONGEST_TITLE], False
     declared = declared[:LONGEST_TITLE]
-    if declared and not is_junk_title(declared, doc.uri):
+    of_site = doc.media_type == _PAGE and _names_a_site(declared)
+    if declared and not of_site and not is_junk_title(declared, doc.uri):
         return with_file_name(declared, doc.uri, declared=True), False
     found = _found(doc, elements)
     if found:
         return with_file_name(found[:LONGEST_TITLE], doc.uri), False
     stem = file_stem(doc.uri)
+    if of_site:
+        return _beside(declared, stem), False
     first = None if doc.media_type in _SHEETS else _from_first_lines(elements)
     return (_beside(first, stem), False) if first else (stem[:LONGEST_TITLE], True)
 

@@ -1,24 +1,31 @@
-"""Which claims an answer makes and which places support each: sentences quoted, or written by a model and checked.
+"""Which claims an answer makes and which places support each: statements quoted, or written by a model and checked.
 
-No language model is needed: the answer is then the best supported sentences, verbatim. If there is a model, its reply
-is split into claims. A claim stays if the passages it cites hold enough of its content words, every number in it, and
-every name that is not in the question. A claim that cites nothing stays with the one passage that supports it, if there
-is one. Nothing is said without a place, and if nothing remains the question is declined.
+No language model is needed: the answer is then the best statement that bears the question out, verbatim. If there is a
+model, its reply is split into claims. A claim stays if the passages it cites hold enough of its content words and every
+name that is not in the question, and if one statement has the numbers of each of its clauses. A claim that cites
+nothing stays with the one passage that supports it, if there is one. Nothing is said without a place, and if nothing
+remains the question is declined.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from heapq import nlargest
 from typing import Any
 
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.llm.prompts import PromptTemplate, as_data
-from pipelines.llm.reply_text import cleaned, unusable
-from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
+from pipelines.llm.reply_text import clean, unusable
+from pipelines.ports import LanguageModel, NoReply, Passage, Prompt, Reply, ReplyCheck
 from pipelines.query.assemble import ContextPassage, place
+from pipelines.query.clauses import Clause, Option, best_clause, clauses_of, denies, read, supports
+from pipelines.query.needs import Needs, contrasts, differing, needs_of
 from pipelines.query.results import Hit, hit_json
+from pipelines.query.statements import ALL, Rules, Statement, statements_of
 from pipelines.query.support import (
     Evidence,
     Reading,
@@ -30,9 +37,8 @@ from pipelines.query.support import (
     gives_orders,
     orders_in,
     share,
-    support,
 )
-from pipelines.query.tools import numbers_of, uncut
+from pipelines.query.tools import language_of, numbers_of, uncut
 from pipelines.records import DESCRIPTION
 from pipelines.terms import terms_of
 
@@ -42,8 +48,26 @@ from pipelines.terms import terms_of
 MOST_SENTENCES = 3
 MOST_MARKED = 3
 LEAST_COSINE = 0.01
-NEAR_BEST = 0.75
-"""Share of the best sentence's score that a further sentence must reach to be quoted too."""
+NEAR_BEST = 0.6
+"""Share of the best statement's score from which another may answer, if the best has not what is asked for."""
+FLAT = 0.5
+OWN = 0.5
+"""Weight of the words that a statement says itself, against those that it says with its headings and passage."""
+MEANING = 0.5
+"""Weight of a statement's cosine, in spreads of all cosines, in the exponent."""
+MOST_FORMED = 20
+"""Statements whose form is looked at; those with lower scores could not come first."""
+CONTRASTED = 1.5
+"""Factor of a statement that contrasts two things, where their difference is asked for."""
+VALUED, DEFINING, SUBJECT, PARTIAL, OTHER_SCRIPT = 1.4, 1.6, 1.15, 0.85, 0.6
+"""Factors of a statement with a value of the kind asked for, of one that defines, of one that begins with a word asked
+for, of one that tells a part only, and of one in another script."""
+WORDS, MEANT = 0.625, 0.99
+"""Factors of the share of the question's words that a statement says, and of the way that its meaning has gone. At the
+shipped threshold about half of the words or a third of the way is enough."""
+ALIKE_OWN = 0.8
+"""Share of the most words said by a statement that another must say to support an option."""
+_SEPARATORS = re.compile(r"[_/.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +131,95 @@ class Answer:
         return list(dict.fromkeys(citation for claim in self.claims for citation in claim.citations))
 
 
-def citation_of(evidence: Evidence) -> Citation:
+def citation_of(evidence: Evidence, statement: Statement | None = None) -> Citation:
+    """Return the place of a sentence, with all of the statement that it is part of as the quote."""
     passage: ContextPassage = evidence.passage
     first, sentence = passage.chunks[0], evidence.sentence
     written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
-    return Citation(passage.name, first.source, first.uri, sentence.page, sentence.text, sentence.chunk_id,
-                    sentence.sentence_id, written, sentence.stripped)  # fmt: skip
+    text, stripped = (statement.text, statement.stripped) if statement else (sentence.text, sentence.stripped)
+    return Citation(passage.name, first.source, first.uri, sentence.page, text, sentence.chunk_id,
+                    sentence.sentence_id, written, stripped)  # fmt: skip
 
 
 def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
     """Return the sentence that supports most; on a tie the first in reading order."""
     return max(evidence, key=lambda item: (item.support(wanted), share(wanted, item.terms)))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A statement that may answer: the share of the question's words, by weight, that it says itself (`own`), that it
+    says with the headings above it (`near`), how much of the way from all sentences to the question its meaning has
+    gone (`way`, None without vectors), and how well it answers, `score`."""
+
+    statement: Statement
+    own: float
+    near: float
+    way: float | None
+    score: float
+
+    @property
+    def borne(self) -> float:
+        """Return how far the statement bears the question out, by its words or by its meaning, in [0, 1]."""
+        return max(WORDS * self.near, MEANT * (self.way or 0.0))
+
+
+def candidates(
+    needs: Needs, statements: Sequence[Statement], alike: Sequence[float], rules: Rules = ALL
+) -> list[Candidate]:
+    """Return statements by how well they answer, best first."""
+    mean, spread, ground = _measure([item.cosine for item in statements], alike)
+    names = {item.evidence.passage.number: _names(item.evidence.passage) for item in statements}
+    words = [(term, weight, weight**FLAT) for term, weight in needs.wanted.items()]
+    total, total_flat = sum(word[1] for word in words) or 1.0, sum(word[2] for word in words) or 1.0
+    found = []
+    for item in statements:
+        said, about = needs.said(item.terms, item.parts), item.evidence.about
+        named, around = names[item.evidence.passage.number], item.evidence.around
+        own = near = beside = 0.0
+        for term, weight, flat in words:
+            if term in said:
+                own, near = own + flat, near + weight
+            elif term in about or term in named:
+                near += weight
+            elif term in around:
+                beside += weight / 2
+        own, near = own / total_flat, near / total
+        score = OWN * own + (1 - OWN) * (near + beside / total) + LEAST_COSINE
+        if item.cosine is not None:
+            score *= math.exp(MEANING * (item.cosine - mean) / spread)
+        if rules.quantities and needs.valued(item.terms):
+            score *= VALUED
+        way = None if item.cosine is None else max(0.0, (item.cosine - ground) / (1 - ground) if ground < 1 else 0.0)
+        found.append(Candidate(item, own, near, way, score))
+    best = nlargest(MOST_FORMED, found, key=lambda item: item.score)
+    formed = [replace(item, score=item.score * _form(item.statement, needs, rules)) for item in best]
+    return sorted(formed, key=lambda item: -item.score)
+
+
+def _form(item: Statement, needs: Needs, rules: Rules) -> float:
+    """Return the factor of a statement by its beginning, and by its script."""
+    text = item.parts[-1].sentence.text if len(item.parts) > 1 and not item.rest else item.parts[0].sentence.text
+    factor = DEFINING if rules.definitions and needs.defined_by(text) else 1.0
+    factor *= SUBJECT if rules.subjects and needs.begins(item.parts[0].sentence.text) else 1.0
+    factor *= PARTIAL if rules.subjects and needs.partial(item.parts[0].sentence.text) else 1.0
+    return factor if language_of(text) == language_of(needs.question) else factor * OTHER_SCRIPT
+
+
+def _measure(cosines: Sequence[float | None], alike: Sequence[float]) -> tuple[float, float, float]:
+    """Return mean and spread of the cosines, and the mean of those of other candidates, the ground they rise from."""
+    known = [near for near in cosines if near is not None]
+    if not known:
+        return 0.0, 1.0, 0.0
+    mean = sum(known) / len(known)
+    spread = math.sqrt(sum((near - mean) ** 2 for near in known) / len(known)) or 1.0
+    others = sorted(set(alike))[:-1]
+    return mean, spread, sum(others) / len(others) if others else mean
+
+
+def _names(passage: ContextPassage) -> frozenset[str]:
+    """Return the words of a document's path, by which it may be called."""
+    return frozenset(terms_of(_SEPARATORS.sub(" ", passage.chunks[0].uri)))
 
 
 def extracted(
@@ -127,39 +229,98 @@ def extracted(
     least: float,
     alike: Sequence[float] = (),
     said: Reading = frozenset,
+    unknown: Collection[str] = (),
+    rules: Rules = ALL,
 ) -> Answer:
-    """Return the sentences that answer the question best, by their words and their cosine, best first and word for
-    word.
+    """Return the statement that answers the question best, word for word with what must be read with it. For the
+    difference of two things, return one for each if none speaks of both.
 
-    Decline if the support of the question is under `least`; `alike` is passed to `support`."""
-    wanted, evidence = weigh(set(terms_of(question))), evidence_of(context, said)
-    if (refused := _refused(wanted, evidence, alike, least)) is not None:
-        return refused
-    scores = answering([item.support(wanted) for item in evidence], [item.sentence.cosine for item in evidence])
-    ranked = sorted(range(len(evidence)), key=lambda at: -scores[at])[:MOST_SENTENCES]
-    return Answer(tuple(_verbatim(evidence[at]) for at in ranked if scores[at] >= NEAR_BEST * scores[ranked[0]]))
-
-
-def answering(supports: Sequence[float], cosines: Sequence[float | None]) -> list[float]:
-    """Return how well each sentence answers a question: its support times its cosine, so that among sentences with the
-    same words the one closest in meaning comes first. A sentence without a cosine gets the mean of the others."""
-    known = [max(near, LEAST_COSINE) for near in cosines if near is not None]
-    mean = sum(known) / len(known) if known else 1.0
-    factors = [mean if near is None else max(near, LEAST_COSINE) for near in cosines]
-    return [held * factor for held, factor in zip(supports, factors, strict=True)]
-
-
-def _refused(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float], least: float) -> Answer | None:
-    held, borne = coverage(wanted, evidence), support(wanted, evidence, alike)
-    if borne >= least and held:
-        return None
-    alone = "" if borne == held else f" and lacks the rarest, and no sentence stands out much: support {borne:.2f}"
-    return Answer(notes=(f"the best passage holds {held:.2f} of the question's words by weight{alone}; an answer needs "
-                         f"{least:.2f} (query.answer_support)",))  # fmt: skip
+    Decline if no statement bears the question out by `least`, or has the kind of value that it asks for. `alike` are
+    the cosines of other candidates, and `unknown` those words of the question that no document has."""
+    evidence = evidence_of(context, said)
+    needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown if rules.spelling else ())
+    ranked = candidates(needs, statements_of(evidence, rules), alike, rules)
+    sides = differing(question)
+    if sides and ranked and rules.one:
+        pair = _of_each(sides, needs, ranked, weigh, least)
+        if pair:
+            return Answer(tuple(_verbatim(item.statement) for item in pair))
+    found = [
+        item for item in ranked if item.score >= NEAR_BEST * ranked[0].score and _answers(item, needs, least, rules)
+    ]
+    if not found:
+        return Answer(notes=(_why_declined(needs, ranked, least),))
+    return Answer(tuple(_verbatim(item.statement) for item in found[: 1 if rules.one else MOST_SENTENCES]))
 
 
-def _verbatim(item: Evidence) -> Claim:
-    return Claim(item.sentence.text, (citation_of(item),), end="")
+def _vocabulary(evidence: Sequence[Evidence]) -> frozenset[str]:
+    return frozenset().union(*(item.terms | item.about for item in evidence))
+
+
+def _answers(item: Candidate, needs: Needs, least: float, rules: Rules) -> bool:
+    """Say whether a statement bears the question out: enough of it, its numbers, and a value of the kind asked for."""
+    if item.borne < least or not item.near:
+        return False
+    if rules.clauses:
+        said = item.statement.terms | item.statement.evidence.about | _names(item.statement.evidence.passage)
+        if not needs.numbers <= needs.said(said, item.statement.parts):
+            return False
+    return not (rules.quantities and needs.lacks(item.statement.terms, item.statement.text))
+
+
+def _of_each(
+    sides: tuple[str, str], needs: Needs, ranked: Sequence[Candidate], weigh: Weigh, least: float
+) -> list[Candidate]:
+    """Return the best statement that names both things that are compared, or else the best that names each."""
+    named = [frozenset(weigh(set(terms_of(side)))) for side in sides]
+    if not all(named) or named[0] == named[1]:
+        return []
+    able = [item for item in ranked if not needs.tells_of_difference(item.statement.text)]
+    both = [item for item in able if named[0] | named[1] <= needs.said(item.statement.terms, ())]
+    if both:
+        best = max(both, key=lambda item: item.score * (CONTRASTED if contrasts(item.statement.text) else 1))
+        return [best] if best.borne >= least else []
+    first, second = (
+        next((item for item in able if own <= item.statement.terms and not other & item.statement.terms), None)
+        for own, other in (named, named[::-1])
+    )
+    return [item for item in (first, second) if item] if first and second else []
+
+
+NO_SUMMARY = (
+    "no statement sums a document up, and the index has no summary of it; ask for one fact, or let `pincite index` "
+    "keep summaries (enrichment.summary)"
+)
+
+
+def named_document(question: str, passages: Sequence[Passage]) -> Passage | None:
+    """Return the first passage of a document whose title or path has a word of the question."""
+    asked = content_terms(question)
+    for passage in passages:
+        if not asked.isdisjoint(terms_of(_SEPARATORS.sub(" ", f"{passage.title} {passage.uri}"))):
+            return passage
+    return None
+
+
+def summarised(passage: Passage, summary: str, generated: bool) -> Answer:
+    """Return the summary of a passage's document, as the index keeps it."""
+    text = " ".join(defuse(summary).split())
+    name = " ".join(defuse(passage.title).split()) or defuse(passage.uri)
+    citation = Citation(
+        name, passage.source, passage.uri, None, text, passage.chunk_id, generated=generated, stripped=text != summary
+    )
+    return Answer((Claim(text, (citation,), end=""),))
+
+
+def _why_declined(needs: Needs, ranked: Sequence[Candidate], least: float) -> str:
+    borne = max((item.borne for item in ranked if item.near), default=0.0)
+    if borne and borne >= least:
+        return "the nearest statements have no value such as the question asks for"
+    return f"the best statement bears {borne:.2f} of the question; an answer needs {least:.2f} (query.answer_support)"
+
+
+def _verbatim(item: Statement) -> Claim:
+    return Claim(item.text, (citation_of(item.evidence, item),), end="")
 
 
 def chosen(
@@ -170,28 +331,48 @@ def chosen(
     least: float,
     alike: Sequence[float] = (),
     said: Reading = frozenset,
+    unknown: Collection[str] = (),
+    rules: Rules = ALL,
 ) -> Answer:
-    """Return the option whose own words occur with the question's in the best sentence. Decline if two options are
-    equal or none is found, or if the question has too little support."""
-    asked, evidence = set(terms_of(question)), evidence_of(context, said)
-    wanted = weigh(asked)
-    if (refused := _refused(wanted, evidence, alike, least)) is not None:
-        return refused
-    scores: list[tuple[float, str, Evidence]] = []
-    for letter, text in options.items():
-        terms = set(terms_of(text))
-        own = weigh(terms - asked or terms)
-        best = max(evidence, key=lambda item: item.support(own) * item.support(wanted))
-        scores.append((best.support(own) * best.support(wanted), letter, best))
-    scores.sort(key=lambda score: -score[0])
-    if not scores[0][0] or (len(scores) > 1 and scores[1][0] >= scores[0][0]):
-        return Answer(notes=("the passages do not tell one option from the others",))
-    _, letter, best = scores[0]
-    return Answer((option_claim(letter, options[letter], best),), letter)
+    """Return the option that a statement supports by words of its own, in the clause that says most of the question.
+
+    Decline if no statement that bears the question out supports one, or if two are supported alike."""
+    evidence = evidence_of(context, said)
+    needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown if rules.spelling else ())
+    ranked = candidates(needs, statements_of(evidence, rules), alike, rules)
+    able = [item for item in ranked if item.borne >= least]
+    if not able:
+        return Answer(notes=(_why_declined(needs, ranked, least),))
+    most, asked, denied = max(item.own for item in able), set(read(question)), denies(question)
+    read_options = {letter: Option.of(text, question) for letter, text in options.items()}
+    scores: list[tuple[float, float, str, Statement]] = []
+    for item in able:
+        if item.own < ALIKE_OWN * most:
+            continue
+        clauses = [
+            replace(clause, terms=needs.said(clause.terms, ()), said=needs.said(clause.said, ()))
+            for clause in clauses_of(item.statement.text)
+        ]
+        for letter, option in read_options.items():
+            numbers = any(term[0].isdigit() for term in option.own)
+            clause = best_clause(needs.wanted, clauses, numbers, asked) if rules.clauses else _whole(clauses)
+            if supports(clause, option, weigh, denied):
+                scores.append((item.score, sum(weigh(option.own).values()), letter, item.statement))
+    scores.sort(key=lambda score: score[:2], reverse=True)
+    if not scores or any(other[:2] == scores[0][:2] and other[2] != scores[0][2] for other in scores[1:]):
+        return Answer(notes=("no statement tells one option from the others",))
+    _, _, letter, best = scores[0]
+    return Answer((option_claim(letter, options[letter], best.evidence, best),), letter)
 
 
-def option_claim(letter: str, text: str, evidence: Evidence) -> Claim:
-    return Claim(f"{letter}: {defused(text)}", (citation_of(evidence),), end="")
+def _whole(clauses: Sequence[Clause]) -> Clause:
+    own = tuple(term for clause in clauses for term in clause.own)
+    terms = frozenset().union(*(clause.terms for clause in clauses))
+    return Clause(own, terms, terms, sum(clause.denies for clause in clauses) % 2 == 1)
+
+
+def option_claim(letter: str, text: str, evidence: Evidence, statement: Statement | None = None) -> Claim:
+    return Claim(f"{letter}: {defuse(text)}", (citation_of(evidence, statement),), end="")
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
@@ -280,7 +461,7 @@ def options_shown(options: Mapping[str, str]) -> str:
 
 def said_in(reply: str) -> list[Said]:
     """Return claims in order: each a sentence, or a part of one, up to the numbers that it cites."""
-    text = cleaned(reply, LONGEST_ANSWER)
+    text = clean(reply, LONGEST_ANSWER)
     found: list[Said] = []
     parts = _CITED.split(text)
     for stretch, cited in zip(parts[::2], [*parts[1::2], ""], strict=True):
@@ -297,7 +478,7 @@ def said_in(reply: str) -> list[Said]:
 def declines(reply: str) -> bool:
     """Say whether a reply, or its first line, is NOT_ANSWERED, or begins by saying so in other words."""
     first = next(filter(str.strip, _THOUGHT_END.split(reply)[-1].splitlines()), "")
-    return any(_DECLINED.fullmatch(cleaned(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
+    return any(_DECLINED.fullmatch(clean(text, LONGEST_ANSWER)) for text in (reply, first)) or _finds_nothing(reply)
 
 
 def _finds_nothing(reply: str) -> bool:
@@ -310,7 +491,7 @@ def _finds_nothing(reply: str) -> bool:
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:
     """Return the one option that a reply names by its letter, or None if it names none or several."""
-    text = cleaned(reply, LONGEST_ANSWER)
+    text = clean(reply, LONGEST_ANSWER)
     found: list[str] = re.findall(r"\b\w\b", text)
     words = [word if word in options else word.translate(_LOOK_ALIKES) for word in found]
     if words and words[0] in options and re.match(r"\W*\w(?:\W*$|[\s.):]*\[)", text):
@@ -335,9 +516,11 @@ class Checker:
         self._asked = weigh(self._words)
         self._count = len(context)
         self.evidence = evidence_of(context)
-        self._of: dict[int, list[Evidence]] = {}
-        for item in self.evidence:
-            self._of.setdefault(item.passage.number, []).append(item)
+        self.statements = statements_of(self.evidence)
+        self._read = {id(item): frozenset(read(item.text)) for item in self.statements}
+        self._of: dict[int, list[Statement]] = {}
+        for item in self.statements:
+            self._of.setdefault(item.evidence.passage.number, []).append(item)
 
     def checked(self, said: Said) -> Claim | str:
         """Return the claim with its places, or why it is dropped."""
@@ -348,31 +531,51 @@ class Checker:
         if said.numbers and not known:
             cited = ", ".join(f"[{number}]" for number in said.numbers)
             return shown + f"it cites {cited}, which is not in the context"
-        terms = set(terms_of(said.text))
-        exact = {term for term in terms if term[0].isdigit()} | set(
-            terms_of(" ".join(_NAME.findall(said.text)))
-        ) - self._words
         groups = [known] if known else [[number] for number in range(1, self._count + 1)]
-        places = max((self._places(terms, exact, group) for group in groups), key=lambda found: found[0])
+        places = max((self._places(said.text, group) for group in groups), key=lambda found: found[0])
         if not places[1]:
             return shown + ("the passage it cites does not say so" if known else "it cites nothing that says so")
-        return Claim(defused(said.text), tuple(citation_of(item) for item in places[1]), said.end)
+        return Claim(defuse(said.text), tuple(citation_of(item.evidence, item) for item in places[1]), said.end)
 
-    def _places(self, terms: set[str], exact: set[str], numbers: Sequence[int]) -> tuple[float, list[Evidence]]:
-        """Return how far the numbered passages support the terms, and a sentence of each that does; 0.0 and none if
-        they lack one of the exact terms."""
+    def _places(self, claim: str, numbers: Sequence[int]) -> tuple[float, list[Statement]]:
+        """Return how far the numbered passages support a claim, and a statement of each that does; 0.0 and nothing if
+        they lack a name of it, or if no statement has the numbers of one of its clauses with most of its words."""
+        terms = set(terms_of(claim))
         wanted = self._weigh(terms) or self._asked
         cited = [self._of[number] for number in numbers if number in self._of]
-        held = {term for first, *_ in cited for term in first.about | first.around}  # the same of a passage's sentences
+        first = [statements[0].evidence for statements in cited]
+        held = {term for item in first for term in item.about | item.around}  # the same of a passage's sentences
         support = share(wanted, held)
-        if support < CLAIM_SUPPORT or not exact <= held:
+        names = set(terms_of(" ".join(_NAME.findall(claim)))) - self._words
+        if support < CLAIM_SUPPORT or not names <= held or not all(self._valued(claim, cited)):
             return 0.0, []
-        best = [best_of(items, wanted) for items in cited]
+        best = [max(own, key=lambda item: (share(wanted, item.terms), -len(item.terms))) for own in cited]
         return support, [item for item in best if share(wanted, item.terms) and self._relevant(item, terms)]
 
-    def _relevant(self, item: Evidence, terms: set[str]) -> bool:
-        """Say whether the claim, its sentence or the headings above share a word with the question."""
-        return not self._asked or any(term in self._asked for term in terms | item.terms | item.about)
+    def _valued(self, claim: str, cited: Sequence[Sequence[Statement]]) -> Iterator[bool]:
+        """Yield for each clause of a claim that has numbers whether one statement has them, with most of its words."""
+        for clause in clauses_of(claim):
+            if numbers := clause.numbers:
+                words = self._weigh(clause.words)
+                yield any(
+                    numbers <= self._read[id(item)]
+                    and (not words or share(words, item.terms, item.evidence.about) >= CLAIM_SUPPORT)
+                    for own in cited
+                    for item in own
+                )
+
+    def holds_numbers(self, option: str, passages: Collection[int]) -> bool:
+        """Say whether a statement of the passages, or of any if none are named, has the numbers of an option."""
+        numbers = {term for term in read(option) if term[0].isdigit()}
+        return not numbers or any(
+            numbers <= self._read[id(item)]
+            for item in self.statements
+            if not passages or item.evidence.passage.number in passages
+        )
+
+    def _relevant(self, item: Statement, terms: set[str]) -> bool:
+        """Say whether the claim, its statement or the headings above share a word with the question."""
+        return not self._asked or any(term in self._asked for term in terms | item.terms | item.evidence.about)
 
 
 # ---------------------------------------------------------------- asking the model
@@ -434,7 +637,7 @@ def picked(
     numbers = {number for said in _CITED.findall(reply.text) for number in numbers_of(said)}
     cited = [item for item in checker.evidence if not numbers or item.passage.number in numbers]
     wanted = weigh(set(terms_of(f"{question} {options[letter]}")))
-    if not cited or not coverage(wanted, cited):
+    if not cited or not coverage(wanted, cited) or not checker.holds_numbers(options[letter], numbers):
         note = f"{letter} was dropped: it cites nothing in the context that speaks of it"
         return Answer(model=model.name, notes=(note,))
     return Answer((option_claim(letter, options[letter], best_of(cited, wanted)),), letter, model.name)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
 from pipelines.tokens import beginning, count_tokens
@@ -26,8 +26,8 @@ class QuotableSentence:
     """A quotable sentence or table row of a chunk, with its own page.
 
     `lead` is the text above it that must be read with it. `sentence_id` is "" if this is a whole passage. `cosine` is
-    the similarity to the question, None if the question has no vector, and for code. `stripped` says that links and
-    other active content were taken out."""
+    the similarity to the question, None if the question has no vector, and for code. `kind` is what the sentence was
+    read from, such as `list_item`. `stripped` says that links and other active content were taken out."""
 
     chunk_id: str
     text: str
@@ -35,6 +35,7 @@ class QuotableSentence:
     lead: str = ""
     sentence_id: str = ""
     cosine: float | None = None
+    kind: str = ""
     stripped: bool = False
 
     @property
@@ -77,10 +78,10 @@ def place(name: str, first: int | None, last: int | None = None) -> str:
 
 def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, str]:
     """Return the shown names of documents by id: the title, or the path if the title is empty or not unique."""
-    titles = {item.doc_id: " ".join(defused(item.title).split()) for item in passages if item.title not in shared}
+    titles = {item.doc_id: " ".join(defuse(item.title).split()) for item in passages if item.title not in shared}
     here = Counter(titles.values())
     own = {doc_id: title for doc_id, title in titles.items() if title and here[title] == 1}
-    return {item.doc_id: own.get(item.doc_id) or defused(item.uri) for item in passages}
+    return {item.doc_id: own.get(item.doc_id) or defuse(item.uri) for item in passages}
 
 
 def _joined(chunks: Sequence[Passage]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pipelines.defused_text import seen
+from pipelines.defused_text import visible_text
 from pipelines.terms import terms_in_place, terms_of
 
 LINES, WIDTH = 3, 88
@@ -82,7 +82,7 @@ def excerpt(
     kept = [list(same) for _, same in groupby(shown, key=lambda line: line[2])]
     said = "\n".join(text[same[0][0] : same[-1][1]] for same in kept)
     before, after = "… " if first else "", " …" if first + lines < len(displayed) else ""
-    return f"{before}{seen(said).strip()}{after}"
+    return f"{before}{visible_text(said).strip()}{after}"
 
 
 def _after_headings(text: str, headings: Iterable[str]) -> int:

@@ -23,7 +23,7 @@ from datetime import date
 from functools import lru_cache
 
 from pipelines.llm.prompts import as_data
-from pipelines.llm.reply_text import clipped
+from pipelines.llm.reply_text import clip
 from pipelines.ports import NoReply, Passage, Prompt, Reply
 from pipelines.query.results import Scored
 from pipelines.query.routes import stretched
@@ -82,7 +82,7 @@ LONGEST_CROSS_ENCODED_PASSAGE = 100_000
 
 
 def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
-    texts = [clipped(full_text(item.passage), LONGEST_CROSS_ENCODED_PASSAGE) for item in candidates]
+    texts = [clip(full_text(item.passage), LONGEST_CROSS_ENCODED_PASSAGE) for item in candidates]
     return reordered("cross-encoder", candidates, context.tools.cross_encoder().scores(context.question, texts))
 
 
@@ -146,7 +146,7 @@ def permutation(reply: str, count: int) -> list[int] | None:
 
 
 def _shown(candidates: Sequence[Scored]) -> str:
-    texts = (clipped(full_text(item.passage), LONGEST_LISTED_PASSAGE) for item in candidates)
+    texts = (clip(full_text(item.passage), LONGEST_LISTED_PASSAGE) for item in candidates)
     return "\n\n".join(f"[{n}]\n<passage>\n{as_data(text)}\n</passage>" for n, text in enumerate(texts, 1))
 
 
@@ -238,7 +238,7 @@ def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored
     model = context.tools.model("rerank")
     prompts = []
     for item in candidates:
-        passage = as_data(clipped(full_text(item.passage), LONGEST_JUDGED_PASSAGE))
+        passage = as_data(clip(full_text(item.passage), LONGEST_JUDGED_PASSAGE))
         system, user = prompted(context.tools, "logprob", context.question, passage=passage)
         prompts.append(Prompt(system, user, most_tokens=1, top_logprobs=TOP_LOGPROBS))
     replies = ask(model, prompts, _any)

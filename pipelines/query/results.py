@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.ports import Passage, Reached
 from pipelines.records import BY_MODEL, DESCRIPTION
 
@@ -101,7 +101,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "block_types": list(passage.block_types),
         "text": passage.text,
         "overlap": passage.overlap,
-        "context": defused(passage.context),
+        "context": defuse(passage.context),
         "generated": generated_parts(passage),
         "boxes": [asdict(box) for box in passage.boxes],
         "paragraph": _paragraph_json(passage.reached) if passage.reached else None,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from pipelines.llm.reply_text import cleaned, unusable
+from pipelines.llm.reply_text import clean, unusable
 from pipelines.names import always_names, names_in
 from pipelines.ports import Candidate, DocumentTerms, Filters, NoReply, Prompt, Reply, SearchIndex
 from pipelines.query.tools import ModelFunctions, ask, prompted, uncut
@@ -200,7 +200,7 @@ def hyde(wordings: Sequence[Question], asked: QueryState) -> Searches:
     model = asked.tools.model("hyde")
     (reply,) = ask(model, [Prompt(system, user, HYDE_TOKENS)], _no_passage)
     if isinstance(reply, Reply):
-        asked.searched["hyde"] = cleaned(reply.text, HYDE_CHARACTERS)
+        asked.searched["hyde"] = clean(reply.text, HYDE_CHARACTERS)
         vectors = asked.tools.embed_passages([asked.searched["hyde"]])
         return {"hyde": _by_vector(asked, vectors[0].tolist())}
     asked.notes.append(f"hyde: {model.name} wrote no passage ({reply.message}); searched with the question alone")

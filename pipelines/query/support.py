@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipelines.defused_text import defused, folded
+from pipelines.defused_text import defuse, fold
 from pipelines.query.assemble import ContextPassage, QuotableSentence
 from pipelines.terms import terms_of
 
@@ -36,11 +36,6 @@ _FUNCTION_WORDS = frozenset(
 )
 _REST = 0.5
 """Share of a word's weight that counts if the passage has it, but neither the sentence nor the headings above."""
-WORDS_ENOUGH = 0.8
-"""Share of the question's words that is enough support alone. The rarest of its words is enough too: if all passages
-say nearly the same, no sentence stands out."""
-LEAST_OUT, FULLY_OUT = 0.2, 0.5
-"""The factor that remains if no sentence stands out, and the slope: from .4 of the way on, nothing is lost."""
 MOST_ORDERS = 100
 """Sentences of a passage that are looked for in all of its text, to take them out. More would take too long."""
 _MACHINE = r"(?:ai|llm|gpt|ai assistant|(?:large )?language model|ai model|chat ?bot)"
@@ -58,9 +53,14 @@ _ORDERS = re.compile(
 )
 
 
+def is_content(term: str) -> bool:
+    """Say whether a term is of a word that does more than ask or join."""
+    return term not in _FUNCTION_WORDS
+
+
 def content_terms(text: str) -> set[str]:
     """Return the terms of a text, except words that only ask or join."""
-    return {term for term in terms_of(text) if term not in _FUNCTION_WORDS}
+    return {term for term in terms_of(text) if is_content(term)}
 
 
 def weights_of(terms: Collection[str], documents: Mapping[str, int], total: int) -> dict[str, float]:
@@ -78,7 +78,7 @@ def share(wanted: Weights, *found: Collection[str]) -> float:
 
 def gives_orders(text: str) -> bool:
     """Return whether a sentence addresses a language model and not a reader. Such a sentence is evidence of nothing."""
-    return _ORDERS.search(folded(text)) is not None
+    return _ORDERS.search(fold(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
 
 def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
-    text = defused(sentence.led)
+    text = defuse(sentence.led)
     if text != sentence.led:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
     return replace(sentence, text=text, lead="") if sentence.lead else sentence
@@ -127,10 +127,25 @@ def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) ->
         own = [item for item in passage.sentences if item.text not in orders]
         sentences = [item for item in map(inert_sentence, own) if item.text]
         about = said(terms_of(passage.about))
+        terms = [terms_of(item.text) for item in sentences]
         leads = dict.fromkeys(item.lead for item in own)
-        around = said(terms_of("\n".join([_without(passage.text, orders, sentences), *leads])))
-        found += [Evidence(passage, item, said(terms_of(item.text)), about, around) for item in sentences]
+        rest = terms_of("\n".join([*_between(_without(passage.text, orders, sentences), sentences), *leads]))
+        around = said({*rest, *(term for each in terms for term in each)})
+        found += [
+            Evidence(passage, item, said(each), about, around) for item, each in zip(sentences, terms, strict=True)
+        ]
     return found
+
+
+def _between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator[str]:
+    """Yield the parts of a text that are none of the sentences, which stand in it in order."""
+    at = 0
+    for item in sentences:
+        here = text.find(item.text, at)
+        if here >= 0:
+            yield text[at:here]
+            at = here + len(item.text)
+    yield text[at:]
 
 
 def _without(text: str, orders: Collection[str], sentences: Sequence[QuotableSentence]) -> str:
@@ -140,34 +155,6 @@ def _without(text: str, orders: Collection[str], sentences: Sequence[QuotableSen
     for order in orders:
         text = text.replace(order, "\n")
     return text
-
-
-def support(wanted: Weights, evidence: Sequence[Evidence], alike: Sequence[float]) -> float:
-    """Return how far passages support a question, in [0, 1]: the share of its words that the best of them holds.
-
-    If the best one lacks the rarest words and holds less than WORDS_ENOUGH, the share is multiplied by how far the
-    nearest sentence stands out. `alike` are cosines, of the nearest sentence of every candidate; equal ones are of
-    equal sentences. A model that finds everything alike gives high cosines only. The factor therefore depends on
-    how much of the way from the others' mean to 1 the greatest has gone."""
-    best = max(evidence, key=lambda item: share(wanted, item.about, item.around), default=None)
-    if best is None:
-        return 0.0
-    held = share(wanted, best.about, best.around)
-    most = max(wanted.values(), default=0.0)
-    lacking = (weight for term, weight in wanted.items() if term not in best.about and term not in best.around)
-    if held >= WORDS_ENOUGH or most not in lacking:
-        return held
-    return held * standing_out(alike)
-
-
-def standing_out(alike: Sequence[float]) -> float:
-    """Return the factor for the nearest sentence, in [LEAST_OUT, 1]."""
-    near = sorted(set(alike))
-    if len(near) < 2:
-        return 1.0
-    mean = min(sum(near[:-1]) / (len(near) - 1), near[-1])
-    way = (near[-1] - mean) / (1 - mean) if mean < 1 else 0.0
-    return min(1.0, LEAST_OUT + way / FULLY_OUT)
 
 
 def coverage(wanted: Weights, evidence: Sequence[Evidence]) -> float:

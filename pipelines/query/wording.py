@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
+from pipelines.counted import counted
 from pipelines.names import years_meant
 from pipelines.ports import FoundAbbreviation
 from pipelines.query.asking import asking
@@ -153,7 +154,7 @@ def _ordinary_words() -> frozenset[str]:
 
 
 def _documents(number: int) -> str:
-    return f"{number:,} documents" if number > 1 else "1 document"
+    return counted(number, "document")
 
 
 def _with_added(

@@ -202,9 +202,62 @@ class VectorIndexSettings(Section):
     )
 
 
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_CRON_FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day of the month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 7, _DAYS),
+)
+"""The fields of a schedule: each with its least and greatest number, and the names that numbers have."""
+_CRON_NAMES = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
+
+
+def _require_cron(text: str) -> None:
+    """Raise ValueError unless the text is a schedule that Dagster takes."""
+    fields = text.split()
+    if text in _CRON_NAMES:
+        return
+    if len(fields) != len(_CRON_FIELDS):
+        raise ValueError(
+            f"{text[:40]!r} is no schedule: write minute, hour, day, month and weekday, such as `0 2 * * *` for every "
+            "night at two"
+        )
+    for value, (name, least, most, names) in zip(fields, _CRON_FIELDS, strict=True):
+        for part in value.split(","):
+            if not _is_cron_part(part.lower(), least, most, names):
+                told = f", or a name from {names[0]} to {names[-1]}" if names else ""
+                raise ValueError(f"{part[:40]!r} is no {name}: write *, a number from {least} to {most}{told}")
+
+
+def _is_cron_part(part: str, least: int, most: int, names: tuple[str, ...]) -> bool:
+    base, slash, step = part.partition("/")
+    if slash and not (step.isdecimal() and int(step[:9])):
+        return False
+    if most == 7:  # the last or the n-th weekday of a month: L5, 1#2
+        base, _, count = base.removeprefix("l").partition("#")
+        if count not in ("", "1", "2", "3", "4", "5", "l"):
+            return False
+    elif most == 31 and base == "l":
+        return True
+    ends = base.split("-")
+    return base in ("*", "?") or (
+        len(ends) <= 2
+        and all(end in names or (end.isdecimal() and len(end) <= 2 and least <= int(end) <= most) for end in ends)
+    )
+
+
 class ScheduleSettings(Section):
     cron: str = Field("0 2 * * *", description="When the schedule `nightly` runs the job `index`, once turned on.")
     timezone: str = Field("UTC", description="Time zone of the schedule, such as Europe/Kyiv.")
+
+    @field_validator("cron")
+    @classmethod
+    def _possible(cls, cron: str) -> str:
+        _require_cron(cron)
+        return cron
 
 
 class DagsterSettings(Section):
@@ -410,7 +463,8 @@ def settings_from(values: Any, origin: str = "settings") -> Settings:
     if values is None:
         values = {}
     if not isinstance(values, dict):
-        raise SettingsError(f"{origin}: expected a mapping of settings, found {type(values).__name__}")
+        found = "a list" if isinstance(values, list) else "one value"
+        raise SettingsError(f"{origin}: expected a mapping of settings, each written as `name: value`; found {found}")
     for place, number in _numbers(values):
         if not -LARGEST <= number <= LARGEST:  # NaN fails this test too
             shown = number if abs(number) < 1e30 or isinstance(number, float) else "a far larger one"

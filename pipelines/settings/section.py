@@ -166,8 +166,11 @@ def _nearest(name: str, names: list[str]) -> str:
 
 def _meant(value: Any, expected: Any) -> str:
     """Return a question for the valid value that is near to a wrong text; for a section, one of its keys with it."""
-    if not isinstance(value, str) or len(value) > _LONGEST:
+    if not isinstance(value, str) or len(value) > _LONGEST or "@" in value:
         return ""
+    if needed := [name for name, field in _fields(_bare(expected)).items() if field.is_required()]:
+        *names, last = needed
+        return f"; write {{{', '.join([*(f'{name}: {name.upper()}' for name in names), f'{last}: {value}'])}}}"
     for key, kind in [("", expected), *_choices(_bare(expected))]:
         names = [str(each) for member in _members(_bare(kind)) for each in _values(member)]
         near = [name for name in names if value.lower() in name.lower().split("-")] or difflib.get_close_matches(
@@ -184,9 +187,11 @@ def _values(kind: Any) -> tuple[Any, ...]:
 
 def _choices(kind: Any) -> list[tuple[str, Any]]:
     """Return the keys of a section, each with the type of its values."""
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-        return []
-    return [(name, field.annotation) for name, field in kind.model_fields.items()]
+    return [(name, field.annotation) for name, field in _fields(kind).items()]
+
+
+def _fields(kind: Any) -> Mapping[str, FieldInfo]:
+    return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 
 def _found(value: Any) -> str:

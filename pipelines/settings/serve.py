@@ -87,6 +87,12 @@ class ServeSettings(Section):
     )
     cache_mb: int = Field(64, ge=0, description="Pictures of pages that each process keeps in memory.")
     processes: int = Field(1, ge=1, le=64, description="Processes that serve; all share one database.")
+    feedback: bool = Field(
+        False,
+        description="Whether askers may say on the page that a passage answers their question, or does not. What they "
+        "say waits in the state folder for `pincite golden`, with the passage's text, and who asked where auth names "
+        "them.",
+    )
     dagster: str | None = Field(None, description="Address of Dagster's UI, which the page of the state links to.")
 
     @field_validator("url", "dagster")

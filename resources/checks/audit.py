@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.settings.base import MOST_RELATED
-from resources.checks.hnsw_recall import ENDS_EARLY, LEAST_LATER, tuned, walk_problems
+from resources.checks.hnsw_recall import ENDS_EARLY, LEAST_LATER, tuned_statistics, walk_problems
 from resources.postgres.row_security import security_problems
 from resources.postgres.search_index import COMPARED, ef_search
 from resources.postgres.statements import query
@@ -57,7 +58,7 @@ def tuned_audit(build: IndexBuild, made: Indexed, live: bool) -> Problems:
     if problems := rows_audit(build.index):
         return problems
     worn = [table for table in INDEXED_TABLES if table not in made.built]
-    if statistics := tuned(build.index, worn, live):
+    if statistics := tuned_statistics(build.index, worn, live):
         build.note(statistics)
     return []
 
@@ -93,7 +94,7 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
     for (bucket,) in connection.execute(query("verify", "buckets", schema=index.schema)).fetchall():
         statement = query("audit", "numbered_chunks", schema=index.schema)
         chunks = connection.execute(statement, {"bucket": bucket}, binary=True).fetchall()
-        posted = (np.frombuffer(part, ">i4") for part in _posted(connection, index, bucket))
+        posted = (np.frombuffer(part, ">i4") for part in _packed_postings(connection, index, bucket))
         numbers = reduce(np.union1d, posted, np.zeros(0, np.int64))
         own = np.array([row[0] for row in chunks], np.int64)
         strays += numbers[~np.isin(numbers, own)].tolist()
@@ -105,12 +106,12 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
     if unposted:
         statement = query("audit", "chunk_named", schema=index.schema)
         (example,) = connection.execute(statement, {"number": unposted[0]}).fetchone() or ("",)
-        message = f"{len(unposted)} chunks cannot be found by their terms, such as {example}"
+        message = f"{counted(len(unposted), 'chunk')} cannot be found by terms, such as {example}"
         problems.append(("chunk_without_postings", message))
     return problems
 
 
-def _posted(connection: Connection[Any], index: GenerationTables, bucket: int) -> Iterator[bytes]:
+def _packed_postings(connection: Connection[Any], index: GenerationTables, bucket: int) -> Iterator[bytes]:
     """Yield the packed numbers of a bucket's postings in parts."""
     with connection.cursor("posted", binary=True) as cursor:
         cursor.itersize = _ROWS

@@ -136,7 +136,7 @@ SECURED = frozenset({"row_security", "policy", "query_role"})
 """Codes of problems that a run repairs in every generation."""
 
 
-def told(findings: Iterable[Finding], generation: int | None = None, kept: bool = False) -> Iterator[Finding]:
+def group_findings(findings: Iterable[Finding], generation: int | None = None, kept: bool = False) -> Iterator[Finding]:
     """Yield one problem for each code: its meaning, the first findings, the number of others, the remedy."""
     first: dict[str, list[str]] = {}
     counts: dict[str, int] = {}

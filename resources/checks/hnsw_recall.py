@@ -177,7 +177,7 @@ GROWN = 1.2
 """Factor by which an index must have grown or shrunk since it was last judged to be judged again."""
 
 
-def walked(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, int]:
+def walked_tables(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, int]:
     """Return the tables whose vector indexes searches walk, with their numbers of rows."""
     most = {"chunks": chunk_index.EXACT_CHUNKS, "sentences": sentence_index.EXACT_SENTENCES}
     known = int(generation.statistics.get("chunks", 0))
@@ -186,12 +186,12 @@ def walked(generation: GenerationRow, counts: Mapping[str, int]) -> dict[str, in
 
 def to_be_judged(generation: GenerationRow, counts: Mapping[str, int]) -> bool:
     """Return whether searches walk an index that was never judged, or was much smaller or larger when judged."""
-    judged, now = generation.statistics.get("judged", {}), walked(generation, counts)
+    judged, now = generation.statistics.get("judged", {}), walked_tables(generation, counts)
     sizes = [sorted((judged.get(table, 0), now.get(table, 0))) for table in INDEXED_TABLES]
     return any(large > GROWN * small for small, large in sizes)
 
 
-def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
+def tuned_statistics(index: GenerationTables, worn: Collection[str] = (), live: bool = False) -> dict[str, Any]:
     """Return the statistics with which a generation is searched from now on, or an empty dict if they stay the same.
 
     They are the width of walks that it needs, the sizes it was judged with, and the shortfalls of walks. `worn` are
@@ -204,7 +204,7 @@ def tuned(index: GenerationTables, worn: Collection[str] = (), live: bool = Fals
             index.vector_indexes.build(live, anew=poor)
             width, short = needed_ef_search(index)
     told = [f"{code}: {message}" for code, message in short]
-    now = {"ef_search": width, "judged": walked(index.generation, index.counts()), "short": told}
+    now = {"ef_search": width, "judged": walked_tables(index.generation, index.counts()), "short": told}
     return now if {"ef_search": LEAST_EF_SEARCH, "judged": {}, "short": [], **before} != {**before, **now} else {}
 
 
@@ -231,7 +231,7 @@ def walk_problems(
 ) -> Problems:
     """Return the problems of walks of this width through the indexes of these tables, if searches walk them. A walk
     must find the share `least` of the exact neighbours."""
-    asked = [table for table in walked(index.generation, index.counts()) if table in tables]
+    asked = [table for table in walked_tables(index.generation, index.counts()) if table in tables]
     return [*recall_problems(index, asked, width, least), *filter_problems(index, asked, least, width)]
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resources.checks.findings import Finding
 from resources.postgres import index_rows
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import Groups, Stored, bounded, by_groups, postings_of, unpacked
+from resources.postgres.postings import Groups, Stored, are_bounded, by_groups, postings_of, unpack_row
 from resources.postgres.statements import query
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class PostingSums:
         for term, groups, chunks, weights, blocks in rows:
             if self._sum_of(chunks, weights, others) != self._sums[tuple(groups)].pop(term, 0):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}"
-            elif not bounded(chunks, weights, blocks):
+            elif not are_bounded(chunks, weights, blocks):
                 yield "postings", f"term {term!r} of bucket {bucket:02d}, whose blocks are of others"
         for left in self._sums.values():
             yield from (("postings", f"term {term!r} of bucket {bucket:02d}, which has none") for term in left)
@@ -78,7 +78,7 @@ class PostingSums:
         import numpy as np
 
         try:
-            numbers, own = unpacked(chunks, weights)
+            numbers, own = unpack_row(chunks, weights)
         except ValueError:
             return None
         hashes = self._hashes(numbers, own)
@@ -189,7 +189,7 @@ def bucket_findings(
             postings.add(documents, chunks.numbers, average_terms)
         named |= own
         del documents  # frees memory before the next are read
-    unnamed = _unnamed(connection, schema, bucket, named)
+    unnamed = _unnamed_documents(connection, schema, bucket, named)
     for table in tables:
         yield from table.rest(unnamed)
     if chunks.whole:
@@ -199,7 +199,7 @@ def bucket_findings(
             yield from postings.findings(cursor, bucket, apart)
 
 
-def _unnamed(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
+def _unnamed_documents(connection: Connection[Any], schema: str, bucket: int, named: Collection[str]) -> dict[str, str]:
     """Return the bucket's documents in Postgres that no part has, with their places."""
     with connection.cursor("documents", binary=True) as cursor:
         cursor.execute(query("verify", "documents_in", schema=schema), {"bucket": bucket})
@@ -259,10 +259,13 @@ class _TableDiff:
             found = stored.pop(name, None)
             self.whole &= found is not None and found[table.document] not in self._held
             if found is None:
-                yield f"missing_{table.noun}", _named(table, name, doc_id, places[doc_id])
+                yield f"missing_{table.noun}", _row_name(table, name, doc_id, places[doc_id])
             elif found != wanted:
                 differ = [column for column, a, b in zip(table.columns, found, wanted, strict=True) if a != b]
-                yield f"changed_{table.noun}", f"{_named(table, name, doc_id, places[doc_id])} in {', '.join(differ)}"
+                yield (
+                    f"changed_{table.noun}",
+                    f"{_row_name(table, name, doc_id, places[doc_id])} in {', '.join(differ)}",
+                )
 
     def _take(
         self, stored: Rows, made: Collection[str], key: str, ids: Collection[str], places: Mapping[str, str]
@@ -302,7 +305,7 @@ class _TableDiff:
                 self.apart.append(stray.id)
             else:
                 self.whole = False
-                yield f"extra_{table.noun}", _named(table, *stray)
+                yield f"extra_{table.noun}", _row_name(table, *stray)
 
 
 def _comparable(row: Row, table: _Table) -> Row:
@@ -339,7 +342,7 @@ def _spans(values: list[Any]) -> list[Any]:
     return [_span(value) for value in values] if values and hasattr(values[0], "isempty") else values
 
 
-def _named(table: _Table, name: str, doc_id: str, place: str) -> str:
+def _row_name(table: _Table, name: str, doc_id: str, place: str) -> str:
     return f"{doc_id} ({place})" if table is _DOCUMENTS else f"{name} of {doc_id} ({place})"
 
 

@@ -200,20 +200,20 @@ def _wrong(links: _Links, sentences: Iterable[pa.Table], seed: int, most: int, f
     sources, targets = (places_in(ends, each)[0] for each in (links.sources, links.targets))
     known = is_sentence[sources] & is_sentence[targets]
     found = {
-        "link_without_sentence": _counted(links.rows[~known]),
-        "link_within_chunk": _counted(links.rows[known & (chunks[sources] == chunks[targets])]),
-        "link_twice": _counted(links.rows[known & _repeated(sources, targets)]),
-        "weak_link": _counted(links.rows[~(links.similarities >= floor - _ROUNDING)]),
-        "links_of_sentence": _counted(_first_of_many(links.rows[known], sources[known], most)),
+        "link_without_sentence": _count_wrong(links.rows[~known]),
+        "link_within_chunk": _count_wrong(links.rows[known & (chunks[sources] == chunks[targets])]),
+        "link_twice": _count_wrong(links.rows[known & _repeated_pairs(sources, targets)]),
+        "weak_link": _count_wrong(links.rows[~(links.similarities >= floor - _ROUNDING)]),
+        "links_of_sentence": _count_wrong(_first_of_many(links.rows[known], sources[known], most)),
     }
     return {code: wrong for code, wrong in found.items() if wrong.number}
 
 
-def _counted(rows: NDArray[np.int64]) -> _Wrong:
+def _count_wrong(rows: NDArray[np.int64]) -> _Wrong:
     return _Wrong(len(rows), int(rows.min(initial=np.iinfo(np.int64).max)))
 
 
-def _repeated(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _repeated_pairs(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return a mask of the pairs that already came earlier."""
     repeated = np.ones(len(sources), dtype=np.bool_)
     repeated[np.unique(sources << np.int64(32) | targets, return_index=True)[1]] = False
@@ -278,17 +278,17 @@ def require_sound(state: State, stage: str) -> None:
     """Raise IndexStateError (`check_failed`) if a check of this stage finds a problem."""
     for name in (name for name, (of, _) in CHECKS.items() if of == stage):
         if problems := check(state, name):
-            raise failed(name, problems)
+            raise check_error(name, problems)
 
 
-def failed(name: str, problems: Sequence[tuple[str, str]]) -> IndexStateError:
+def check_error(name: str, problems: Sequence[tuple[str, str]]) -> IndexStateError:
     """Return the error of a check that found problems."""
     told = "; ".join(f"{code}: {message}" for code, message in problems[:_TOLD])
     more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
     return IndexStateError(f"the check {name} failed, nothing was published: {told}{more}; {REPORT}", "check_failed")
 
 
-def unlisted(state: State) -> Mapping[str, str]:
+def unlisted_sources(state: State) -> Mapping[str, str]:
     """Return the sources that cannot be listed, with the reasons: in this run, or now if it has listed none."""
     try:
         return state.listing.now().failing
@@ -321,7 +321,7 @@ def _read(state: State, made: str, table: str, part: Part, names: Sequence[str],
 def empty_documents(state: State, everywhere: bool = False) -> Problems:
     """Return problems of documents that were parsed but have no chunk."""
     state.ensure_generation()
-    problems, held = [], state.engine.held()
+    problems, held = [], state.engine.held_documents()
     for part in _parts(state, ("chunks", "parsed_documents"), everywhere):
         parsed, chunks = (
             set(_read(state, "chunks", table, part, ["doc_id"], everywhere)["doc_id"].unique().to_pylist())
@@ -335,7 +335,7 @@ def empty_documents(state: State, everywhere: bool = False) -> Problems:
 def text_coverage(state: State, everywhere: bool = False) -> Problems:
     """Return problems of documents with less than LEAST_COVERAGE of their characters in their chunks or headings."""
     state.ensure_generation()
-    problems, held = [], state.engine.held()
+    problems, held = [], state.engine.held_documents()
     for part in _parts(state, ("chunks", "parsed_elements", "parsed_documents"), everywhere):
         for doc_id, share in coverage(state, part, everywhere).items():
             if share < LEAST_COVERAGE and doc_id not in held:
@@ -356,10 +356,10 @@ def coverage(state: State, part: Part, everywhere: bool = True) -> dict[str, flo
             spans.setdefault(doc_id, []).append((start, end))
     parsed = _read(state, "chunks", "parsed_documents", part, ["doc_id", "body"], everywhere)
     bodies = zip(parsed["doc_id"].to_pylist(), parsed["body"].to_pylist(), strict=True)
-    return {doc_id: _covered(body, spans.get(doc_id, [])) for doc_id, body in bodies}
+    return {doc_id: _covered_share(body, spans.get(doc_id, [])) for doc_id, body in bodies}
 
 
-def _covered(body: str, spans: Iterable[tuple[int, int]]) -> float:
+def _covered_share(body: str, spans: Iterable[tuple[int, int]]) -> float:
     wanted = held = at = 0
     for start, end in sorted(spans):
         held += len("".join(body[max(start, at) : end].split()))
@@ -373,7 +373,7 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
     import numpy as np
 
     state.ensure_generation()
-    problems, held = [], state.engine.held()
+    problems, held = [], state.engine.held_documents()
     for part in _parts(state, (table, items), everywhere):
         made, wanted = part.stored_rows(table), part.rows(items)
         if held:

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.ranges import bucket_of
 from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
 from resources.checks.audit import audit
-from resources.checks.findings import SECURED, Finding, told
+from resources.checks.findings import SECURED, Finding, group_findings
 from resources.checks.row_diff import bucket_findings, link_findings
 from resources.checks.stages import empty_documents, text_coverage, unsound_sentence_vectors, unsound_vectors
 from resources.postgres.catalog import Catalog
@@ -59,7 +60,7 @@ def file_findings(seen: State, generation: GenerationRow) -> Iterator[Finding]:
     yield from IndexBuild(seen).missing_buckets()
 
 
-def _behind(seen: State) -> Iterator[tuple[int, str]]:
+def _outdated_parts(seen: State) -> Iterator[tuple[int, str]]:
     """Yield the bucket of each part with a stage made from inputs other than the present ones, and the first such
     stage."""
     stages = [name for name, stage in STAGES.items() if stage.inputs and stage.parted]
@@ -76,7 +77,7 @@ def _behind(seen: State) -> Iterator[tuple[int, str]]:
 def live_findings(seen: State, generation: GenerationRow, progress: Progress) -> Iterator[Finding]:
     """Yield all findings except those of the files and the audit. A bucket that is behind is not compared, since
     its right rows are not made yet."""
-    behind = list(_behind(seen))
+    behind = list(_outdated_parts(seen))
     yield from (("unfinished", text) for _, text in behind)
     if not behind and generation.built_from != listing_output(seen.engine):
         yield "unfinished", "the last run ended before it had audited what it wrote"
@@ -93,7 +94,7 @@ def live_findings(seen: State, generation: GenerationRow, progress: Progress) ->
 
 def _rows(seen: State, generation: GenerationRow, behind: set[int], progress: Progress) -> Iterator[Finding]:
     wanted, average = range(seen.settings.buckets), generation.statistics.get("average_terms", 1.0)
-    held = seen.engine.held()
+    held = seen.engine.held_documents()
     with seen.database.connect() as connection:
         stored = connection.execute(query("verify", "buckets", schema=generation.schema)).fetchall()
         buckets = sorted({*wanted, *(row[0] for row in stored)} - behind)
@@ -164,7 +165,7 @@ def verify(state: State, progress: Progress | None = None) -> dict[str, Any]:
         if error.code != "damaged_schema":
             raise
         problems.extend(
-            {"code": code, "message": text} for code, text in told([("damaged_schema", str(error.__cause__))])
+            {"code": code, "message": text} for code, text in group_findings([("damaged_schema", str(error.__cause__))])
         )
     return {"ok": not problems, "problems": problems, "notes": notes}
 
@@ -198,34 +199,34 @@ class _Oracle:
         # for, complete or not.
         for row in generations:
             if schemas.get(row.schema, set()) & TABLES:
-                yield from told(security_problems(self._database, row.schema), row.generation)
+                yield from group_findings(security_problems(self._database, row.schema), row.generation)
         if self._rows("session", "lock_holders", key=lock_key("index")):
             self.notes.append("a run is in progress; what it is changing may show here")
         self._note_files()
-        yield from told(self._leftovers(schemas, generations))
-        yield from told(self._nameless())
-        yield from told(self._overlaps())
+        yield from group_findings(self._leftovers(schemas, generations))
+        yield from group_findings(self._nameless())
+        yield from group_findings(self._overlaps())
         present = {row.generation: row for row in generations if schemas.get(row.schema, set()) >= TABLES}
         for row in generations:
             if row.generation not in present:
                 missing = sorted(f"{row.schema}.{name}" for name in TABLES - schemas.get(row.schema, set()))
-                yield from told([("missing_tables", ", ".join(missing))], row.generation)
+                yield from group_findings([("missing_tables", ", ".join(missing))], row.generation)
         seen = None
         if live is None:
-            yield from told([("not_published", "none is live")])
+            yield from group_findings([("not_published", "none is live")])
         elif live.generation in present:
             try:
                 seen = self._seen.of_generation(live)
             except SettingsError as error:
-                yield from told([("settings", str(error))], live.generation)
+                yield from group_findings([("settings", str(error))], live.generation)
             else:
                 broken = list(file_findings(seen, live))
-                yield from told(self._raw_files(seen, whole=not broken), live.generation)
-                yield from told(chain(broken, self._live(seen, live, whole=not broken)), live.generation)
+                yield from group_findings(self._raw_files(seen, whole=not broken), live.generation)
+                yield from group_findings(chain(broken, self._live(seen, live, whole=not broken)), live.generation)
                 seen = None if broken else seen
         for row in present.values():
             if live is None or row.generation != live.generation:
-                yield from told(self._kept(row, seen), row.generation, kept=True)
+                yield from group_findings(self._check_kept(row, seen), row.generation, kept=True)
 
     def _rows(self, file: str, name: str, **values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(query(file, name), values).fetchall()
@@ -258,7 +259,7 @@ class _Oracle:
         stored = self._seen.parts.sources.stored
         if stored is None or not whole:
             return
-        held = stored.held()
+        held = stored.stored_sizes()
         for raw in seen.listing.raw_documents():
             if not wanted_names([raw]) <= held.keys():
                 yield "missing_raw_file", f"{raw.source}/{raw.uri} (raw/{raw.content_hash})"
@@ -269,10 +270,11 @@ class _Oracle:
         _, imported = waiting(self._seen, sizes.keys() - committed)
         loose = [size for name, size in sizes.items() if name not in committed and name not in imported]
         if loose:
-            counted = f"{len(loose)} files ({sum(loose) / 1e6:.1f} MB) are named by no commit"
-            self.notes.append(f"{counted}; `pincite generations prune` collects them")
+            files = f"{counted(len(loose), 'file')} ({sum(loose) / 1e6:.1f} MB)"
+            self.notes.append(f"no commit names {files}; `pincite generations prune` collects them")
         if imported:
-            self.notes.append(f"{len(imported)} files of imported vectors wait for the next `pincite index`")
+            kept = counted(len(imported), "file of imported vectors waits", "files of imported vectors wait")
+            self.notes.append(f"{kept} for the next `pincite index`")
 
     # ------------------------------------------------------------ generations
 
@@ -293,7 +295,7 @@ class _Oracle:
             if found != generation.dimension:
                 yield "dimension", f"{generation.schema}.{table} has {found}, the generation {generation.dimension}"
 
-    def _kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
+    def _check_kept(self, generation: GenerationRow, seen: State | None) -> Iterator[Finding]:
         """Yield the problems of a generation beside the live one. It receives deletions and groups, and its rows are
         compared by counts and hashes."""
         if generation.built_at is None:

@@ -20,13 +20,13 @@ from resources.clouds.bucket import (
     Refused,
     Unauthenticated,
     Unusable,
-    broken,
+    broken_answer,
     exactly,
     found_of,
-    opened,
+    open_body,
     place_of,
 )
-from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bounded_session, said
+from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, answer_limits, bounded_session, error_text
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -77,7 +77,7 @@ def connect(
             max_block_size=_PIECE,
         )
     except ValueError as error:
-        raise Unusable(said(error), "see the account, its endpoint and its key") from None
+        raise Unusable(error_text(error), "see the account, its endpoint and its key") from None
     return AzureContainer(address, client)
 
 
@@ -121,7 +121,7 @@ class AzureContainer:
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write a blob. If it has several blocks, it appears with the last."""
-        with self._asking(of_object=False), opened(body) as stream:
+        with self._asking(of_object=False), open_body(body) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
             self._client.upload_blob(self._prefix + key, stream, length=size, overwrite=True)
@@ -137,10 +137,10 @@ class AzureContainer:
         asked: dict[str, Any] = {"etag": revision, "match_condition": MatchConditions.IfNotModified} if revision else {}
         if start or not (revision or end is None):
             asked |= {"offset": start, "length": None if end is None else end - start}
-        with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+        with self._asking(), answer_limits(MOST_BYTES, SECONDS, packed=True):
             pieces = iter(self._client.download_blob(self._prefix + key, decompress=False, **asked).chunks())
         while True:
-            with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+            with self._asking(), answer_limits(MOST_BYTES, SECONDS, packed=True):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -185,18 +185,18 @@ class AzureContainer:
         except FileNotFoundError:
             raise
         except AzureError as error:
-            raise _translated(error, of_object) from None
+            raise _translate_error(error, of_object) from None
         except ValueError as error:  # an answer without Content-Range
-            raise Unusable(said(error), _SEE_SERVER) from None
+            raise Unusable(error_text(error), _SEE_SERVER) from None
         except OSError as error:
-            raise broken(error, _SEE_SERVER) from None
+            raise broken_answer(error, _SEE_SERVER) from None
 
 
 def _is_folder(metadata: Mapping[str, str] | None) -> bool:
     return any(name.lower() == "hdi_isfolder" and value == "true" for name, value in (metadata or {}).items())
 
 
-def _translated(error: Any, of_object: bool) -> Exception:
+def _translate_error(error: Any, of_object: bool) -> Exception:
     from azure.core.exceptions import (
         ClientAuthenticationError,
         DecodeError,
@@ -206,7 +206,7 @@ def _translated(error: Any, of_object: bool) -> Exception:
     )
 
     status, code = getattr(error, "status_code", None) or 0, str(getattr(error, "error_code", "") or "")
-    told = f"{code}: {said(error)}" if code and code not in said(error) else said(error)
+    told = f"{code}: {error_text(error)}" if code and code not in error_text(error) else error_text(error)
     if isinstance(error, ClientAuthenticationError) or status == 401:
         return Unauthenticated(told)
     if code == "ContainerNotFound":
@@ -217,5 +217,5 @@ def _translated(error: Any, of_object: bool) -> Exception:
         return Refused(told)
     passing = not isinstance(error, HttpResponseError) or status >= 500 or status in _BUSY
     if passing and not isinstance(error, DecodeError):
-        return broken(error, _SEE_SERVER)
+        return broken_answer(error, _SEE_SERVER)
     return Unusable(told, _SEE_SERVER)

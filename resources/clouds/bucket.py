@@ -140,12 +140,12 @@ def next_page(
     return found, following
 
 
-def broken(error: BaseException, remedy: str) -> Passing | Unusable:
+def broken_answer(error: BaseException, remedy: str) -> Passing | Unusable:
     """Return the error of an answer that did not come, or not whole. Another try would meet a limit again, so that an
     answer that overran one makes the bucket unusable."""
-    from resources.http_client import overran, said  # here, since all that read settings import this module
+    from resources.http_client import error_text, overran  # here, since all that read settings import this module
 
-    return Unusable(said(error), remedy) if overran(error) else Passing(said(error))
+    return Unusable(error_text(error), remedy) if overran(error) else Passing(error_text(error))
 
 
 def found_of(items: Iterable[tuple[Any, Any, Any, Any]], prefix: str, remedy: str) -> list[ObjectInfo]:
@@ -190,7 +190,7 @@ def given_more(key: str) -> Unusable:
 
 
 @contextmanager
-def opened(body: bytes | Path) -> Iterator[IO[bytes]]:
+def open_body(body: bytes | Path) -> Iterator[IO[bytes]]:
     """Open the bytes of an object that is written."""
     if isinstance(body, Path):
         with open(body, "rb") as stream:

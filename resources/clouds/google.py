@@ -19,15 +19,24 @@ from resources.clouds.bucket import (
     Refused,
     Unauthenticated,
     Unusable,
-    broken,
+    broken_answer,
     found_of,
     given_more,
     no_page,
-    opened,
+    open_body,
     place_of,
     require_https,
 )
-from resources.http_client import CONNECTS, MOST_BYTES, SECONDS, SILENCE, allowed, bound, said, server_of
+from resources.http_client import (
+    CONNECTS,
+    MOST_BYTES,
+    SECONDS,
+    SILENCE,
+    answer_limits,
+    bound_answers,
+    error_text,
+    server_of,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -61,13 +70,13 @@ def connect(
     client = Client(project="pincite", credentials=session.credentials, _http=session, **given)
     server = server_of(client.api_endpoint)
 
-    def sent(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    def send(request: requests.PreparedRequest) -> requests.PreparedRequest:
         """Refuse to send credentials elsewhere: a server names the address that the parts of an upload go to."""
         if server_of(request.url or "") != server:
             raise Unusable("it leads to another server, which is not followed", _SEE_SERVER)
         return request
 
-    session.auth = sent
+    session.auth = send
     return GoogleBucket(address, client)
 
 
@@ -80,9 +89,9 @@ def _session(anonymous: bool, scope: str) -> AuthorizedSession:
     try:
         found = AnonymousCredentials() if anonymous else google.auth.default(scopes=[_SCOPES + scope])[0]
     except (GoogleAuthError, OSError, ValueError) as error:  # the latter of files that cannot be read, or are damaged
-        raise Unauthenticated(said(error)) from None
+        raise Unauthenticated(error_text(error)) from None
     session = AuthorizedSession(found)
-    bound(session, AT_ONCE)
+    bound_answers(session, AT_ONCE)
     return session
 
 
@@ -97,7 +106,7 @@ class GoogleBucket:
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object. Its checksum goes with it, and Google compares it."""
         blob = self._bucket.blob(self._prefix + key, chunk_size=_PIECE)
-        with self._asking(of_object=False), opened(body) as stream:
+        with self._asking(of_object=False), open_body(body) as stream:
             size = stream.seek(0, io.SEEK_END)
             stream.seek(0)
             blob.upload_from_file(stream, size=size, checksum="md5", **self._asked)
@@ -119,7 +128,7 @@ class GoogleBucket:
         part = {} if whole else {"start": start, "end": end - 1}
         same = {"if_generation_match": int(revision)} if revision else {}
         into = _Bounded(key, end - start)
-        with self._asking(), allowed(MOST_BYTES, SECONDS, packed=True):
+        with self._asking(), answer_limits(MOST_BYTES, SECONDS, packed=True):
             blob = self._bucket.blob(self._prefix + key)
             blob.download_to_file(into, raw_download=True, **same, **part, **self._asked)
         if into.tell() != end - start:
@@ -175,9 +184,9 @@ class GoogleBucket:
         except FileNotFoundError:
             raise
         except (DataCorruption, HTTPError, OSError) as error:  # errors of requests are OSErrors
-            raise broken(error, _SEE_SERVER) from None
+            raise broken_answer(error, _SEE_SERVER) from None
         except (GoogleAPIError, GoogleAuthError) as error:
-            raise _translated(error, of_object) from None
+            raise _translate_error(error, of_object) from None
 
 
 class _Bounded(io.BytesIO):
@@ -193,7 +202,7 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
 
-def _translated(error: Exception, of_object: bool) -> Exception:
+def _translate_error(error: Exception, of_object: bool) -> Exception:
     from google.api_core.exceptions import Forbidden, NotFound, PreconditionFailed, Unauthorized
     from google.auth.exceptions import GoogleAuthError, TransportError
 
@@ -201,11 +210,11 @@ def _translated(error: Exception, of_object: bool) -> Exception:
     if isinstance(error, NotFound) and not of_object:
         return Unusable("there is no such bucket", "see that the bucket is there")
     if isinstance(error, NotFound | PreconditionFailed):
-        return FileNotFoundError(said(error))
+        return FileNotFoundError(error_text(error))
     if isinstance(error, TransportError) or code >= 500 or code in _BUSY:
-        return broken(error, _SEE_SERVER)
+        return broken_answer(error, _SEE_SERVER)
     if isinstance(error, GoogleAuthError | Unauthorized):
-        return Unauthenticated(said(error))
+        return Unauthenticated(error_text(error))
     if isinstance(error, Forbidden):
-        return Refused(said(error))
-    return Unusable(said(error), _SEE_SERVER)
+        return Refused(error_text(error))
+    return Unusable(error_text(error), _SEE_SERVER)

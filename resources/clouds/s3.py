@@ -23,16 +23,16 @@ from resources.clouds.bucket import (
     Refused,
     Unauthenticated,
     Unusable,
-    broken,
+    broken_answer,
     exactly,
     found_of,
     given_more,
     no_page,
-    opened,
+    open_body,
     place_of,
     require_https,
 )
-from resources.http_client import CONNECTS, SILENCE, allowed, botocore_session, said
+from resources.http_client import CONNECTS, SILENCE, answer_limits, botocore_session, error_text
 
 IN_PARTS = 1 << 30
 """Bytes from which an object is sent in parts; the store joins them at the end."""
@@ -89,7 +89,7 @@ def connect(
         for operation in _BOUNDED:
             client.meta.events.register(f"before-send.s3.{operation}", lambda request, **_: direct.send(request))
     except Exception as error:  # botocore's errors for an endpoint, a region or a settings file have no common base
-        raise Unusable(said(error), _SEE_SETTINGS) from None
+        raise Unusable(error_text(error), _SEE_SETTINGS) from None
     return S3Bucket(address, client, direct)
 
 
@@ -102,7 +102,7 @@ class S3Bucket:
 
     def put(self, key: str, body: bytes | Path) -> None:
         """Write an object. Its MD5 goes with it (unless it is sent in parts), and the store compares it."""
-        with self._asking(of_object=False), opened(body) as stream:
+        with self._asking(of_object=False), open_body(body) as stream:
             md5 = hashlib.md5(usedforsecurity=False)
             while piece := stream.read(_PIECE):
                 md5.update(piece)
@@ -120,7 +120,7 @@ class S3Bucket:
             asked["Range"] = f"bytes={start}-{end - 1}"
         try:
             with self._asking():
-                with allowed(None, READING_SECONDS, packed=True):
+                with answer_limits(None, READING_SECONDS, packed=True):
                     body = self._body(key, asked, (206,) if start else (200, 206))
                 with closing(body):
                     pieces = body.iter_chunks(_PIECE)
@@ -153,13 +153,13 @@ class S3Bucket:
         return answered["Body"]
 
     def size(self, key: str) -> int | None:
-        found, _ = self._listed(self._prefix + key, MaxKeys=1)
+        found, _ = self._list_page(self._prefix + key, MaxKeys=1)
         return next((item.size for item in found if item.key == key), None)
 
     def page(self, below: str, token: str) -> tuple[Sequence[ObjectInfo], str]:
-        return self._listed(self._prefix + below, **({"ContinuationToken": token} if token else {}))
+        return self._list_page(self._prefix + below, **({"ContinuationToken": token} if token else {}))
 
-    def _listed(self, prefix: str, **asked: Any) -> tuple[Sequence[ObjectInfo], str]:
+    def _list_page(self, prefix: str, **asked: Any) -> tuple[Sequence[ObjectInfo], str]:
         with self._asking(of_object=False):
             page = self._client.list_objects_v2(Bucket=self._bucket, Prefix=prefix, **asked)
         more, token = page.get("IsTruncated"), page.get("NextContinuationToken")
@@ -195,16 +195,16 @@ class S3Bucket:
         try:
             yield
         except ClientError as error:
-            raise _answered(error, of_object) from None
+            raise _answer_error(error, of_object) from None
         except FileNotFoundError:
             raise
         except (HTTPClientError, Unconnected, Boto3Error, OSError) as error:
-            raise broken(error, _SEE_SERVER) from None
+            raise broken_answer(error, _SEE_SERVER) from None
         except BotoCoreError as error:
-            raise _unasked(error) from None
+            raise _request_error(error) from None
 
 
-def _answered(error: Any, of_object: bool) -> Exception:
+def _answer_error(error: Any, of_object: bool) -> Exception:
     told = error.response.get("Error", {})
     code, status = str(told.get("Code", "")), error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if code in _GONE and of_object:
@@ -217,10 +217,10 @@ def _answered(error: Any, of_object: bool) -> Exception:
         return Unauthenticated(f"{code or status}")
     if status == 403:
         return Refused(f"{code or status}")
-    return Unusable(said(error), "see AWS_ENDPOINT_URL and AWS_DEFAULT_REGION")
+    return Unusable(error_text(error), "see AWS_ENDPOINT_URL and AWS_DEFAULT_REGION")
 
 
-def _unasked(error: Exception) -> Exception:
+def _request_error(error: Exception) -> Exception:
     from botocore.exceptions import (
         CredentialRetrievalError,
         IncompleteReadError,
@@ -230,7 +230,7 @@ def _unasked(error: Exception) -> Exception:
     )
 
     if isinstance(error, IncompleteReadError):
-        return broken(error, _SEE_SERVER)
+        return broken_answer(error, _SEE_SERVER)
     if isinstance(error, NoCredentialsError | PartialCredentialsError | CredentialRetrievalError | TokenRetrievalError):
-        return Unauthenticated(said(error))
-    return Unusable(said(error), _SEE_SETTINGS)
+        return Unauthenticated(error_text(error))
+    return Unusable(error_text(error), _SEE_SETTINGS)

@@ -37,7 +37,7 @@ def connect(address: SourceAddress) -> BucketSource:
         told = f"source {address.name!r}: {address.url} cannot be used: {error}"
         raise SourceError(f"{told}; {error.remedy}") from None
     except Refused as error:
-        raise _failed(address, error) from None
+        raise _listing_error(address, error) from None
 
 
 class BucketSource:
@@ -59,7 +59,7 @@ class BucketSource:
                 if not token:
                     return
         except (Passing, Refused, Unusable, FileNotFoundError) as error:
-            raise _failed(self._address, error) from None
+            raise _listing_error(self._address, error) from None
 
     def prepare(self, entries: Sequence[Entry]) -> None:
         """Do nothing, since each object is a request of its own."""
@@ -88,7 +88,7 @@ class BucketSource:
             told = "it changed or went away after it was listed; the next run reads it again"
             raise DocumentError(f"{entry.uri}: {told}", "changed") from None
         except Unauthenticated as error:
-            raise _failed(self._address, error) from None
+            raise _listing_error(self._address, error) from None
         except (Passing, Refused, Unusable, OSError) as error:
             raise DocumentError(f"{entry.uri}: the bucket does not give it: {error}", "unreadable") from None
 
@@ -96,7 +96,7 @@ class BucketSource:
         self._bucket.close()
 
 
-def _failed(address: SourceAddress, error: Exception) -> SourceError:
+def _listing_error(address: SourceAddress, error: Exception) -> SourceError:
     """Return the error of a listing, from an error of the bucket's client."""
     if isinstance(error, Refused):
         told = f"Give credentials that may read it: {CREDENTIALS[urlsplit(address.url).scheme]}"

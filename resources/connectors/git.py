@@ -85,7 +85,7 @@ class GitSource:
     def entries(self) -> Iterator[Sequence[Entry]]:
         self._fetch()
         tree = f"{_LISTED}:{self._path}"
-        with self._started("ls-tree", "-r", "-z", tree) as listing, listing.within(_MOST_SECONDS):
+        with self._start("ls-tree", "-r", "-z", tree) as listing, listing.time_limit(_MOST_SECONDS):
             page: list[Entry] = []
             for mode, name, found in _lines(listing.stdout):
                 if mode == _LINK:
@@ -95,7 +95,7 @@ class GitSource:
                     yield page
                     page = []
             yield page
-            failed, told = listing.ended()
+            failed, told = listing.wait()
         if failed:
             raise self._fault(told, f"see that the folder {self._path!r} is in {self._ref}")
 
@@ -138,7 +138,7 @@ class GitSource:
         first, whole = True, False
         try:
             while left:
-                with run.within(_BLOB_SECONDS):
+                with run.time_limit(_BLOB_SECONDS):
                     piece = run.stdout.read(min(left, _PIECE))
                 if not piece:
                     raise DocumentError(f"{entry.uri}: git ended before its end", "unreadable")
@@ -158,7 +158,7 @@ class GitSource:
     def _blob(self, entry: Entry) -> _GitProcess:
         if self._blobs is None or self._blobs.is_over():
             self.close()
-            self._blobs = self._started("cat-file", "--batch")
+            self._blobs = self._start("cat-file", "--batch")
         try:
             self._blobs.say(entry.revision.encode() + b"\n")
         except OSError:
@@ -167,7 +167,7 @@ class GitSource:
         return self._blobs
 
     def _size(self, run: _GitProcess, entry: Entry) -> int:
-        with run.within(_BLOB_SECONDS):
+        with run.time_limit(_BLOB_SECONDS):
             said = run.stdout.readline(200).split()
         if len(said) != 3 or said[1] != b"blob":
             self.close()
@@ -184,15 +184,15 @@ class GitSource:
     def _run(self, *arguments: str, given: str = "") -> str | None:
         """Run git and return its error output, or None if it succeeds."""
         try:
-            with self._started(*arguments) as run, run.within(_MOST_SECONDS):
+            with self._start(*arguments) as run, run.time_limit(_MOST_SECONDS):
                 with suppress(OSError):
                     run.say(given.encode())
-                failed, told = run.ended()
+                failed, told = run.wait()
         except OSError as error:
             return str(error.strerror)
         return told if failed else None
 
-    def _started(self, *arguments: str) -> _GitProcess:
+    def _start(self, *arguments: str) -> _GitProcess:
         return _GitProcess(["sh", "-c", _LIMITED, "git", *_ALWAYS, *arguments], self._place, self._environment())
 
     def _environment(self) -> dict[str, str]:
@@ -245,7 +245,7 @@ class _GitProcess:
         return self._process.poll() is not None
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
+    def time_limit(self, seconds: float) -> Iterator[None]:
         """End the process if the body takes longer."""
         timer = threading.Timer(seconds, self._overdue)
         timer.daemon = True
@@ -259,7 +259,7 @@ class _GitProcess:
         self._late = True
         self._kill()
 
-    def ended(self) -> tuple[bool, str]:
+    def wait(self) -> tuple[bool, str]:
         """Wait for the end. Return whether it failed, and its error output."""
         with suppress(OSError):
             self._stdin.close()

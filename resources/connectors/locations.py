@@ -110,7 +110,7 @@ def _plain(path: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def folded(text: str) -> str:
+def folded_name(text: str) -> str:
     """Return a name in the form in which names are compared if case makes no difference."""
     return unicodedata.normalize("NFC", text).casefold()
 
@@ -119,7 +119,7 @@ def _web_path(scheme: str, path: str) -> tuple[str, ...]:
     found = _plain(path)
     if scheme.startswith("web+") and found and "." in found[-1] and not path.endswith("/"):
         found = found[:-1]  # the start page of a site
-    return tuple(map(folded, found))
+    return tuple(map(folded_name, found))
 
 
 def _bucket_server(scheme: str, options: Mapping[str, str]) -> str:
@@ -146,7 +146,7 @@ def _repository(scheme: str, host: str, port: int | None, path: str, options: Ma
         repository = Path(os.path.realpath(unquote(path)))
         repository = repository.parent if repository.name == ".git" else repository
         return Location(FILES, (*repository.parts, *below), version)
-    name = folded("/".join(_plain(path))).removesuffix(".git")
+    name = folded_name("/".join(_plain(path))).removesuffix(".git")
     return Location(("git", host, "" if port in (*_WEB_PORTS, 22) else str(port), name), below, version)
 
 

@@ -106,20 +106,20 @@ class KnownMails:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "mails.db"
-        self._database = self._opened()
+        self._database = self._open_file()
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_file(self) -> sqlite3.Connection:
         """Open the file. Replace a damaged one by an empty one, so that all mails are asked for again. Raise
         sqlite3.OperationalError."""
         try:
-            return self._connected()
+            return self._connect()
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
             self._file.unlink()
-            return self._connected()
+            return self._connect()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         database = sqlite3.connect(self._file, timeout=60.0, check_same_thread=False)
         for name in ("folders_table", "documents_table", "mails_index"):
             database.execute(_sql(name))
@@ -131,7 +131,7 @@ class KnownMails:
             if folder not in folders:
                 self._forget_folder(folder)
 
-    def under(self, folder: bytes, validity: int) -> None:
+    def forget_renumbered(self, folder: bytes, validity: int) -> None:
         """Forget the folder's mails if the server has renumbered them since."""
         if (folder, validity) not in self._database.execute(_sql("folders")).fetchall():
             self._forget_folder(folder)
@@ -173,13 +173,13 @@ class KnownMails:
         heads = [value for key, value in message.items() if key.startswith("BODY[HEADER.FIELDS")]
         own = mail_name(heads[0]) if heads and isinstance(heads[0], bytes) else f"mail {uid}"
         name = "/".join([*(cleaned(part) or "_" for part in folder.parts), own])
-        if not self._taken(name):
+        if not self._is_taken(name):
             return name
-        if not self._taken(f"{name}~{uid}"):  # the name is of a copy, or of another mail that claims to be one
+        if not self._is_taken(f"{name}~{uid}"):  # the name is of a copy, or of another mail that claims to be one
             return f"{name}~{uid}"
         return f"{name}~{uid}~{bytes_hash(folder.raw)[:8]}"  # two folders whose names read alike
 
-    def _taken(self, name: str) -> bool:
+    def _is_taken(self, name: str) -> bool:
         asked = {"mail": f"{name}.eml", "from": f"{name}/", "to": f"{name}0"}
         return self._database.execute(_sql("taken"), asked).fetchone() is not None
 
@@ -253,7 +253,7 @@ def connect(address: SourceAddress) -> MailSource:
         tuple(unquote(part) for part in parts.path.split("/") if part),
         options["below"] == "true",
         [tuple(name.strip().strip("/").split("/")) for name in options["without"].split(",") if name.strip()],
-        _since(address.name, options["since"]),
+        _since_criterion(address.name, options["since"]),
     )
     try:
         return MailSource(address, client, wanted)
@@ -281,7 +281,7 @@ def _secret(name: str, variable: str) -> str:
     return secret
 
 
-def _since(name: str, text: str) -> str:
+def _since_criterion(name: str, text: str) -> str:
     """Return a criterion of a search for mails since a day, in English in any locale, or "" without a day."""
     if not text:
         return ""
@@ -334,7 +334,7 @@ class MailSource:
 
     def _of_folder(self, folder: Folder) -> Iterator[list[Entry]]:
         validity, there = self._client.examine(folder)
-        self._known.under(folder.raw, validity)
+        self._known.forget_renumbered(folder.raw, validity)
         uids, after = self._uids(folder, there), 0
         for at in range(0, max(len(uids), 1), _PAGE):
             page = uids[at : at + _PAGE]
@@ -343,7 +343,7 @@ class MailSource:
             untold = {uid for uid, (first, *_) in known.items() if first.revision.endswith(UNTOLD)}
             self._known.forget(folder.raw, untold | known.keys() - set(page))
             if new := [uid for uid in page if uid not in known or uid in untold]:
-                self._known.add(folder, validity, self._described(folder, new))
+                self._known.add(folder, validity, self._fetch_structures(folder, new))
                 known = self._known.mails(folder.raw, after, last)
             yield [entry for uid in page for entry in known.get(uid, ())]
             after = last
@@ -351,14 +351,14 @@ class MailSource:
     def _uids(self, folder: Folder, there: int) -> list[int]:
         """Return the mails that are not marked as deleted. Raise MailUnreached if the server does not list all."""
         found = self._client.search(folder, "ALL")
-        if len(found) < there - self._client.expunged():
+        if len(found) < there - self._client.count_expunged():
             raise MailUnreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
         if self._wanted.since:
             found = self._client.search(folder, self._wanted.since)
         deleted = set(self._client.search(folder, "DELETED"))
         return [uid for uid in found if uid not in deleted]
 
-    def _described(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
+    def _fetch_structures(self, folder: Folder, uids: Sequence[int]) -> dict[int, Message]:
         """Return the structure of each mail.
 
         It is empty for a mail at which the server fails. A mail that was deleted meanwhile is left out. Raise
@@ -421,14 +421,14 @@ class MailSource:
             raise DocumentError(f"{entry.uri}: it is not there as it was listed", "changed")
         file = self._ready.pop(entry.uri, None)
         if file is None:
-            yield from decoded(self._streamed(row), row.encoding)
+            yield from decoded(self._stream(row), row.encoding)
             return
         with open(file, "rb") as stream:
             while piece := stream.read(_PIECE):
                 yield piece
         file.unlink()
 
-    def _streamed(self, row: MailRow) -> Iterator[bytes]:
+    def _stream(self, row: MailRow) -> Iterator[bytes]:
         for piece in row.pieces:
             if isinstance(piece, str):
                 yield piece.encode("latin-1", "replace")

@@ -50,7 +50,7 @@ class Folder:
     marks: frozenset[str] = frozenset()
 
     @property
-    def quoted(self) -> Any:
+    def quoted_name(self) -> Any:
         """Return the name in the form in which imaplib sends it; it takes bytes as well as text. Raise ValueError."""
         if any(sign in self.raw for sign in b"\r\n\0"):
             raise ValueError("the name of a folder has control characters")
@@ -142,10 +142,10 @@ def folder_name(raw: bytes) -> str:
     """Return a name from the modified UTF-7 of IMAP (RFC 3501, 5.1.3), or from UTF-8, which some servers use."""
     if not raw.isascii():
         return raw.decode("utf-8", "replace")
-    return _SHIFTED.sub(lambda found: _unshifted(found[1]) if found[1] else "&", raw.decode("ascii"))
+    return _SHIFTED.sub(lambda found: _decode_shifted(found[1]) if found[1] else "&", raw.decode("ascii"))
 
 
-def _unshifted(text: str) -> str:
+def _decode_shifted(text: str) -> str:
     whole = text.replace(",", "/") + "=" * (-len(text) % 4)
     try:
         return base64.b64decode(whole).decode("utf-16-be", "replace")
@@ -217,7 +217,7 @@ class MailClient:
 
     def folders(self) -> list[Folder]:
         """Return all folders of the account. Raise MailUnreached, like all other methods."""
-        with self._asked() as wire:
+        with self._connection() as wire:
             status, data = wire.list()
             self._require(status, data)
             return [folder_of(group) for group in groups(data)]
@@ -225,8 +225,8 @@ class MailClient:
     def examine(self, folder: Folder) -> tuple[int, int]:
         """Return (UIDVALIDITY, number of mails), and make the folder the one that later commands ask."""
         self._examined = b""
-        with self._asked() as wire:
-            status, data = wire.select(folder.quoted, readonly=True)
+        with self._connection() as wire:
+            status, data = wire.select(folder.quoted_name, readonly=True)
             self._require(status, data)
             validity, there = (number(wire.untagged_responses.get(name, [None])[-1]) for name in _OF_FOLDER)
             if validity is None or there is None or max(validity, there) > LARGEST:
@@ -238,8 +238,8 @@ class MailClient:
 
     def search(self, folder: Folder, *criteria: str) -> list[int]:
         """Return the UIDs of mails in the folder, ascending."""
-        self._at(folder)
-        with self._asked() as wire:
+        self._select(folder)
+        with self._connection() as wire:
             status, data = wire.uid("SEARCH", *criteria)
             self._require(status, data)
             if data[0] is None:
@@ -249,14 +249,14 @@ class MailClient:
                 raise MailUnreached("it answers with what is no number of a mail")
             return sorted(uid for uid in found if uid)
 
-    def expunged(self) -> int:
+    def count_expunged(self) -> int:
         """Return the number of mails that the server reported as removed since the folder was examined."""
-        return self._wire.expunged() if self._wire else 0
+        return self._wire.count_expunged() if self._wire else 0
 
     def fetch(self, folder: Folder, uids: Sequence[int], items: Iterable[str], most: int = 0) -> dict[int, Message]:
         """Return the server's values of mails of the folder, by UID. A mail that does not exist is left out."""
-        self._at(folder)
-        with self._asked(most) as wire:
+        self._select(folder)
+        with self._connection(most) as wire:
             status, data = wire.uid("FETCH", ",".join(map(str, uids)), f"(UID {' '.join(items)})")
             self._require(status, data)
             found: dict[int, Message] = {}
@@ -276,12 +276,12 @@ class MailClient:
 
     # ------------------------------------------------------------ session
 
-    def _at(self, folder: Folder) -> None:
+    def _select(self, folder: Folder) -> None:
         if self._wire is None or self._examined != folder.raw:
             self.examine(folder)
 
     @contextmanager
-    def _asked(self, most: int = 0) -> Iterator[_Wire]:
+    def _connection(self, most: int = 0) -> Iterator[_Wire]:
         """Yield the connection. End the session after an answer that is not understood, since more of it may follow."""
         try:
             self._wire = self._wire or self._connect()
@@ -294,7 +294,7 @@ class MailClient:
             raise
         except (imaplib.IMAP4.error, OSError, ValueError) as error:
             self.close()
-            raise Unanswered(self._told(error)) from None
+            raise Unanswered(self._safe_text(error)) from None
 
     def _connect(self) -> _Wire:
         account = self._account
@@ -307,7 +307,7 @@ class MailClient:
         except Exception as error:
             wire.shutdown()
             if isinstance(error, imaplib.IMAP4.error) and not isinstance(error, imaplib.IMAP4.abort):
-                raise LoginRefused(self._told(error)) from None
+                raise LoginRefused(self._safe_text(error)) from None
             raise
         return wire
 
@@ -327,7 +327,7 @@ class MailClient:
 
             wire.authenticate(mechanism, reply)
         elif (account.user + account.secret).isascii():
-            wire.login(wire.quoted(account.user), account.secret)
+            wire.login(wire.quoted_text(account.user), account.secret)
         else:
             raise LoginRefused("it takes no name or password beyond ASCII")
 
@@ -338,9 +338,9 @@ class MailClient:
 
     def _require(self, status: str, data: Sequence[object]) -> None:
         if status != "OK":
-            raise Declined(self._told(data[-1] if data else status))
+            raise Declined(self._safe_text(data[-1] if data else status))
 
-    def _told(self, said: object) -> str:
+    def _safe_text(self, said: object) -> str:
         """Return a message on one line, without text that may repeat the password, as some servers do."""
         text = said[:_MOST_LOOKED_AT].decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         text = text[:_MOST_LOOKED_AT]
@@ -373,7 +373,7 @@ class _Wire(imaplib.IMAP4):
         self.sock = context.wrap_socket(self.sock, server_hostname=self.host)
 
     @staticmethod
-    def quoted(text: str) -> str:
+    def quoted_text(text: str) -> str:
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
     # ------------------------------------------------------------ overrides of imaplib's input and output
@@ -388,7 +388,7 @@ class _Wire(imaplib.IMAP4):
         """Send a command, whose answer has limits of its own. Forget unsolicited data from before it, since a session
         lasts for thousands of commands."""
         self._left, self._lines, self._ends = self.most, 0, time.monotonic() + SECONDS
-        self._expunged = self.expunged()
+        self._expunged = self.count_expunged()
         self.untagged_responses.clear()
         self.sock.settimeout(SILENCE)
         self.sock.sendall(data)
@@ -397,7 +397,7 @@ class _Wire(imaplib.IMAP4):
         self._expunged = 0
         return super().select(mailbox, readonly)
 
-    def expunged(self) -> int:
+    def count_expunged(self) -> int:
         """Return the number of mails that the server reported as removed since the folder was selected."""
         return self._expunged + len(self.untagged_responses.get("EXPUNGE", ()))
 
@@ -410,7 +410,7 @@ class _Wire(imaplib.IMAP4):
             searched = len(self._held)
             if not self._more():
                 return b""
-        return self._taken(end + 1)
+        return self._take(end + 1)
 
     def read(self, size: int) -> bytes:
         if size > len(self._held) + self._left:
@@ -418,9 +418,9 @@ class _Wire(imaplib.IMAP4):
         while len(self._held) < size:
             if not self._more():
                 raise Unanswered("it ended the session amid an answer")
-        return self._taken(size)
+        return self._take(size)
 
-    def _taken(self, size: int) -> bytes:
+    def _take(self, size: int) -> bytes:
         taken = bytes(self._held[:size])
         del self._held[:size]
         return taken
@@ -432,9 +432,9 @@ class _Wire(imaplib.IMAP4):
             piece = self.sock.recv(1 << 16)
         except TimeoutError:
             silent = f"it says nothing for {SILENCE:.0f} s"
-            raise Unanswered(silent if left > SILENCE else _unended()) from None
+            raise Unanswered(silent if left > SILENCE else _unended_answer()) from None
         if time.monotonic() > self._ends:
-            raise Unanswered(_unended())
+            raise Unanswered(_unended_answer())
         self._held += piece
         self._left -= len(piece)
         if self._left < 0:
@@ -445,5 +445,5 @@ class _Wire(imaplib.IMAP4):
         self.sock.close()
 
 
-def _unended() -> str:
+def _unended_answer() -> str:
     return f"its answer does not end within {SECONDS:.0f} s"

@@ -68,7 +68,7 @@ class Scope:
     prefix: str
 
     @classmethod
-    def of(cls, start: str) -> Scope:
+    def from_start(cls, start: str) -> Scope:
         parts = urlsplit(start)
         folder, _, last = parts.path.rpartition("/")
         prefix = f"{folder}/" if "." in last else f"{parts.path.rstrip('/')}/"
@@ -83,12 +83,12 @@ class Scope:
         path = urlsplit(url).path or "/"
         return path.startswith(self.prefix) or f"{path}/" == self.prefix
 
-    def at(self, path: str) -> str:
+    def address_at(self, path: str) -> str:
         parts = urlsplit(self.start)
         return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-def named(scope: Scope, url: str, media_type: str) -> str:
+def document_name(scope: Scope, url: str, media_type: str) -> str:
     """Name a page's document: its path below the source's, with an ending for its media type."""
     parts = urlsplit(url)
     path = unquote(parts.path)[len(scope.prefix) :] if parts.path.startswith(scope.prefix) else ""
@@ -127,7 +127,7 @@ def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[
     """Return the pages of the source, and further sitemaps of its site, that a sitemap names (sitemaps.org, 0.9): at
     most `most` of each. Raise ValueError if it cannot be unpacked, or is too long."""
     if body.startswith(_GZIP):
-        body = _unpacked(body)
+        body = _unpack(body)
     text = body.decode("utf-8", "replace")
     of_index = _OF_INDEX.search(text)
     wanted = scope.same_site if of_index else scope.has
@@ -136,7 +136,7 @@ def sitemap_urls(body: bytes, scope: Scope, most: int) -> tuple[list[str], list[
     return ([], found) if of_index else (found, [])
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpack(body: bytes) -> bytes:
     """Unpack a gzip file once: gzip data within it is not unpacked."""
     unpacking = zlib.decompressobj(wbits=31)
     try:
@@ -200,7 +200,7 @@ def connect(address: SourceAddress) -> SiteSource:
     start = address.url.removeprefix("web+")
     if not urlsplit(start).hostname:
         raise SettingsError(f"source {address.name!r}: no host in its path; write web+https://HOST/PATH/")
-    scope = Scope.of(start)
+    scope = Scope.from_start(start)
     if options["sitemap"] and not scope.same_site(options["sitemap"]):
         raise SettingsError(f"source {address.name!r}: its sitemap is on another host")
     return SiteSource(address, scope, int(options["most"]), options["sitemap"])
@@ -231,7 +231,7 @@ class SiteSource:
         known, self._now, self._linked, links = self._read_known(), {}, {}, 0
         with ThreadPoolExecutor(_DELAYED if delay else self.at_once) as threads:
             level, seen = self._first(), set[str]()
-            while level := [url for url in self._unseen(level, seen) if robots.can_fetch(NAME, url)]:
+            while level := [url for url in self._new_addresses(level, seen) if robots.can_fetch(NAME, url)]:
                 if len(seen) > self._most:
                     raise self._too_many()
                 found: dict[str, None] = {}
@@ -244,14 +244,14 @@ class SiteSource:
                     found |= {link: None for page in pages for link in page.links if link.rstrip("/") not in seen}
                     if len(found) > 2 * self._most:  # each may be there with and without a slash at its end
                         raise self._too_many()
-                    yield [entry for page in pages if (entry := self._taken(page))]
+                    yield [entry for page in pages if (entry := self._entry_of(page))]
                 level = [] if self._sitemap else list(found)
         self._known_file.write_text(json.dumps([asdict(page) for page in self._now.values()]), encoding="utf-8")
 
     def _too_many(self) -> SourceError:
         return self._fault(f"it has more than {self._most} pages", "raise its option most, or name less of it")
 
-    def _taken(self, page: Page) -> Entry | None:
+    def _entry_of(self, page: Page) -> Entry | None:
         """Return the page as an entry; None if a redirect led to a page that is listed already."""
         if page.url in self._now:
             return None
@@ -262,7 +262,7 @@ class SiteSource:
         self._now[page.url], self._urls[uri] = page, page.url
         return Entry(uri, page.revision, page.size)
 
-    def _unseen(self, urls: Iterable[str], seen: set[str]) -> list[str]:
+    def _new_addresses(self, urls: Iterable[str], seen: set[str]) -> list[str]:
         """Return the addresses that are in scope and not met before; a slash at the end makes no difference."""
         found = []
         for url in urls:
@@ -276,7 +276,7 @@ class SiteSource:
     def _robots(self) -> RobotFileParser:
         from urllib.robotparser import RobotFileParser
 
-        answer = self._asked(self._scope.at("/robots.txt"), "see that its site is reachable", MOST_OF_ROBOTS)
+        answer = self._ask(self._scope.address_at("/robots.txt"), "see that its site is reachable", MOST_OF_ROBOTS)
         rules = RobotFileParser()
         try:
             rules.parse((answer.body or b"").decode("utf-8", "replace").splitlines() if answer.status == 200 else [])
@@ -285,7 +285,7 @@ class SiteSource:
             raise self._fault(f"its robots.txt cannot be read: {error}", "mend it, or ask whoever keeps it") from None
         return rules
 
-    def _asked(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> HttpResponse:
+    def _ask(self, url: str, remedy: str, most: int = 0, packed: bool = False) -> HttpResponse:
         try:
             return self._get(url, most=most, packed=packed)
         except Unreached as error:
@@ -293,14 +293,14 @@ class SiteSource:
 
     def _first(self) -> list[str]:
         if not self._sitemap:
-            answer = self._asked(self._scope.start, "see that its page is there")
+            answer = self._ask(self._scope.start, "see that its page is there")
             if answer.status not in (200, 304) or not self._scope.has(answer.url):
                 led = f"leads to {answer.url}" if answer.status < 400 else f"answers {answer.status}"
                 raise self._fault(f"{self._scope.start} {led}", "name the address of its first page")
             return [self._scope.start]
         found, sitemaps, read = list[str](), [self._sitemap], 0
         while sitemaps and read < _MOST_SITEMAPS:
-            answer, read = self._asked(sitemaps.pop(), "see its option sitemap", packed=True), read + 1
+            answer, read = self._ask(sitemaps.pop(), "see its option sitemap", packed=True), read + 1
             if answer.status != 200:
                 raise self._fault(f"the sitemap {answer.url} answers {answer.status}", "see its option sitemap")
             try:
@@ -330,7 +330,7 @@ class SiteSource:
             return None
         if answer.status != 200:
             return self._failing(url, before, f"it answers {answer.status}")
-        uri = named(self._scope, answer.url, _media_type(answer.headers))
+        uri = document_name(self._scope, answer.url, _media_type(answer.headers))
         etag, modified = answer.headers.get("etag", ""), answer.headers.get("last-modified", "")
         if answer.body is None:
             return Page(answer.url, uri, etag or modified or "not read")
@@ -365,12 +365,12 @@ class SiteSource:
         return answer
 
     def _is_read(self, url: str, response: requests.Response) -> bool:
-        whole_site = not url.startswith(self._scope.at(self._scope.prefix))  # robots.txt and sitemaps
-        name = Path(named(self._scope, url, _media_type(response.headers)))
+        whole_site = not url.startswith(self._scope.address_at(self._scope.prefix))  # robots.txt and sitemaps
+        name = Path(document_name(self._scope, url, _media_type(response.headers)))
         return response.status_code == 200 and (whole_site or media_type_of(name) is not None)
 
     def _failing(self, url: str, before: Page | None, fault: str) -> Page:
-        uri = before.uri if before else named(self._scope, url, "text/html")
+        uri = before.uri if before else document_name(self._scope, url, "text/html")
         return Page(url, uri, f"failing: {fault}", links=before.links if before else (), fault=fault)
 
     def _read_known(self) -> dict[str, Page]:

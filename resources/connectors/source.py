@@ -113,7 +113,7 @@ class CheckedSource:
         except PinciteError:
             raise
         except Exception as error:  # libraries raise errors without a common base for an answer that they cannot read
-            raise self._fault(f"its listing cannot be read: {_told(error)}") from error
+            raise self._fault(f"its listing cannot be read: {_error_text(error)}") from error
 
     def prepare(self, entries: Sequence[Entry]) -> None:
         try:
@@ -121,7 +121,7 @@ class CheckedSource:
         except PinciteError:
             raise
         except Exception as error:
-            raise self._fault(f"its documents cannot be read: {_told(error)}") from error
+            raise self._fault(f"its documents cannot be read: {_error_text(error)}") from error
 
     def read(self, entry: Entry) -> Generator[bytes]:
         ends = time.monotonic() + READING_SECONDS
@@ -137,7 +137,7 @@ class CheckedSource:
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise
-            raise DocumentError(f"{entry.uri}: it cannot be read: {_told(error)}", "unreadable") from error
+            raise DocumentError(f"{entry.uri}: it cannot be read: {_error_text(error)}", "unreadable") from error
 
     def close(self) -> None:
         self._source.close()
@@ -155,7 +155,7 @@ class CheckedTelling(CheckedSource):
         return self._source.memberships()
 
 
-def checked(name: str, source: Source) -> Source:
+def check_source(name: str, source: Source) -> Source:
     """Return the source of this name with the limits of this module."""
     return (CheckedTelling if isinstance(source, TellsMemberships) else CheckedSource)(name, source)
 
@@ -171,7 +171,7 @@ def _problem(entry: Entry) -> str:
     return ""
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = " ".join(str(error).split())[:_LONGEST_TOLD]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -189,9 +189,9 @@ class SourceAddress:
 
 def fault(address: SourceAddress, error: BaseException, remedy: str = "", credentials: bool = False) -> SourceError:
     """Return the error of a listing that failed."""
-    from resources.http_client import said  # here, since all that read settings import this module
+    from resources.http_client import error_text  # here, since all that read settings import this module
 
-    told = f"source {address.name!r}: cannot list {address.url}: {said(error)}; nothing was changed"
+    told = f"source {address.name!r}: cannot list {address.url}: {error_text(error)}; nothing was changed"
     return SourceError(f"{told}. {remedy}" if remedy else told, *(["credentials"] if credentials else []))
 
 
@@ -232,10 +232,10 @@ _STRANGERS = ("mail", "site")
 
 def schemes() -> list[str]:
     """Return all schemes that can be read here, sorted."""
-    return sorted({*_BUILT_IN, *(item.name for item in _installed())})
+    return sorted({*_BUILT_IN, *(item.name for item in _entry_points())})
 
 
-def _installed() -> list[EntryPoint]:
+def _entry_points() -> list[EntryPoint]:
     return list(entry_points(group=GROUP))
 
 
@@ -245,7 +245,7 @@ def named_by_strangers(scheme: str) -> bool:
     `named_by_strangers` of the object that its entry point names."""
     if not scheme or scheme in _BUILT_IN:
         return _BUILT_IN.get(scheme) in _STRANGERS
-    return any(getattr(item.load(), "named_by_strangers", False) for item in _installed() if item.name == scheme)
+    return any(getattr(item.load(), "named_by_strangers", False) for item in _entry_points() if item.name == scheme)
 
 
 def require_known(source: SourceSettings) -> None:
@@ -274,7 +274,7 @@ def connect(source: SourceSettings, folder: Path) -> Source:
     if source.memberships and "memberships" in {**asked, **source.options}:
         raise SettingsError(f"source {source.name!r}: memberships are a file and an option; leave one out")
     made = _connector(source.scheme)(SourceAddress(source.name, url, {**asked, **source.options}, folder))
-    return checked(source.name, made)
+    return check_source(source.name, made)
 
 
 def _connector(scheme: str) -> Connect:
@@ -282,7 +282,7 @@ def _connector(scheme: str) -> Connect:
         module = importlib.import_module(f"resources.connectors.{_BUILT_IN[scheme]}")
         made: Connect = module.connect
         return made
-    loaded: Connect = next(item for item in _installed() if item.name == scheme).load()
+    loaded: Connect = next(item for item in _entry_points() if item.name == scheme).load()
     return loaded
 
 

@@ -57,7 +57,7 @@ def connect(address: SourceAddress) -> RowsSource:
     reached = {"connect_timeout": "10", **{name: options[name] for name in _SERVER if options[name]}}
     try:
         connection = psycopg.connect(address.url, **reached)  # type: ignore[arg-type]
-        with _within(connection):
+        with _statement_limit(connection):
             connection.execute(statement("source_rows", "read_only"))
             connection.execute(statement("source_rows", "statement_timeout"), {"milliseconds": _MILLISECONDS})
             connection.commit()
@@ -82,14 +82,14 @@ class RowsSource:
     # ------------------------------------------------------------ listing
 
     def entries(self) -> Iterator[Sequence[Entry]]:
-        with self._asked("listed", content=self._content, **self._named) as rows:
-            while page := self._fetched(rows):
+        with self._open_cursor("listed", content=self._content, **self._column_names) as rows:
+            while page := self._fetch(rows):
                 if any(identity is None for identity, _, _ in page):
                     raise SourceError(f"source {self._name!r}: a row has no {self._options['id']}; nothing was changed")
                 yield [entry for row in page for entry in self._entries(*row)]
 
-    def _fetched(self, rows: Any) -> list[Any]:
-        with _within(self._connection):
+    def _fetch(self, rows: Any) -> list[Any]:
+        with _statement_limit(self._connection):
             found: list[Any] = rows.fetchmany(_PAGE)
         return found
 
@@ -99,14 +99,14 @@ class RowsSource:
             raise SourceError(f"source {self._name!r}: row {identity} has no {column}; nothing was changed")
         uri = f"{identity}.{self._options['format']}"
         own = Entry(uri, revision, size)
-        return [own, Entry(uri + SIDE_CAR, revision)] if self._described else [own]
+        return [own, Entry(uri + SIDE_CAR, revision)] if self._described_columns else [own]
 
     @cached_property
     def _columns(self) -> list[str]:
         import psycopg
 
         try:
-            with _within(self._connection), self._connection.transaction():
+            with _statement_limit(self._connection), self._connection.transaction():
                 found = self._connection.execute(self._statement("columns")).description or ()
         except psycopg.Error as error:
             raise _fault(self._name, error, "see its query") from None
@@ -124,7 +124,7 @@ class RowsSource:
         return found[0]
 
     @property
-    def _described(self) -> list[str]:
+    def _described_columns(self) -> list[str]:
         """Return the columns that describe a document and are not its content."""
         own = {self._options["id"], self._options["revision"], self._content}
         return [name for name in self._columns if name not in own]
@@ -135,7 +135,7 @@ class RowsSource:
         """Fetch the rows together, and write them to the disk one by one."""
         self._ready.clear()
         ids = {self._identity(entry.uri) for entry in entries}
-        with self._asked("rows", {"ids": sorted(ids)}, **self._named) as rows:
+        with self._open_cursor("rows", {"ids": sorted(ids)}, **self._column_names) as rows:
             for identity, revision, *values in self._one_by_one(rows):
                 found = dict(zip(self._columns, values, strict=True))
                 for name, content in self._files(identity, found):
@@ -145,7 +145,7 @@ class RowsSource:
 
     def _one_by_one(self, rows: Any) -> Iterator[Any]:
         while True:
-            with _within(self._connection):
+            with _statement_limit(self._connection):
                 row = rows.fetchone()
             if row is None:
                 return
@@ -157,8 +157,8 @@ class RowsSource:
     def _files(self, identity: str, row: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
         uri, content = f"{identity}.{self._options['format']}", row[self._content]
         yield uri, content.encode() if isinstance(content, str) else bytes(content or b"")
-        if self._described:
-            yield uri + SIDE_CAR, _side_car({name: row[name] for name in self._described})
+        if self._described_columns:
+            yield uri + SIDE_CAR, _side_car({name: row[name] for name in self._described_columns})
 
     def read(self, entry: Entry) -> Generator[bytes]:
         revision, file = self._ready.get(entry.uri, (None, Path()))
@@ -178,9 +178,9 @@ class RowsSource:
         given = as_given(self._options["memberships"], with_parameters=False)
         try:
             with self._connection.transaction(), self._connection.cursor(name="members") as cursor:
-                with _within(self._connection):
+                with _statement_limit(self._connection):
                     cursor.execute(statement("source_rows", "members", query=given))
-                while page := self._fetched(cursor):
+                while page := self._fetch(cursor):
                     yield from page
         except psycopg.Error as error:
             raise _fault(self._name, error, "see the query of its memberships") from None
@@ -192,7 +192,7 @@ class RowsSource:
     # ------------------------------------------------------------ statements
 
     @cached_property
-    def _named(self) -> dict[str, Any]:
+    def _column_names(self) -> dict[str, Any]:
         column = self._options["revision"]
         by_column = {"column": column} if column else {}
         revision = statement("source_rows", "revision_of_column" if column else "revision_of_row", **by_column)
@@ -202,13 +202,13 @@ class RowsSource:
         return statement("source_rows", name, query=as_given(self._options["query"], name == "rows"), **values)
 
     @contextmanager
-    def _asked(self, name: str, values: dict[str, Any] | None = None, **named: Any) -> Iterator[Any]:
+    def _open_cursor(self, name: str, values: dict[str, Any] | None = None, **named: Any) -> Iterator[Any]:
         """Open a cursor at the server, in a transaction of its own."""
         import psycopg
 
         try:
             with self._connection.transaction(), self._connection.cursor(name=name) as cursor:
-                with _within(self._connection):
+                with _statement_limit(self._connection):
                     cursor.execute(self._statement(name, **named), values)
                 yield cursor
         except psycopg.Error as error:
@@ -216,7 +216,7 @@ class RowsSource:
 
 
 @contextmanager
-def _within(connection: Connection[Any]) -> Iterator[None]:
+def _statement_limit(connection: Connection[Any]) -> Iterator[None]:
     """Hang up if a statement within is not answered in time. psycopg waits for as long as the server is there."""
 
     def hang_up() -> None:

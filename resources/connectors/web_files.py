@@ -23,9 +23,9 @@ from resources.http_client import (
     Unreached,
     body_of,
     credentials_of,
-    joined,
+    if_match,
+    joined_address,
     length_of,
-    pinned,
     revision_of,
     same_revision,
     server_of,
@@ -87,7 +87,7 @@ class WebFilesSource:
 
     def entries(self) -> Iterator[Sequence[Entry]]:
         try:
-            files = self._listed() if self._manifest else [_File(self._address.url)]
+            files = self._list_files() if self._manifest else [_File(self._address.url)]
             self._urls = {}
             with ThreadPoolExecutor(self.at_once, thread_name_prefix="ask") as threads:
                 for at in range(0, len(files), _PAGE):
@@ -100,7 +100,7 @@ class WebFilesSource:
 
     def _entry(self, file: _File) -> Entry:
         """Look a file up. One in a manifest that cannot be fetched now keeps its place, and fails as a document."""
-        uri = file.name or self._named(file.url)
+        uri = file.name or self._file_path(file.url)
         self._urls[uri] = file.url
         if file.revision:
             return Entry(uri, file.revision)
@@ -111,7 +111,7 @@ class WebFilesSource:
                 raise
             return Entry(uri, f"{_FAILS}{error}")
 
-    def _named(self, url: str) -> str:
+    def _file_path(self, url: str) -> str:
         """Return a file's path, relative to the manifest's folder if the file is below it."""
         path, folder = unquote(urlsplit(url).path), unquote(urlsplit(self._address.url).path).rpartition("/")[0] + "/"
         return path.removeprefix(folder).lstrip("/")
@@ -120,7 +120,7 @@ class WebFilesSource:
         """Ask with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag nor a date; hash the file
         if GET gives neither."""
         for method in ("HEAD", "GET"):
-            with self._client.asked(method, url) as response:
+            with self._client.open_answer(method, url) as response:
                 self._require_known(url, response)
                 if response.status_code == 200 and (revision := revision_of(response)):
                     return Entry(uri, revision, length_of(response.headers.get("content-length", "")))
@@ -130,8 +130,8 @@ class WebFilesSource:
                     return Entry(uri, _hash_of(response))
         raise AssertionError("a GET ends the loop")
 
-    def _listed(self) -> list[_File]:
-        with self._client.asked("GET", self._address.url) as response:
+    def _list_files(self) -> list[_File]:
+        with self._client.open_answer("GET", self._address.url) as response:
             self._require_known(self._address.url, response)
             if response.status_code != 200:
                 raise _answers(self._address.url, response)
@@ -141,7 +141,7 @@ class WebFilesSource:
             files = _of_json(text) if text.lstrip().startswith("[") else _of_lines(text)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._unmeant(str(error)) from None
-        found = [replace(file, url=urldefrag(joined(self._address.url, file.url))[0]) for file in files]
+        found = [replace(file, url=urldefrag(joined_address(self._address.url, file.url))[0]) for file in files]
         for file in found:
             if server_of(file.url) != self._client.server:
                 raise self._unmeant(f"{file.url} is on another server")
@@ -166,10 +166,10 @@ class WebFilesSource:
         url, asked = self._urls.get(entry.uri, ""), entry.revision
         own = not asked.startswith(_TOLD)
         try:
-            with self._client.asked("GET", url, pinned(asked)) as answer:
+            with self._client.open_answer("GET", url, if_match(asked)) as answer:
                 self._require_known(url, answer)
                 if own and not same_revision(asked, answer):
-                    raise _changed(entry.uri)
+                    raise _changed_error(entry.uri)
                 if answer.status_code != 200:
                     raise _answers(url, answer)
                 whole = hashlib.sha256()
@@ -179,7 +179,7 @@ class WebFilesSource:
         except Unreached as error:
             raise DocumentError(f"{entry.uri}: {error}", "unreadable") from None
         if asked.startswith(_HASHED) and whole.hexdigest() != asked.removeprefix(_HASHED):
-            raise _changed(entry.uri)
+            raise _changed_error(entry.uri)
 
     def close(self) -> None:
         self._client.close()
@@ -231,5 +231,5 @@ def _answers(url: str, response: requests.Response) -> Unreached:
     return Unreached(f"{url} answers {response.status_code}")
 
 
-def _changed(uri: str) -> DocumentError:
+def _changed_error(uri: str) -> DocumentError:
     return DocumentError(f"{uri}: it changed or went away after it was listed; the next run reads it again", "changed")

@@ -17,9 +17,9 @@ from resources.http_client import (
     Unreached,
     body_of,
     credentials_of,
-    joined,
+    if_match,
+    joined_address,
     length_of,
-    pinned,
     same_revision,
 )
 
@@ -88,12 +88,12 @@ class WebdavSource:
             raise self._fault(Unreached(f"{folder}: over {DEEPEST} folders are within each other"))
         headers = {"Depth": "1", "Content-Type": "application/xml"}
         try:
-            with self._client.asked("PROPFIND", url, headers, _ASKED) as response:
+            with self._client.open_answer("PROPFIND", url, headers, _ASKED) as response:
                 if response.status_code != 207:
-                    raise self._refused(folder, response.status_code)
+                    raise self._refusal(folder, response.status_code)
                 own, found = _parts(url), False
                 for element in _responses(body_of(response, MOST_BYTES)):
-                    parts = _parts(joined(url, (element.findtext(f"{_DAV}href") or "").strip()))
+                    parts = _parts(joined_address(url, (element.findtext(f"{_DAV}href") or "").strip()))
                     found = found or parts == own
                     # A server may ignore the depth: entries that are deeper are skipped, since every folder is listed
                     # by its own request.
@@ -133,12 +133,12 @@ class WebdavSource:
 
     def read(self, entry: Entry) -> Generator[bytes]:
         try:
-            with self._client.asked("GET", self._root + quote(entry.uri), pinned(entry.revision)) as response:
+            with self._client.open_answer("GET", self._root + quote(entry.uri), if_match(entry.revision)) as response:
                 if not same_revision(entry.revision, response):
                     told = "it changed or went away after it was listed; the next run reads it again"
                     raise DocumentError(f"{entry.uri}: {told}", "changed")
                 if response.status_code == 401:
-                    raise self._refused(entry.uri, 401)
+                    raise self._refusal(entry.uri, 401)
                 if response.status_code != 200:
                     raise Unreached(f"the server answers {response.status_code}")
                 yield from body_of(response)
@@ -148,7 +148,7 @@ class WebdavSource:
     def close(self) -> None:
         self._client.close()
 
-    def _refused(self, what: str, status: int) -> SourceError:
+    def _refusal(self, what: str, status: int) -> SourceError:
         told = Unreached(f"{what or 'the folder'}: the server answers {status}")
         if status in (401, 403):
             return fault(self._address, told, _REMEDY, credentials=True)

@@ -52,15 +52,15 @@ class BackfillRun:
         return self.status in _WAITING
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         return self.status in _ENDED
 
     @property
-    def failed(self) -> bool:
+    def is_failed(self) -> bool:
         return self.status == dg.DagsterRunStatus.FAILURE
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         return self.status == dg.DagsterRunStatus.CANCELED
 
 
@@ -92,7 +92,7 @@ def closed_early(runs: Sequence[BackfillRun]) -> bool:
     assets before it asks which runs are in progress, and so can take for missing what a repeated run finished in
     between. It can also look between a run's failure and its own note that the run will be repeated; nothing repeats it
     then, since the backfill is closed."""
-    return bool(runs) and not failed_for_good(runs) and not any(run.cancelled for run in runs)
+    return bool(runs) and not failed_for_good(runs) and not any(run.is_cancelled for run in runs)
 
 
 def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
@@ -103,7 +103,7 @@ def failed_for_good(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
 def not_tried_again(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
     """Return the failed runs that no later attempt follows."""
     tried_again = {run.retries for run in runs}
-    return [run for run in runs if run.failed and run.run_id not in tried_again]
+    return [run for run in runs if run.is_failed and run.run_id not in tried_again]
 
 
 def lost_retries(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
@@ -111,7 +111,7 @@ def lost_retries(runs: Sequence[BackfillRun]) -> list[BackfillRun]:
 
     Dagster stores a run's failure first and its status after that (`handle_new_event`). Its daemon skips a failed run
     that it sees between the two, and never looks at it again, yet the backfill waits for the next attempt."""
-    if not all(run.ended for run in runs):
+    if not all(run.is_ended for run in runs):
         return []
     return [run for run in not_tried_again(runs) if run.will_retry]
 
@@ -141,20 +141,20 @@ class Backfill:
     error: str = ""
 
     @property
-    def ended(self) -> bool:
+    def is_ended(self) -> bool:
         return self.status not in _UNDER_WAY
 
     @property
-    def cancelled(self) -> bool:
+    def is_cancelled(self) -> bool:
         return self.status == BulkActionStatus.CANCELED
 
     @property
-    def broken(self) -> bool:
+    def is_broken(self) -> bool:
         """Say whether Dagster could not go on with it, whatever its runs did."""
         return self.status == BulkActionStatus.FAILED
 
     @property
-    def failed(self) -> bool:
+    def is_failed(self) -> bool:
         """Say whether some of its runs failed, so that not all was made."""
         return self.status == BulkActionStatus.COMPLETED_FAILED
 

@@ -352,12 +352,12 @@ def last_runs(home: Path, most: int) -> list[LastRun]:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS)) as opened:
             rows = opened.execute(statements("dagster_runs")["last_runs"], {"most": most}).fetchall()
         return [
-            LastRun(str(job), str(status), _shown(float(start)), None if end is None else float(end) - float(start))
+            LastRun(str(job), str(status), _time_text(float(start)), None if end is None else float(end) - float(start))
             for job, status, start, end in rows
         ]
     except (sqlite3.Error, OSError, TypeError, ValueError):
         return []
 
 
-def _shown(at: float) -> str:
+def _time_text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

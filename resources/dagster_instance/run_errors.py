@@ -28,7 +28,7 @@ class ErrorInfo(Protocol):
 
 
 @contextmanager
-def coded() -> Iterator[None]:
+def add_codes() -> Iterator[None]:
     """Add the code of an error that is raised within to its notes, which Dagster shows with the error."""
     try:
         yield
@@ -59,7 +59,7 @@ def own_error(info: ErrorInfo) -> PinciteError | None:
     """Return the project's own error that one of Dagster's holds, with its exit code."""
     seen: ErrorInfo | None = info
     while seen:
-        if told := _told(seen.message):
+        if told := _parse_error(seen.message):
             name, message, code = told
             error = PinciteError(message, code)
             error.exit_code = _exit_code(name, PinciteError) or 1
@@ -68,7 +68,7 @@ def own_error(info: ErrorInfo) -> PinciteError | None:
     return None
 
 
-def _told(message: str) -> tuple[str, str, str] | None:
+def _parse_error(message: str) -> tuple[str, str, str] | None:
     """Return the name of the class, the text, and the code in the note after it; None if it is not an error of this
     project."""
     where, colon, rest = message.partition(": ")

@@ -17,9 +17,9 @@ def run_history(home: Path) -> Iterator[DagsterInstance]:
     """Open the instance of a folder with a dagster.yaml, and keep its storage open. This uses private parts of Dagster.
     If they have changed, the instance is opened in Dagster's own way, which is slower."""
     try:
-        from resources.dagster_instance.storage import kept
+        from resources.dagster_instance.storage import instance_reference
 
-        made = DagsterInstance.from_ref(kept(home))
+        made = DagsterInstance.from_ref(instance_reference(home))
     except (ImportError, AttributeError):
         made = DagsterInstance.from_config(str(home))
     with made as instance:

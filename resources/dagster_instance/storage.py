@@ -31,7 +31,7 @@ _WAIT = {"timeout": 30}
 """Seconds that SQLite waits for another writer before it fails."""
 
 
-def _opened(address: str) -> Engine:
+def _open_engine(address: str) -> Engine:
     """Return an engine whose commits wait for no disk. Dagster's files have a log of their own (WAL), so a power cut
     may cost the last events of a run, and never damages a file; the run's own work is committed elsewhere."""
     engine = create_engine(address, connect_args=_WAIT)
@@ -39,7 +39,7 @@ def _opened(address: str) -> Engine:
     return engine
 
 
-def kept(home: Path) -> InstanceRef:
+def instance_reference(home: Path) -> InstanceRef:
     """Return the reference that an instance of a folder with a dagster.yaml is made from, with SQLite storage kept
     open. Another kind of storage that the file names is left unchanged."""
     ref = InstanceRef.from_dir(str(home))
@@ -55,7 +55,7 @@ class PooledSqliteRuns(SqliteRunStorage):
     """The storage of runs, over one engine."""
 
     def __init__(self, conn_string: str, inst_data: ConfigurableClassData | None = None) -> None:
-        self._engine = _opened(conn_string)
+        self._engine = _open_engine(conn_string)
         super().__init__(conn_string, inst_data)
 
     @contextmanager
@@ -84,7 +84,7 @@ class PooledSqliteEvents(SqliteEventLogStorage):
             if self._shared is None:
                 with super().index_connection():
                     pass  # makes its tables if they are missing
-                self._shared = _opened(self.conn_string_for_shard("index"))
+                self._shared = _open_engine(self.conn_string_for_shard("index"))
             engine = self._shared
         with engine.begin() as connection:
             yield connection
@@ -97,7 +97,7 @@ class PooledSqliteEvents(SqliteEventLogStorage):
                     pass
                 if self._of_run:
                     self._of_run[1].dispose()
-                self._of_run = run_id, _opened(self.conn_string_for_shard(run_id))
+                self._of_run = run_id, _open_engine(self.conn_string_for_shard(run_id))
             engine = self._of_run[1]
         with engine.begin() as connection:
             yield connection

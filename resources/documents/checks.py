@@ -39,13 +39,13 @@ def sound(
         for field, hint, optional in _fields(record):
             _require_values(name, made[name][field], hint, optional)
         _require_order(name, made[name])
-    found = _parted(made, doc_ids)
+    found = _divide(made, doc_ids)
     if kind in _RULES:
         _RULES[kind](made, given, doc_ids)
     return found
 
 
-def _parted(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]:
+def _divide(tables: Tables, doc_ids: Sequence[str]) -> list[dict[str, pa.Table]]:
     """Divide tables by document. Raise ValueError if rows belong to other documents, or are not grouped in the order of
     the documents."""
     found: list[dict[str, pa.Table]] = [{} for _ in doc_ids]
@@ -140,7 +140,7 @@ def _same(made: pa.Table, given: pa.Table, *columns: str) -> bool:
     return all(_column(made, name) == _column(given, name) for name in ("doc_id", *columns))
 
 
-def _parsed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+def _check_parsed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
     documents, elements = made["parsed_documents"], made["parsed_elements"]
     if _column(documents, "doc_id") != list(doc_ids):
         raise ValueError("not one document")
@@ -160,7 +160,7 @@ def _require_within(elements: pa.Table, lengths: Mapping[str, int]) -> None:
         raise ValueError("an element outside of its document")
 
 
-def _packed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+def _check_packed(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
     seen: Counter[tuple[str, tuple[str, ...], str]] = Counter()
     table = made["packed_chunks"]
     columns = (_column(table, name) for name in ("chunk_id", "doc_id", "header_chain", "text"))
@@ -222,16 +222,16 @@ def _vectors(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
         raise ValueError("not one vector for each chunk")
 
 
-def _looked(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
-    _parsed(made, given, doc_ids)
+def _check_looked(made: Tables, given: Tables, doc_ids: Sequence[str]) -> None:
+    _check_parsed(made, given, doc_ids)
     if made["parsed_files"].num_rows != 1:
         raise ValueError("not one file")
 
 
 _RULES: Mapping[str, Callable[[Tables, Tables, Sequence[str]], None]] = {
-    "parsed_elements": _parsed,
-    "look": _looked,
-    "packed_chunks": _packed,
+    "parsed_elements": _check_parsed,
+    "look": _check_looked,
+    "packed_chunks": _check_packed,
     "chunks": _chunks,
     "sentences": _sentences,
     "document_summaries": _summary,

@@ -45,8 +45,8 @@ def figure_image(path: Path, media_type: str, figure: Element) -> bytes:
         media_type = media_type_of(path) or media_type
     try:
         if media_type in PAGED:
-            return _encoded(_page_region(path, figure), "PNG")
-        return _decoded(_stored(path, media_type, figure), figure_name(path, figure))
+            return _encode(_page_region(path, figure), "PNG")
+        return _decode(_stored_bytes(path, media_type, figure), figure_name(path, figure))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise DocumentError(
             f"{figure_name(path, figure)}: its picture is too large ({error})", "limit_exceeded"
@@ -72,7 +72,7 @@ def _page_region(path: Path, figure: Element) -> Image:
         return pages.region(box, scale)
 
 
-def _stored(path: Path, media_type: str, figure: Element) -> bytes:
+def _stored_bytes(path: Path, media_type: str, figure: Element) -> bytes:
     """Return the picture's bytes from the file. They must match the figure's hash, since a structural map may name any
     picture."""
     wanted = figure.metadata.get(IMAGE_HASH)
@@ -84,7 +84,7 @@ def _stored(path: Path, media_type: str, figure: Element) -> bytes:
         with rewritten(path) as target:
             found = _part(target, figure.metadata.get(IMAGE, ""))
     else:
-        found = _written(path, media_type)
+        found = _data_urls(path, media_type)
     for data in found:
         if bytes_hash(data) == wanted:
             return data
@@ -103,7 +103,7 @@ def _part(path: Path, name: str) -> tuple[bytes, ...]:
         return (package.read(name),)
 
 
-def _written(path: Path, media_type: str) -> Iterator[bytes]:
+def _data_urls(path: Path, media_type: str) -> Iterator[bytes]:
     """Yield the pictures that a text contains as `data:` URLs."""
     from resources.parsers.html import pictures_in, source_of
     from resources.parsers.source_text import read_text
@@ -117,7 +117,7 @@ def _written(path: Path, media_type: str) -> Iterator[bytes]:
         yield from pictures_in(read_text(path)[0])
 
 
-def _decoded(data: bytes, name: str) -> bytes:
+def _decode(data: bytes, name: str) -> bytes:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     from resources.parsers.html import FORMATS
@@ -134,7 +134,7 @@ def _decoded(data: bytes, name: str) -> bytes:
         raise DocumentError(f"{name}: its picture of {width} x {height} pixels shows nothing", "no_picture")
     kind = "JPEG" if image.format == "JPEG" else "PNG"
     image.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
-    return _encoded(ImageOps.exif_transpose(image), kind)
+    return _encode(ImageOps.exif_transpose(image), kind)
 
 
 def _format_of(data: bytes) -> str:
@@ -145,7 +145,7 @@ def _format_of(data: bytes) -> str:
     return "an SVG drawing" if b"<svg" in data[:1000] else "in an unknown format"
 
 
-def _encoded(image: Image, kind: str) -> bytes:
+def _encode(image: Image, kind: str) -> bytes:
     """Encode an image: scaled down, on white if it is transparent, without the file's metadata."""
     from PIL import Image as Images
 

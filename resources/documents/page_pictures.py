@@ -83,13 +83,13 @@ class PdfPages:
         """Draw the page as a viewer shows it, at most LONGEST_SIDE pixels long.
 
         Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
-        return self._drawn(number, None, None)
+        return self._draw(number, None, None)
 
     def region(self, box: Box, scale: float) -> Image:
         """Draw the part of a page in a box, at `scale` pixels a point. Raise the same errors as `picture`."""
-        return self._drawn(box.page, box, scale).image
+        return self._draw(box.page, box, scale).image
 
-    def _drawn(self, number: int, box: Box | None, scale: float | None) -> RenderedPage:
+    def _draw(self, number: int, box: Box | None, scale: float | None) -> RenderedPage:
         import pypdfium2
 
         if not 1 <= number <= len(self):
@@ -160,7 +160,7 @@ def _tint(colour: Colour, strength: float) -> Colour:
     return red, green, blue
 
 
-def _coloured(picture: RenderedPage, fills: Sequence[tuple[Box, Colour]]) -> Image:
+def _colour_page(picture: RenderedPage, fills: Sequence[tuple[Box, Colour]]) -> Image:
     """Multiply colours into the page, so that black text stays black."""
     from PIL import Image, ImageChops, ImageDraw
 
@@ -171,19 +171,19 @@ def _coloured(picture: RenderedPage, fills: Sequence[tuple[Box, Colour]]) -> Ima
     return ImageChops.multiply(picture.image, layer)
 
 
-def highlighted(picture: RenderedPage, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
+def highlight(picture: RenderedPage, boxes: Sequence[Box], around: Sequence[Box] = ()) -> Image:
     """Mark these boxes on the page as with a highlighter, and tint the boxes `around` them."""
     from PIL import ImageDraw
 
-    fills = [(box, AROUND) for box in _joined(around)] + [(box, HIT) for box in boxes]
-    image = _coloured(picture, fills)
+    fills = [(box, AROUND) for box in _join_boxes(around)] + [(box, HIT) for box in boxes]
+    image = _colour_page(picture, fills)
     draw = ImageDraw.Draw(image)
     for box in boxes:
         draw.rectangle(_pixels(box, picture.scale), outline=HIT_EDGE, width=2)
     return image
 
 
-def _joined(boxes: Sequence[Box]) -> list[Box]:
+def _join_boxes(boxes: Sequence[Box]) -> list[Box]:
     """Join boxes that follow one another on a line."""
     joined: list[Box] = []
     for box in boxes:
@@ -195,13 +195,13 @@ def _joined(boxes: Sequence[Box]) -> list[Box]:
     return joined
 
 
-def annotated(picture: RenderedPage, marks: Sequence[Mark], title: str) -> Image:
+def annotate(picture: RenderedPage, marks: Sequence[Mark], title: str) -> Image:
     """Draw every mark on the page in the colour of its kind, with its label in the margin, and add a legend."""
     from PIL import Image, ImageDraw
 
     fills = [(box, _tint(_colour(mark), TABLE_FILL if mark.cells else FILL)) for mark in marks for box in mark.regions]
     fills += [(box, _tint(_colour(mark), HEADER_FILL)) for mark in marks for box in mark.headers]
-    page = _coloured(picture, fills)
+    page = _colour_page(picture, fills)
     draw = ImageDraw.Draw(page)
     for mark in marks:
         for box in (*mark.cells, *mark.headers):

@@ -24,7 +24,7 @@ from pipelines.ports import Progress
 from pipelines.records import Failure
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import program_path
-from resources.documents.protocol import PARSING, Attempt, Batch, Task, TaskRefusal, framed
+from resources.documents.protocol import PARSING, Attempt, Batch, Task, TaskRefusal, frame_request
 from resources.parsers.installed import CODES_FROM, libreoffice, pandoc_path, reads_barcodes
 from resources.programs import packaged_ocr
 from resources.workers.pool import WorkerPool, WorkerProcess
@@ -64,7 +64,7 @@ class Batches:
         inputs = [task.inputs() for task in tasks]
         alike = next((at for at, each in enumerate(inputs) if not _of_one_form(each, inputs[0])), len(tasks))
         self.again(tasks[alike:])
-        return Batch(tuple(tasks[:alike]), _joined(inputs[:alike]))
+        return Batch(tuple(tasks[:alike]), _join_inputs(inputs[:alike]))
 
     def _together(self, most: int) -> list[Task]:
         found: list[Task] = []
@@ -89,7 +89,7 @@ def _of_one_form(one: Mapping[str, pa.Table], other: Mapping[str, pa.Table]) -> 
     return all(one[name].schema.equals(other[name].schema) for name in one)
 
 
-def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
+def _join_inputs(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
     import pyarrow as pa
 
     if len(inputs) == 1:
@@ -103,6 +103,8 @@ def _joined(inputs: Sequence[Mapping[str, pa.Table]]) -> Mapping[str, pa.Table]:
 FUNCTION = "resources.documents.tasks:DocumentTasks"
 """The function that the workers run, one of resources/workers/template.py's FUNCTIONS."""
 MOST_WORKERS = 8
+FEW_DOCUMENTS = 2
+"""Documents that get one worker, which loads each model when one of them needs it: an edited file often needs none."""
 SHARE_OF_TIME = 0.25
 """Share of one document's time limit that a batch of several small documents has. If it takes longer, each is tried
 alone."""
@@ -139,9 +141,10 @@ class DocumentPool:
         self._workers.close()
 
     def warm(self, documents: int) -> None:
-        """Start the workers for `documents` documents. They load the text models before they take any."""
-        self._workers.load = True
-        self._workers.keep(self._wanted(documents))
+        """Start the workers for `documents` documents. If these are more than a few, the workers load all text models
+        before they take any."""
+        self._workers.load = documents > FEW_DOCUMENTS
+        self._workers.keep(self._wanted_workers(documents))
 
     def run(
         self, tasks: Iterable[Task], total: Total, progress: Progress | None = None
@@ -155,7 +158,7 @@ class DocumentPool:
             while batches.more or self._workers.busy:
                 left = (total if isinstance(total, int) else total()) - done
                 failed = self._assign(batches, left)
-                for task, result in (*failed, *self._finished(batches)):
+                for task, result in (*failed, *self._wait(batches)):
                     done += 1
                     if progress is not None:
                         progress(done, total if isinstance(total, int) else total())
@@ -166,9 +169,9 @@ class DocumentPool:
 
     # ------------------------------------------------------------ giving out
 
-    def _wanted(self, left: int) -> int:
+    def _wanted_workers(self, left: int) -> int:
         most = self.settings.workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-        return 1 if left <= 2 else min(most, left)
+        return 1 if left <= FEW_DOCUMENTS else min(most, left)
 
     def _limits(self) -> dict[str, Any]:
         return {"memory_mb": self.settings.memory_mb, "programs": _programs(self.settings)}
@@ -176,8 +179,8 @@ class DocumentPool:
     def _assign(self, batches: Batches, left: int) -> Finished:
         """Give every free worker a batch. Return the tasks that failed before a worker saw them."""
         failed: Finished = []
-        most = max(1, left // (SHARES * self._wanted(left)))
-        self._workers.keep(self._wanted(left))
+        most = max(1, left // (SHARES * self._wanted_workers(left)))
+        self._workers.keep(self._wanted_workers(left))
         for worker in self._workers.processes:
             while worker.ready and worker.work is None:
                 batch = batches.next(most)
@@ -200,11 +203,11 @@ class DocumentPool:
 
     def _give(self, worker: DocumentProcess, batch: Batch) -> None:
         # A random name: a worker that an earlier document has taken over cannot have prepared anything there.
-        whole = framed(batch, self.settings, worker.folder / secrets.token_hex(8))
+        whole = frame_request(batch, self.settings, worker.folder / secrets.token_hex(8))
         seconds = self.settings.timeout_seconds
         self._workers.give(worker, Attempt(batch), whole, seconds if batch.alone else seconds * SHARE_OF_TIME)
 
-    def _finished(self, batches: Batches) -> Finished:
+    def _wait(self, batches: Batches) -> Finished:
         """Wait until something happens, and return the tasks that it finished."""
         finished: Finished = []
         for worker, heard in self._workers.wait():

@@ -165,12 +165,12 @@ MOST_BYTES = 1 << 29
 """Largest result of a batch in bytes, since the pool holds one in memory for each worker."""
 
 
-def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Request:
+def frame_request(batch: Batch, settings: ParsingSettings, folder: Path) -> Request:
     """Return the request of a batch, and copy its files into a folder.
 
     Raise DocumentError if a file cannot be read."""
     inputs = {name: encoded(table) for name, table in batch.inputs.items()}
-    documents = [_told(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
+    documents = [_describe_task(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
     rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
     expected = _characters(files, settings) if batch.first.raw else rows
     most_bytes = min(LEAST_BYTES + BYTES_A_CHARACTER * expected, MOST_BYTES)
@@ -188,7 +188,7 @@ def framed(batch: Batch, settings: ParsingSettings, folder: Path) -> Request:
     return Request(packed(value, inputs), most_bytes)
 
 
-def _told(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
+def _describe_task(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
     """Return one document's part of the message, and copy its file into a folder."""
     path = None
     if task.raw is not None and task.root is not None:
@@ -247,12 +247,12 @@ class Attempt:
         if kind == "page" and self.batch.alone and type(value.get("number")) is int:
             return self._begun(value["number"])
         if kind == "again" and self.batch.alone and self.first is None:
-            self.first = _refused(value, self.batch.first)
+            self.first = _read_refusal(value, self.batch.first)
             return None
         if kind == "failed":
-            return _refused(value, self.batch.first)
+            return _read_refusal(value, self.batch.first)
         if kind == "done":
-            return _made(message, self.batch)
+            return _read_made(message, self.batch)
         raise unexpected(message)
 
     def _begun(self, number: int) -> int:
@@ -267,7 +267,7 @@ class Attempt:
         return number
 
 
-def _refused(value: Mapping[str, Any], task: Task) -> TaskRefusal:
+def _read_refusal(value: Mapping[str, Any], task: Task) -> TaskRefusal:
     code, message = value.get("code"), value.get("message")
     if not isinstance(code, str) or code not in _codes(task) or not isinstance(message, str):
         raise ValueError("a failure without code or message")
@@ -280,7 +280,7 @@ def _codes(task: Task) -> frozenset[str]:
     return OF_FILES if task.raw else OF_TEXTS
 
 
-def _made(message: Message, batch: Batch) -> list[Made]:
+def _read_made(message: Message, batch: Batch) -> list[Made]:
     kind, doc_ids = batch.first.kind, batch.doc_ids
     wanted, outputs = TASK_TYPES[kind].tables, message.value.get("outputs")
     kept = wanted.keys() & TABLES.keys()

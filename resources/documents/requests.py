@@ -154,7 +154,7 @@ class DrawnPages:
             able = [number for number in batch if 1 <= number <= MOST_PAGES]
             found = self._draw(able) if able else {}
             for number in batch:
-                yield number, self._checked(number, found.get(number))
+                yield number, self._check(number, found.get(number))
 
     def picture(self, number: int) -> RenderedPage:
         """Draw a page. Raise DocumentError `no_page` if there is no such page, `corrupt` if it cannot be drawn."""
@@ -174,7 +174,7 @@ class DrawnPages:
         self._count = max((row.pages for row in rows), default=0)
         return {row.index: row for row in rows}
 
-    def _checked(self, number: int, row: PagePicture | None) -> RenderedPage | DocumentError:
+    def _check(self, number: int, row: PagePicture | None) -> RenderedPage | DocumentError:
         from PIL import Image
 
         name = self._raw.uri.rpartition("/")[2]

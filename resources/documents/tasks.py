@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import DocumentError
 from pipelines.increments import output_hash
 from pipelines.indexing.abbreviations import abbreviations
-from pipelines.indexing.enrichment import chunk_contexts, document_summary, written
+from pipelines.indexing.enrichment import chunk_contexts, document_summary, own_text_chunks
 from pipelines.indexing.indexed_documents import chunk_term_counts
 from pipelines.indexing.overlap import CONDITIONAL, UNCONDITIONAL, with_overlap, with_own_overlap
 from pipelines.indexing.packed_chunks import packed_chunks
@@ -269,7 +269,7 @@ def _abbreviations(given: TaskInput) -> Rows:
 
 
 def _summary(given: TaskInput) -> Rows:
-    order = [chunk.chunk_id for chunk in written(given.all("chunks"))]
+    order = [chunk.chunk_id for chunk in own_text_chunks(given.all("chunks"))]
     made = document_summary(
         given.doc_id, given.all("sentences"), order, given.options["characters"], given.options["window"]
     )
@@ -389,11 +389,11 @@ class DocumentTasks:
 
     def failure(self, request: Message, error: Exception, worker: Worker) -> dict[str, Any]:
         """Return code and message of a failure."""
-        code, message = _told(request.value, error, worker.memory_mb)
+        code, message = _error_code_and_text(request.value, error, worker.memory_mb)
         return {"code": code, "message": message}
 
 
-def _told(value: Mapping[str, Any], error: Exception, memory_mb: int) -> tuple[str, str]:
+def _error_code_and_text(value: Mapping[str, Any], error: Exception, memory_mb: int) -> tuple[str, str]:
     name = str(value["name"])
     if isinstance(error, DocumentError):
         base = name.rsplit("/", 1)[-1]

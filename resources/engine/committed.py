@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.ranges import Range, buckets_over
 from pipelines.schemas import from_table, schema_of
 from pipelines.stages import STAGE_OF_TABLE
@@ -43,20 +43,20 @@ class Commits:
     def __bool__(self) -> bool:
         return bool(self.rows)
 
-    def over(self, ends: Range) -> list[ManifestRow]:
+    def commits_over(self, ends: Range) -> list[ManifestRow]:
         """Return the commits that have documents of a range."""
         start, end = bisect_right(self._firsts, ends[0]), bisect_left(self._firsts, ends[1])
         before = self.rows[start - 1 : start] if start and self.rows[start - 1].after > ends[0] else []
         return [*before, *self.rows[start:end]]
 
-    def of(self, ends: Range) -> tuple[ManifestRow, ...]:
+    def cut_to(self, ends: Range) -> tuple[ManifestRow, ...]:
         """Return the commits of a range; a commit that reaches beyond it is cut."""
-        return tuple(row.part(ends) for row in self.over(ends))
+        return tuple(row.part(ends) for row in self.commits_over(ends))
 
     def cover(self, ends: Range) -> bool:
         """Say whether all documents of a range are committed."""
         at = ends[0]
-        for row in self.over(ends):
+        for row in self.commits_over(ends):
             if row.first > at:
                 return False
             at = row.after
@@ -90,16 +90,16 @@ class StoredRows:
         """Yield the rows of `read`, as many at a time as can be held."""
         for row in self.commits:
             for piece in self._files.pieces(row.file, _with_ids(row, columns)):
-                yield _of(row, piece, columns)
+                yield _rows_of_commit(row, piece, columns)
 
     def _read(self, row: ManifestRow, columns: Sequence[str] | None) -> pa.Table:
-        return _of(row, self._files.read(row.file, _with_ids(row, columns)), columns)
+        return _rows_of_commit(row, self._files.read(row.file, _with_ids(row, columns)), columns)
 
     def states_table(self) -> pa.Table:
         """Return the states as rows: doc_id and the fields of DocumentState, in order of doc_id."""
         import pyarrow as pa
 
-        found = [_of(row, self._files.states(row.file), None) for row in self.commits]
+        found = [_rows_of_commit(row, self._files.states(row.file), None) for row in self.commits]
         return found[0] if len(found) == 1 else pa.concat_tables(found) if found else states_schema().empty_table()
 
     def states(self) -> dict[str, DocumentState]:
@@ -115,12 +115,14 @@ class StoredRows:
     def documents(self) -> int:
         """The number of documents, with those that have no rows."""
         return sum(
-            _of(row, self._files.states(row.file), None).num_rows if row.documents == UNCOUNTED else row.documents
+            _rows_of_commit(row, self._files.states(row.file), None).num_rows
+            if row.documents == UNCOUNTED
+            else row.documents
             for row in self.commits
         )
 
     @property
-    def stored(self) -> int:
+    def stored_count(self) -> int:
         """The number of rows that the files themselves have. Raise DamagedFile."""
         return sum(
             self._files.rows(row.file) if row.whole else self._read(row, [DOC_ID]).num_rows for row in self.commits
@@ -136,12 +138,12 @@ def _with_ids(row: ManifestRow, columns: Sequence[str] | None) -> Sequence[str] 
     return columns if row.whole or not columns else list(dict.fromkeys([DOC_ID, *columns]))
 
 
-def _of(row: ManifestRow, read: pa.Table, columns: Sequence[str] | None) -> pa.Table:
+def _rows_of_commit(row: ManifestRow, read: pa.Table, columns: Sequence[str] | None) -> pa.Table:
     """Return the rows that belong to a commit, of those read from its file."""
-    import pyarrow.compute as pc
-
     if row.whole:
         return read
+    import pyarrow.compute as pc
+
     ids = read[DOC_ID]
     own = read.filter(pc.and_(pc.greater_equal(ids, row.first), pc.less(ids, row.after)))
     return own.select(list(columns)) if columns else own
@@ -189,7 +191,7 @@ class Part:
         """Return the state of every document in a table, also of documents without rows."""
         return self._rows[table].states()
 
-    def finished(self, table: str) -> dict[str, DocumentState]:
+    def finished_documents(self, table: str) -> dict[str, DocumentState]:
         """Return the documents that have a result, of this version or of their last good one, with their states."""
         return with_rows(self.states(table))
 
@@ -203,7 +205,7 @@ class Part:
 
     def stored_rows(self, table: str) -> int:
         """Return the number of rows that the files of a table themselves have. Raise DamagedFile."""
-        return self._rows[table].stored
+        return self._rows[table].stored_count
 
     def documents(self, table: str) -> int:
         """Return the number of documents in a table, with those that have no rows."""
@@ -243,7 +245,7 @@ class Part:
 
 def output_of(commits: Sequence[ManifestRow]) -> str:
     """Return the hash of the documents and rows of some commits of a table."""
-    return commits[0].output if len(commits) == 1 else combined(row.output for row in commits)
+    return commits[0].output if len(commits) == 1 else combine(row.output for row in commits)
 
 
 class Table:
@@ -258,7 +260,7 @@ class Table:
         """Names of committed files that are gone or damaged, for people."""
 
     @property
-    def made(self) -> bool:
+    def is_made(self) -> bool:
         """True if anything of the table was made."""
         return bool(self._commits)
 
@@ -275,7 +277,7 @@ class Table:
     @property
     def output(self) -> str:
         """The hash of the documents and rows."""
-        return combined(row.output for row in self._commits.rows)
+        return combine(row.output for row in self._commits.rows)
 
     @property
     def note(self) -> str:
@@ -309,13 +311,13 @@ class Table:
         all are `required`."""
         return StoredRows(self._files, self.name, self._all if required else self._commits.rows).reads(columns)
 
-    def between(self, first: str, after: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def rows_between(self, first: str, after: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of the documents whose ids are from `first` to before `after`, in order of documents."""
-        return StoredRows(self._files, self.name, self._commits.of((first, after))).read(columns)
+        return StoredRows(self._files, self.name, self._commits.cut_to((first, after))).read(columns)
 
     def is_lost(self, doc_id: str) -> bool:
         """Say whether the file with a document's rows is gone or damaged."""
-        return bool(self._lost.over((doc_id, f"{doc_id}0")))
+        return bool(self._lost.commits_over((doc_id, f"{doc_id}0")))
 
     def lost_buckets(self, buckets: int) -> set[int]:
         """Return the buckets, of `buckets` in all, with a file that is gone or known to be damaged."""
@@ -362,7 +364,7 @@ def by_document(read: pa.Table, table: str, doc_ids: Collection[str]) -> dict[st
     return grouped
 
 
-def committed(tables: Mapping[str, Commits], ends: Range, where: str) -> dict[str, tuple[ManifestRow, ...]]:
+def require_commits(tables: Mapping[str, Commits], ends: Range, where: str) -> dict[str, tuple[ManifestRow, ...]]:
     """Return the commits of a range in each table. Raise IndexStateError (`missing_input`), naming `where` these
     documents are, if a table was not made for all of them."""
     for table, commits in tables.items():
@@ -371,4 +373,4 @@ def committed(tables: Mapping[str, Commits], ends: Range, where: str) -> dict[st
                 f"{table} has not been made with these settings{where}; materialise {STAGE_OF_TABLE[table].name} first",
                 "missing_input",
             )
-    return {table: commits.of(ends) for table, commits in tables.items()}
+    return {table: commits.cut_to(ends) for table, commits in tables.items()}

@@ -20,14 +20,14 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import LIMITED, PASSING, UNREAD, WITHHELD, IndexStateError
-from pipelines.fingerprint import combined, fingerprint
+from pipelines.fingerprint import combine, fingerprint
 from pipelines.increments import DocumentState, Made, bucket_output, output_hash, plan
 from pipelines.ranges import ALL_IDS, Range, bucket_of, bucket_range, buckets_over, cut
 from pipelines.records import FALLBACK, Failure
 from pipelines.schemas import runs, schema_of, to_table
 from pipelines.settings.base import Settings
 from pipelines.stages import KEEPING, STAGE_OF_TABLE, STAGES, UNPARTITIONED, Frozen, Stage, stage_keys
-from resources.engine.committed import Commits, Part, StoredRows, Table, committed, output_of, rows_of, with_rows
+from resources.engine.committed import Commits, Part, StoredRows, Table, output_of, require_commits, rows_of, with_rows
 from resources.engine.work import (
     Compute,
     Ends,
@@ -62,7 +62,7 @@ def as_table(record: type, result: Rows | Made, table: str) -> pa.Table:
     return to_table(record, sorted(rows, key=attrgetter("index")) if "index" in schema_of(record).names else rows)
 
 
-def merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
+def merge_rows(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.Table:
     """Merge kept and new rows in order of documents; both must have that order already."""
     import pyarrow as pa
 
@@ -70,13 +70,13 @@ def merged(record: type, kept: pa.Table | None, made: Sequence[pa.Table]) -> pa.
     if not parts:
         return to_table(record, ())
     if kept is not None and len(made) <= FEW:
-        parts = list(_spliced(kept, [part for part in made if part.num_rows]))
+        parts = list(_splice(kept, [part for part in made if part.num_rows]))
     arrow = pa.concat_tables([part.replace_schema_metadata(None) for part in parts])
     order = [(name, "ascending") for name in ("doc_id", "index") if name in arrow.column_names]
     return arrow.sort_by(order) if kept is not None and len(made) > FEW else arrow
 
 
-def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
+def _splice(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
     """Yield the parts in order, without copying any."""
     starts = {doc_id: start for doc_id, start, _ in runs(kept["doc_id"])}
     ids, at = list(starts), 0
@@ -94,7 +94,7 @@ def _spliced(kept: pa.Table, made: Sequence[pa.Table]) -> Iterator[pa.Table]:
 
 def input_hash(inputs: Mapping[str, Commits], ends: Range) -> str:
     """Return the hash of the inputs of a range of documents."""
-    return combined(output_of(commits.of(ends)) for commits in inputs.values())
+    return combine(output_of(commits.cut_to(ends)) for commits in inputs.values())
 
 
 def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool:
@@ -102,7 +102,7 @@ def made_from(made: Commits, inputs: Mapping[str, Commits], ends: Range) -> bool
     beyond the range: settings with another number of buckets leave them as they are."""
     return made.cover(ends) and all(
         row.input == input_hash(inputs, row.range) and all(rows.cover(row.range) for rows in inputs.values())
-        for row in made.over(ends)
+        for row in made.commits_over(ends)
     )
 
 
@@ -128,7 +128,7 @@ class StagePlan:
         """Raise IndexStateError (`missing_input`) if an input of one of these parts was never made."""
         for bucket, ends in parts:
             try:
-                committed({**self.inputs, **self.looked_at}, ends, f" for bucket {bucket:02d}")
+                require_commits({**self.inputs, **self.looked_at}, ends, f" for bucket {bucket:02d}")
             except IndexStateError as error:
                 raise IndexStateError(f"{self.stage.name}: {error}", error.code) from None
 
@@ -147,9 +147,9 @@ class StagePlan:
             and made_from(self.before[self.first], self.inputs, ends)
         )
 
-    def known(self, table: str, ends: Range) -> StoredRows | None:
+    def known_rows(self, table: str, ends: Range) -> StoredRows | None:
         """Return the earlier rows of a range in one of the stage's tables, or None if none of them was ever made."""
-        rows = self.before[table].of(ends)
+        rows = self.before[table].cut_to(ends)
         return StoredRows(self.tables, table, rows) if rows else None
 
     @property
@@ -160,22 +160,22 @@ class StagePlan:
     def most(self, ends: Range) -> int | None:
         """Return an upper bound of the documents to compute in a part that was never made; it counts documents that
         failed in the inputs. Return None for a part that may keep some documents."""
-        if self.known(self.first, ends) is not None:
+        if self.known_rows(self.first, ends) is not None:
             return None
-        return min(StoredRows(self.tables, table, rows.of(ends)).documents for table, rows in self.inputs.items())
+        return min(StoredRows(self.tables, table, rows.cut_to(ends)).documents for table, rows in self.inputs.items())
 
     def work(self, at: Ends) -> Work:
         """Return the work to do on a part."""
         bucket, ends = at
-        before = self.known(self.first, ends)
+        before = self.known_rows(self.first, ends)
         known = before.states() if before else None
         retried = self.retried_in(ends)
         if self.retry_failed and known:
             retried = retried.union(doc_id for doc_id, state in known.items() if state.failed is not None)
-        rows = {table: commits.of(ends) for table, commits in (*self.inputs.items(), *self.looked_at.items())}
+        rows = {table: commits.cut_to(ends) for table, commits in (*self.inputs.items(), *self.looked_at.items())}
         states = {table: with_rows(StoredRows(self.tables, table, rows[table]).states()) for table in self.inputs}
         todo = plan(states, known, retried)
-        last = {table: found for table in self.before if (found := self.known(table, ends))}
+        last = {table: found for table in self.before if (found := self.known_rows(table, ends))}
         part = self.part(bucket, ends, rows)
         return Work(self.stage, part, todo.compute, last, todo.reasons, todo.gone, kept=len(todo.keep))
 
@@ -235,12 +235,12 @@ class Engine:
         """Return the key of a stage: as recorded for the generation, else by the settings."""
         return self._recorded.get(stage) or self._keys[stage]
 
-    def _committed(self, table: str) -> list[ManifestRow]:
+    def _committed_rows(self, table: str) -> list[ManifestRow]:
         return self.catalog.manifest_of(table, self.key(STAGE_OF_TABLE[table].name))
 
     def commits(self, table: str) -> Commits:
         """Return the commits of a table under the present settings, except those whose file is lost."""
-        return Commits(row for row in self._committed(table) if self.tables.exists(row.file))
+        return Commits(row for row in self._committed_rows(table) if self.tables.exists(row.file))
 
     def bucket_of(self, doc_id: str) -> int:
         return bucket_of(doc_id, self.settings.buckets)
@@ -250,24 +250,24 @@ class Engine:
     def table(self, name: str, buckets: Collection[int] | None = None, key: str | None = None) -> Table:
         """Return a table as it is committed now: of these buckets, if any are named, and under this key in place of the
         present one, if one is given."""
-        rows = self._committed(name) if key is None else self.catalog.manifest_of(name, key)
+        rows = self._committed_rows(name) if key is None else self.catalog.manifest_of(name, key)
         if buckets is not None and len(set(buckets)) < self.settings.buckets:
             own, of = Commits(rows), self.settings.buckets
-            rows = [row for bucket in sorted(set(buckets)) for row in own.of(bucket_range(bucket, of))]
+            rows = [row for bucket in sorted(set(buckets)) for row in own.cut_to(bucket_range(bucket, of))]
         return Table(name, self.tables, rows)
 
     def spans_buckets(self) -> bool:
         """Say whether a commit has documents of several buckets, as it may after their number changed. A run of one of
         these buckets leaves work for a run of the others."""
         tables = [table for table, stage in STAGE_OF_TABLE.items() if stage.parted]
-        rows = (row for table in tables for row in self._committed(table))
+        rows = (row for table in tables for row in self._committed_rows(table))
         return any(len(buckets_over(row.range, self.settings.buckets)) > 1 for row in rows)
 
-    def _divided(self, buckets: Collection[int] | None = None) -> list[Ends]:
+    def _parts(self, buckets: Collection[int] | None = None) -> list[Ends]:
         """Return the parts of these buckets, or of all, in order. They are the ranges of the listing's commits, whether
         or not their files are lost."""
         count = self.settings.buckets
-        every = [row.range for row in self._committed(LISTING)]
+        every = [row.range for row in self._committed_rows(LISTING)]
         wanted = range(count) if buckets is None else sorted(set(buckets))
         return [(bucket, ends) for bucket in wanted for ends in cut(bucket_range(bucket, count), every)]
 
@@ -285,7 +285,7 @@ class Engine:
         table is left out, unless `partial` takes it without that table.
 
         Raise IndexStateError (`missing_input`) for such a part with `require`."""
-        divided = self._divided(buckets)
+        divided = self._parts(buckets)
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
         made = {table: self.commits(table) for table in tables}
@@ -295,9 +295,9 @@ class Engine:
                 continue
             here = {table: commits for table, commits in made.items() if commits.cover(ends)}
             if partial or len(here) == len(made):
-                found.append(self._part(bucket, ends, {table: commits.of(ends) for table, commits in here.items()}))
+                found.append(self._part(bucket, ends, {table: commits.cut_to(ends) for table, commits in here.items()}))
             elif require:
-                committed(made, ends, f" for bucket {bucket:02d}")
+                require_commits(made, ends, f" for bucket {bucket:02d}")
         return found
 
     def versions(self, stage: str) -> dict[int, list[str]]:
@@ -309,7 +309,7 @@ class Engine:
             {bucket: bucket_range(bucket, count) for bucket in range(count)} if parted else {UNPARTITIONED: ALL_IDS}
         )
         return {
-            bucket: [text for commits in tables for row in commits.of(ends) for text in (row.key, row.output)]
+            bucket: [text for commits in tables for row in commits.cut_to(ends) for text in (row.key, row.output)]
             for bucket, ends in ranges.items()
             if tables[0].cover(ends)
         }
@@ -317,7 +317,7 @@ class Engine:
     def unmade(self, table: str, lost: bool = False) -> list[int]:
         """Return the buckets that a table was never made for; with `lost` also those whose file is gone. A table that
         is not parted has only UNPARTITIONED."""
-        made = self.commits(table) if lost else Commits(self._committed(table))
+        made = self.commits(table) if lost else Commits(self._committed_rows(table))
         if not STAGE_OF_TABLE[table].parted:
             return [] if made.cover(ALL_IDS) else [UNPARTITIONED]
         count = self.settings.buckets
@@ -328,13 +328,13 @@ class Engine:
     ) -> list[Part]:
         """Return the parts for which one of these stages has something to do, with those of these tables that were
         made; only parts of these documents, if any are named."""
-        divided = self._divided()
+        divided = self._parts()
         if doc_ids is not None:
             divided = with_documents(divided, doc_ids)
         due = set(self._due(stages, [ends for _, ends in divided]))
         made = {table: self.commits(table) for table in tables}
         return [
-            self._part(bucket, ends, {table: rows.of(ends) for table, rows in made.items() if rows.cover(ends)})
+            self._part(bucket, ends, {table: rows.cut_to(ends) for table, rows in made.items() if rows.cover(ends)})
             for bucket, ends in divided
             if ends in due
         ]
@@ -375,12 +375,12 @@ class Engine:
 
     def whole(self, table: str) -> Part:
         """Return a table that is not parted. Raise IndexStateError (`missing_input`) if it was never made."""
-        return self._part(UNPARTITIONED, ALL_IDS, committed({table: self.commits(table)}, ALL_IDS, ""))
+        return self._part(UNPARTITIONED, ALL_IDS, require_commits({table: self.commits(table)}, ALL_IDS, ""))
 
     def whole_before(self, table: str) -> Part | None:
         """Return the last version of a table that is not parted, or None before the first."""
         commits = self.commits(table)
-        return self._part(UNPARTITIONED, ALL_IDS, {table: commits.of(ALL_IDS)}) if commits else None
+        return self._part(UNPARTITIONED, ALL_IDS, {table: commits.cut_to(ALL_IDS)}) if commits else None
 
     def commit_whole(
         self, table: str, rows: pa.Table, states: pa.Table, made_from: str, output: str, note: str = ""
@@ -399,7 +399,7 @@ class Engine:
     # ------------------------------------------------------------ damaged files
 
     @property
-    def damaged(self) -> list[str]:
+    def damaged_files(self) -> list[str]:
         """The names of files that this process found damaged, in the order in which it found them."""
         return list(self.tables.damaged)
 
@@ -433,7 +433,7 @@ class Engine:
                 states = self.tables.documents(row.file) if there else {}
                 yield from ((item, states[item.doc_id]) for item in there if item.doc_id in states)
 
-    def held(self) -> dict[str, Failure]:
+    def held_documents(self) -> dict[str, Failure]:
         """Return the documents that failed at a stage after parsing, with their failures. No later table has them;
         readers get their previous version, if there is one."""
         failures = [item for item in self.failures() if item.stage not in ("raw_documents", KEEPING)]
@@ -444,16 +444,16 @@ class Engine:
 
         Raise IndexStateError if an input of a bucket was never made."""
         started, report, plan = time.perf_counter(), StageReport(name), self._plan(STAGES[name])
-        parts = self._divided(buckets)
+        parts = self._parts(buckets)
         plan.require(parts)
         due = []
         for bucket, ends in parts:
-            if plan.up_to_date(ends) and (rows := plan.known(plan.first, ends)):
+            if plan.up_to_date(ends) and (rows := plan.known_rows(plan.first, ends)):
                 report.stands(bucket, rows)
             else:
                 due.append((bucket, ends))
         if due:
-            self._run.at(name)
+            self._run.report_start(name)
             most = {(bucket, ends): plan.most(ends) for bucket, ends in due}
             self._commit_empty(plan, [at for at in due if most[at] == 0], report, note)
             works = Works(
@@ -472,31 +472,31 @@ class Engine:
         return report
 
     def _plan(self, stage: Stage) -> StagePlan:
-        before = self._before(stage)
-        retried = sorted(self._retried(stage, before))
+        before = self._commits_before(stage)
+        retried = sorted(self._documents_to_retry(stage, before))
         inputs, looked_at = ({table: self.commits(table) for table in of} for of in (stage.inputs, stage.looks_at))
         return StagePlan(stage, self.tables, self._part, inputs, looked_at, before, retried, self._run.retry_failed)
 
     def due(self, name: str, buckets: Collection[int] | None = None) -> list[Range]:
         """Return the ranges, in these buckets or in all, that were never made, or were made from other inputs than the
         present ones."""
-        return self._due([name], [ends for _, ends in self._divided(buckets)])
+        return self._due([name], [ends for _, ends in self._parts(buckets)])
 
     def is_behind(self) -> bool:
         """Say whether a stage of documents has something to do anywhere."""
         stages = [stage.name for stage in STAGES.values() if stage.inputs and stage.parted]
-        return bool(self._due(stages, [ends for _, ends in self._divided()]))
+        return bool(self._due(stages, [ends for _, ends in self._parts()]))
 
     def _due(self, names: Iterable[str], ranges: Sequence[Range]) -> list[Range]:
         """Return the ranges for which one of these stages has something to do. Each table's commits are read once."""
         stages = [STAGES[name] for name in names]
         tables = {table for stage in stages for table in (*stage.inputs, *stage.tables)}
         known = {table: self.commits(table) for table in tables}
-        made = {stage.name: self._before(stage, known)[next(iter(stage.tables))] for stage in stages}
+        made = {stage.name: self._commits_before(stage, known)[next(iter(stage.tables))] for stage in stages}
         inputs = {stage.name: {table: known[table] for table in stage.inputs} for stage in stages}
         return [ends for ends in ranges if not all(made_from(made[name], inputs[name], ends) for name in made)]
 
-    def _before(self, stage: Stage, known: Mapping[str, Commits] | None = None) -> dict[str, Commits]:
+    def _commits_before(self, stage: Stage, known: Mapping[str, Commits] | None = None) -> dict[str, Commits]:
         """Return the commits of a stage's tables, of those `known` if they are given. Documents that lack the file of
         one table were never made."""
         found = {table: known[table] if known else self.commits(table) for table in stage.tables}
@@ -505,7 +505,7 @@ class Engine:
             for table, commits in found.items()
         }
 
-    def _retried(self, stage: Stage, before: Mapping[str, Commits]) -> set[str]:
+    def _documents_to_retry(self, stage: Stage, before: Mapping[str, Commits]) -> set[str]:
         """Return documents to try again although nothing about them changed: documents whose failure may pass. A run
         that retries failures gets every failed document, and documents with fallback results."""
         failures = self.catalog.failures([self.key(stage.name)])
@@ -533,13 +533,13 @@ class Engine:
     def _limits_of(self, code: str) -> str:
         """Return a hash of the causes that a failure with this code may have besides the file; empty if it has none."""
         if code in UNREAD:
-            return self._installed
+            return self._installed_models
         if code not in LIMITED:
             return ""
         return fingerprint(self.settings.parsing.model_dump(mode="json", exclude={"workers", "documents_per_worker"}))
 
     @cached_property
-    def _installed(self) -> str:
+    def _installed_models(self) -> str:
         return fingerprint(self._readers())
 
     def _commit(self, plan: StagePlan, work: Work, outcome: Outcome, report: StageReport, note: str) -> None:
@@ -552,17 +552,17 @@ class Engine:
         rows: list[ManifestRow] = []
         stage, ends = work.stage.name, work.part.range
         for table, record in work.stage.tables.items():
-            before = plan.known(table, ends)
+            before = plan.known_rows(table, ends)
             known = before.states() if before else {}
             keep = keep if rows else work.keep(known)
-            kept = self._kept(work, keep, before, settled)
+            kept = self._rows_to_keep(work, keep, before, settled)
             made = [as_table(record, result, table) for _, result in sorted(settled.items(), key=itemgetter(0))
                     if not isinstance(result, Failure)]  # fmt: skip
-            arrow = merged(record, kept, made)
+            arrow = merge_rows(record, kept, made)
             states = self._states(work, keep, table, known, settled)
             for doc_id in fallbacks:
                 states[doc_id] = replace(states[doc_id], failed=states[doc_id].fingerprint)
-            rows.append(self._written(stage, table, ends, arrow, states, plan.input(ends), note))
+            rows.append(self._write_part(stage, table, ends, arrow, states, plan.input(ends), note))
             if len(rows) == 1:
                 report.written += sum(each.num_rows for each in made)
         self.catalog.commit(rows, stage, self.key(stage), [ends], failures, keep.keys(), work.part.bucket)
@@ -575,7 +575,7 @@ class Engine:
         for bucket in [None] if self._run.alone else sorted({bucket for bucket, _ in parts}):
             own = [ends for within, ends in parts if bucket in (None, within)]
             rows = [
-                self._written(name, table, ends, to_table(record, ()), {}, plan.input(ends), note)
+                self._write_part(name, table, ends, to_table(record, ()), {}, plan.input(ends), note)
                 for table, record in plan.stage.tables.items()
                 for ends in own
             ]
@@ -584,7 +584,7 @@ class Engine:
         for bucket, ends in parts:
             report.did(Work(plan.stage, self._part(bucket, ends, {}), {}), 0, ())
 
-    def _written(
+    def _write_part(
         self,
         stage: str,
         table: str,
@@ -603,7 +603,9 @@ class Engine:
             table, self.key(stage), *ends, file, True, input_, output, arrow.num_rows, len(states), self.run_id
         )
 
-    def _kept(self, work: Work, keep: Collection[str], before: StoredRows | None, settled: Settled) -> pa.Table | None:
+    def _rows_to_keep(
+        self, work: Work, keep: Collection[str], before: StoredRows | None, settled: Settled
+    ) -> pa.Table | None:
         """Return the rows to carry over: of unchanged documents, and of documents that failed at KEEPING unless they
         are withheld."""
         keeps = work.stage.name == KEEPING

@@ -73,10 +73,10 @@ class Files(Protocol):
     def intact(self, name: str) -> bool:
         """Say whether the file exists now with the right bytes; all of them are read."""
 
-    def listed(self, below: str) -> list[Listed]:
+    def list_files(self, below: str) -> list[Listed]:
         """Return all files of a folder and of folders in it, "" for the root; the newest first."""
 
-    def written(self, below: str) -> list[Listed]:
+    def list_own(self, below: str) -> list[Listed]:
         """Return the files of `listed` that pincite wrote."""
 
     def delete(self, names: Collection[str]) -> None: ...
@@ -183,7 +183,7 @@ class LocalFiles:
             return False
         return held.hexdigest() == content_of(name)
 
-    def listed(self, below: str) -> list[Listed]:
+    def list_files(self, below: str) -> list[Listed]:
         found = []
         for folder, _, names in os.walk(os.path.join(self.shown, below)):
             for path in (os.path.join(folder, name) for name in names):
@@ -194,9 +194,9 @@ class LocalFiles:
                 found.append((-status.st_mtime_ns, os.path.relpath(path, self.shown), status.st_size))
         return [(name, size) for _, name, size in sorted(found)]
 
-    def written(self, below: str) -> list[Listed]:
+    def list_own(self, below: str) -> list[Listed]:
         """Return all files: the folder is within a state, in which nobody else may write."""
-        return self.listed(below)
+        return self.list_files(below)
 
     def delete(self, names: Collection[str]) -> None:
         """Delete files, and their folders if they are empty afterwards."""
@@ -238,7 +238,7 @@ class StoredFiles:
 
     def place(self, name: str) -> Path:
         content = content_of(name)
-        return self._cache.found(content) or self._fetched(name, content)
+        return self._cache.find(content) or self._fetch(name, content)
 
     def open(self, name: str) -> Any:
         content = content_of(name)
@@ -252,7 +252,7 @@ class StoredFiles:
                 self._cache.drop(content)  # only the copy: what is fetched is hashed again
         raise Harmed
 
-    def _fetched(self, name: str, content: str) -> Path:
+    def _fetch(self, name: str, content: str) -> Path:
         try:
             fresh = self._cache.fresh()
             try:
@@ -276,7 +276,7 @@ class StoredFiles:
         import pyarrow as pa
 
         written = self._written.get(name) or self._book.file(name)
-        if written and written.blocks and self._cache.found(content_of(name)) is None:
+        if written and written.blocks and self._cache.find(content_of(name)) is None:
             raw = _Blocks(self._store, BELOW + name, written)
             return pa.PythonFile(io.BufferedReader(raw, _BUFFER), mode="r")
         stream = self.open(name)
@@ -291,20 +291,20 @@ class StoredFiles:
             return True
         folder = f"{name.rpartition('/')[0]}/"
         if not any(folder.startswith(seen) for seen in self._listed):
-            self.listed(folder)
+            self.list_files(folder)
         elif (size := self._store.size(BELOW + name)) is not None:
             self._sizes[name] = size
         return name in self._sizes
 
     def survey(self) -> None:
-        self.listed("")
+        self.list_files("")
 
-    def listed(self, below: str) -> list[Listed]:
+    def list_files(self, below: str) -> list[Listed]:
         """Return the files of a folder, the newest first, without objects whose names pincite does not give.
 
         A store may hold other people's objects with any path as key: they are neither read nor deleted."""
         folder = f"{below.rstrip('/')}/" if below else ""
-        found = sorted(self._store.listed(BELOW + folder), key=lambda each: (-each.changed, each.key))
+        found = sorted(self._store.list_objects(BELOW + folder), key=lambda each: (-each.changed, each.key))
         named = [(each.key.removeprefix(BELOW), each.size) for each in found]
         named = [(name, size) for name, size in named if OWN_NAME.fullmatch(name)]
         for name in [name for name in self._sizes if name.startswith(folder)]:
@@ -313,24 +313,24 @@ class StoredFiles:
         self._listed.add(folder)
         return named
 
-    def written(self, below: str) -> list[Listed]:
+    def list_own(self, below: str) -> list[Listed]:
         """Return the files of `listed` that pincite wrote."""
         self._adopt()
-        named = self.listed(below)
-        known = self._book.below(f"{below.rstrip('/')}/" if below else "")
+        named = self.list_files(below)
+        known = self._book.files_below(f"{below.rstrip('/')}/" if below else "")
         self._written.update(known)
         return [(name, size) for name, size in named if name in known]
 
     def _adopt(self) -> None:
         """Take over the files in the store if the database knows of none: it is new, was lost, or is older than the
         book. They are trusted in their present state; files that others add later are not."""
-        if not self._adopted and not self._book.known():
-            self._book.note({name: Written(size) for name, size in self.listed("")})
+        if not self._adopted and not self._book.any_known():
+            self._book.note({name: Written(size) for name, size in self.list_files("")})
         self._adopted = True
 
     def intact(self, name: str) -> bool:
         try:
-            self._fetched(name, content_of(name))
+            self._fetch(name, content_of(name))
         except (FileNotFoundError, Harmed):
             return False
         return True

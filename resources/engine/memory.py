@@ -50,7 +50,7 @@ class MemoryManifest:
         """Commit as Catalog.commit does."""
         before = [item for item in self.failures([key]) if item.stage == stage]
         keep = {*keep_failures_of} - {item.doc_id for item in failures}
-        stay = [item for item in before if item.doc_id in keep or not _among(item.doc_id, over)]
+        stay = [item for item in before if item.doc_id in keep or not _is_among(item.doc_id, over)]
         replaced = {item.doc_id for item in failures}
         self._failures[stage, key] = [*(item for item in stay if item.doc_id not in replaced), *failures]
         for table in {row.table for row in rows}:
@@ -75,7 +75,7 @@ class MemoryManifest:
         return found | {row.file for rows in self._commits.values() for row in rows if row.key in keys}
 
 
-def _among(doc_id: str, ranges: Iterable[Range]) -> bool:
+def _is_among(doc_id: str, ranges: Iterable[Range]) -> bool:
     return any(first <= doc_id < after for first, after in ranges)
 
 
@@ -115,12 +115,12 @@ class MemoryFiles:
     def intact(self, name: str) -> bool:
         return name in self._files and bytes_hash(self._files[name][1]) == content_of(name)
 
-    def listed(self, below: str) -> list[Listed]:
+    def list_files(self, below: str) -> list[Listed]:
         named = sorted(self._files.items(), key=lambda item: -item[1][0])
         return [(name, len(data)) for name, (_, data) in named if name.startswith(below)]
 
-    def written(self, below: str) -> list[Listed]:
-        return self.listed(below)
+    def list_own(self, below: str) -> list[Listed]:
+        return self.list_files(below)
 
     def delete(self, names: Collection[str]) -> None:
         for name in names:

@@ -60,7 +60,7 @@ def states_table(documents: Mapping[str, DocumentState]) -> pa.Table:
     return pa.Table.from_arrays([pa.array(column, pa.string()) for column in (names, *columns)], schema=states_schema())
 
 
-def packed(states: pa.Table) -> bytes:
+def pack_states(states: pa.Table) -> bytes:
     """Return the states as a footer carries them."""
     import pyarrow as pa
 
@@ -71,7 +71,7 @@ def packed(states: pa.Table) -> bytes:
     return b64encode(sink.getvalue())
 
 
-def unpacked(data: bytes) -> pa.Table:
+def unpack_states(data: bytes) -> pa.Table:
     import pyarrow as pa
 
     with pa.ipc.open_stream(b64decode(data)) as stream:
@@ -130,7 +130,7 @@ class ParquetTables:
         """Files found damaged by this process, in the order in which they were found."""
 
     @property
-    def shown(self) -> str:
+    def place_text(self) -> str:
         """Their place, for people."""
         return self.files_kept.shown
 
@@ -145,7 +145,7 @@ class ParquetTables:
 
     def place(self, name: str) -> str:
         """Return the path of a file, or of its local copy, for readers of their own."""
-        with self._told(name):
+        with self._naming_file(name):
             return str(self.files_kept.place(name))
 
     def write(self, table: str, key: str, ends: Range, rows: pa.Table, documents: Documents, note: str = "") -> str:
@@ -166,7 +166,7 @@ class ParquetTables:
             sink, rows.schema, compression=_codecs(rows.schema), use_dictionary=dictionary, write_statistics=False
         ) as writer:
             writer.write_table(rows, row_group_size=ROW_GROUP)
-            writer.add_key_value_metadata({FOOTER: footer, STATES: packed(states)})
+            writer.add_key_value_metadata({FOOTER: footer, STATES: pack_states(states)})
         data = sink.getvalue()
         content = hashlib.blake2b(data, digest_size=16).hexdigest()
         name = self.path(table, key, ends, content)
@@ -180,29 +180,29 @@ class ParquetTables:
         Raise DamagedFile; IndexStateError (`missing_file`)."""
         import pyarrow.parquet as pq
 
-        with self._told(name):
+        with self._naming_file(name):
             return pq.ParquetFile(self.files_kept.open(name))
 
     @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _naming_file(self, name: str) -> Iterator[None]:
         if name in self.damaged:
-            raise self._harmed(name)
+            raise self._damage(name)
         try:
             yield
         except FileNotFoundError:
             raise IndexStateError(
-                f"the state is damaged: {name} is in the manifest but not under {self.shown}; "
+                f"the state is damaged: {name} is in the manifest but not under {self.place_text}; "
                 "run `pincite index` again, or restore the file",
                 "missing_file",
             ) from None
         except Harmed:
-            raise self._harmed(name) from None
+            raise self._damage(name) from None
 
-    def _harmed(self, name: str) -> DamagedFile:
+    def _damage(self, name: str) -> DamagedFile:
         self.damaged[name] = None
         return DamagedFile(
-            f"{name} under {self.shown} is damaged: its bytes are not those that it was written with. Restore it from "
-            "a backup, or delete it; then run `pincite index`, which makes it again"
+            f"{name} under {self.place_text} is damaged: its bytes are not those that it was written with. Restore it "
+            "from a backup, or delete it; then run `pincite index`, which makes it again"
         )
 
     def peek(self, name: str, columns: Sequence[str]) -> tuple[str, pa.Table] | None:
@@ -252,7 +252,7 @@ class ParquetTables:
             return states_schema().empty_table()
         footer = self._open(name).metadata.metadata
         if STATES in footer:
-            return unpacked(footer[STATES])
+            return unpack_states(footer[STATES])
         return table_of_json(json.loads(footer[FOOTER])["documents"])
 
     def note(self, name: str) -> str:
@@ -285,11 +285,11 @@ class ParquetTables:
 
     def files(self, table: str = "") -> list[str]:
         """Return the names of all files of a table ("" for all tables) that pincite wrote, the newest first."""
-        return [name for name, _ in self.files_kept.written(table) if name.endswith(".parquet")]
+        return [name for name, _ in self.files_kept.list_own(table) if name.endswith(".parquet")]
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of all files under the root by name, unfinished ones too."""
-        return dict(self.files_kept.listed(""))
+        return dict(self.files_kept.list_files(""))
 
     def delete(self, names: Collection[str]) -> None:
         self.files_kept.delete(names)

@@ -140,7 +140,7 @@ class _Places:
         self.names.append(file)
         return int(new.sum())
 
-    def of(self, digits: Sequence[str]) -> dict[str, tuple[str, int]]:
+    def places_of(self, digits: Sequence[str]) -> dict[str, tuple[str, int]]:
         """Return file and row of each of these keys that has a place."""
         at, there = places_in(self.keys, keys_from(digits))
         there[there] = self.files[at[there]] >= 0
@@ -181,8 +181,8 @@ class KnownVectors:
     def seek(self, keys: Iterable[str]) -> set[str]:
         """Search all files for a few vectors. Return the keys that no file holds and that were not added."""
         wanted = set(keys) - self._found.keys()
-        unknown = sorted(wanted - self._placed(wanted).keys())
-        self._places.update(self._look(keys_from(unknown)).of(unknown))
+        unknown = sorted(wanted - self._known_places(wanted).keys())
+        self._places.update(self._look(keys_from(unknown)).places_of(unknown))
         return set(unknown) - self._places.keys()
 
     def _look(self, keys: Keys) -> _Places:
@@ -199,17 +199,21 @@ class KnownVectors:
                 break
         return found
 
-    def _placed(self, keys: Collection[str]) -> dict[str, tuple[str, int]]:
+    def _known_places(self, keys: Collection[str]) -> dict[str, tuple[str, int]]:
         """Return the file and row of each of these vectors that has a known place."""
         known = {key: self._places[key] for key in keys if key in self._places}
-        return {**self._expected.of([key for key in keys if key not in known]), **known} if self._expected else known
+        return (
+            {**self._expected.places_of([key for key in keys if key not in known]), **known}
+            if self._expected
+            else known
+        )
 
     def missing(self, keys: Iterable[str]) -> set[str]:
         """Return which of these have no vector yet; vectors that `expect` or `seek` found are read. If a file turns out
         to be damaged, its vectors are searched for in others."""
         wanted = set(keys) - self._found.keys()
         by_file: dict[str, list[tuple[str, int]]] = {}
-        for key, (file, row) in self._placed(wanted).items():
+        for key, (file, row) in self._known_places(wanted).items():
             by_file.setdefault(file, []).append((key, row))
         for file, rows in by_file.items():
             try:

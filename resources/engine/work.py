@@ -36,7 +36,7 @@ class RunOfStages(Protocol):
     def alone(self) -> bool:
         """True if no other run is in progress."""
 
-    def at(self, what: str) -> None:
+    def report_start(self, what: str) -> None:
         """Report the start of work of unknown length."""
 
 
@@ -76,7 +76,7 @@ class _Slices:
         self._places = {doc_id: (start, length) for doc_id, start, length in runs(rows["doc_id"])}
         self._sizes = np.concatenate([np.zeros(1, np.int64), np.cumsum(row_sizes(self._rows))])
 
-    def of(self, doc_id: str) -> pa.Table:
+    def slice_of(self, doc_id: str) -> pa.Table:
         return self._rows.slice(*self._places.get(doc_id, (0, 0)))
 
     def size(self, doc_id: str) -> int:
@@ -151,22 +151,22 @@ class Work:
 
     def arrow(self, table: str, doc_id: str) -> pa.Table:
         """Return a document's rows of an input table as Arrow has them."""
-        return self._sliced(table).of(doc_id)
+        return self._slice_table(table).slice_of(doc_id)
 
     def size(self, table: str, doc_id: str) -> int:
         """Return about how many bytes a document's rows of an input table have."""
-        return self._sliced(table).size(doc_id)
+        return self._slice_table(table).size(doc_id)
 
-    def _sliced(self, table: str) -> _Slices:
+    def _slice_table(self, table: str) -> _Slices:
         if table not in self._slices:
-            self._slices[table] = _Slices(self._wanted(self.part.read(table)))
+            self._slices[table] = _Slices(self._wanted_rows(self.part.read(table)))
         return self._slices[table]
 
-    def _wanted(self, rows: pa.Table) -> pa.Table:
+    def _wanted_rows(self, rows: pa.Table) -> pa.Table:
         """Return the rows of the documents to compute, or all rows if no document is kept."""
         return rows_of(rows, self.doc_ids) if self.kept else rows
 
-    def before(self, table: str, doc_id: str) -> list[Any]:
+    def earlier_rows(self, table: str, doc_id: str) -> list[Any]:
         """Return a document's rows of the stage's own table from its last run."""
         if table not in self._rows:
             read = self.last[table].read() if table in self.last else None
@@ -204,10 +204,10 @@ class Works:
 
     def __iter__(self) -> Iterator[Work]:
         for part in list(self._counts):
-            if part in self._counts and (work := self._planned(part)).compute:
+            if part in self._counts and (work := self._plan_part(part)).compute:
                 yield work
 
-    def _planned(self, part: Ends) -> Work:
+    def _plan_part(self, part: Ends) -> Work:
         work = self._plan(part)
         self._total += len(work.compute) - self._counts[part]
         self._counts[part] = len(work.compute)
@@ -223,7 +223,7 @@ class Works:
         failed in the inputs of parts that were never made. The first call plans the parts that may keep some
         documents."""
         for part in list(self._unknown):
-            self._planned(part)
+            self._plan_part(part)
         return self._total
 
 

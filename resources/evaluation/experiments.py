@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.fingerprint import combined, fingerprint
+from pipelines.fingerprint import combine, fingerprint
 from pipelines.settings.base import Settings
 from pipelines.settings.sources import SourceSettings
 from pipelines.stages import STAGES
@@ -114,7 +114,7 @@ def _content(state: State, generation: GenerationRow) -> str:
         *catalog.index_commits("indexed_documents", generation.schema).values(),
         *catalog.index_commits("loaded_links", generation.schema).values(),
     ]
-    outputs = combined(row.output for row in sorted(rows, key=lambda row: (row.table, row.first)))
+    outputs = combine(row.output for row in sorted(rows, key=lambda row: (row.table, row.first)))
     return fingerprint(generation.key, outputs, generation.statistics)
 
 
@@ -140,7 +140,7 @@ def experiment_state(user: State, folder: Path, database: str, run_id: str, prog
 def _sources(user: State) -> list[SourceSettings]:
     """Return the sources of the settings; if the user's state holds an index, those that it remembers too."""
     if user.project.settings.tables or (user.project.state / "parquet").is_dir():
-        return user.parts.sources.known()
+        return user.parts.sources.known_sources()
     absolute = [{"path": str(user.project.resolve(source.path))} for source in user.project.settings.sources]
     return [
         source.model_copy(update=path) for source, path in zip(user.project.settings.sources, absolute, strict=True)

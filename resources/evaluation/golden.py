@@ -1,23 +1,32 @@
-"""The scores of a generation on golden questions: how a run asks them, and what the history of earlier runs shows."""
+"""The scores of a generation on golden questions: how a run asks them, what the history of earlier runs shows, and the
+feedback that new ones are made from."""
 
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
+import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
 from pipelines.evaluation.imports import IMPORTS, Line, Row
 from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, run_json
+from pipelines.fingerprint import text_hash
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings.query import MEASURED_HITS
+from resources.private_files import for_the_user
 from resources.search.answers import Answerer
 from resources.search.passages import Searcher
 from resources.search.search_options import SearchOptions, filters_from
@@ -26,6 +35,7 @@ from resources.state.generation import spec_of
 if TYPE_CHECKING:
     from resources.engine import Part
     from resources.postgres.catalog import Catalog, GenerationRow
+    from resources.settings_file import Project
     from resources.state.state import State
 
 
@@ -44,7 +54,7 @@ def headline(run: Mapping[str, Any]) -> str:
         if value is not None:
             within = f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})" if interval else ""
             parts.append(f"{name} {100 * value:.1f} %{within}")
-    count = f" on {run['n']} questions" if "n" in run else ""
+    count = f" on {counted(run['n'], 'question')}" if "n" in run else ""
     return (", ".join(parts) or "no question has gold in this index") + count
 
 
@@ -203,10 +213,8 @@ class Evaluated:
     hits: list[list[str]]
 
 
-def examination(state: State, file: Path, generation: GenerationRow) -> Examination:
-    """Read the questions of a file and map them to a generation. Raise UsageError for an entry that is not a golden
-    question."""
-    questions = read_questions(file)
+def examination(state: State, questions: Sequence[GoldenQuestion], generation: GenerationRow) -> Examination:
+    """Map questions to a generation."""
     maps, corpus = corpus_of(state.of_generation(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)
@@ -235,17 +243,19 @@ def examine(
     chosen = settings.rerank if asked.rerank is None else asked.rerank
     found: list[list[str]] = []
 
-    def within(filters: Sequence[str]) -> SearchOptions:
-        return replace(asked, filters=filters_from(filters, groups)) if filters else asked
+    def within(golden: GoldenQuestion) -> SearchOptions:
+        if not golden.filters and not golden.groups:
+            return asked
+        return replace(asked, filters=filters_from(golden.filters, tuple(dict.fromkeys((*groups, *golden.groups)))))
 
-    def search(question: Any, most: int, filters: Sequence[str]) -> Sequence[Any]:
-        _, hits = searcher.hits(question, replace(within(filters), k=most))
+    def search(question: Any, most: int, golden: GoldenQuestion) -> Sequence[Any]:
+        _, hits = searcher.hits(question, replace(within(golden), k=most))
         found.append([hit.passage.chunk_id for hit in hits])
         state.run.progress("questions", len(found), len(examination.questions))
         return hits
 
-    def answering(text: str, choices: Mapping[str, str], filters: Sequence[str]) -> dict[str, Any]:
-        return answerer.ask(text, choices, within(filters))
+    def answering(golden: GoldenQuestion) -> dict[str, Any]:
+        return answerer.ask(golden.question, golden.options, within(golden))
 
     answerer = Answerer(state, searcher)
     outcomes = ask_all(
@@ -268,15 +278,283 @@ def examine(
 
 
 def evaluate(state: State, file: Path, *, generation: GenerationRow | None = None, **options: Any) -> dict[str, Any]:
-    """Run the golden questions on the live generation or another, and return an element of `runs` in the JSON of
-    `eval`. `options` are those of `examine`.
+    """Run the golden questions of a file on the live generation or another, and return an element of `runs` in the JSON
+    of `eval`. `options` are those of `examine`.
 
     Raise IndexStateError if nothing is published yet."""
+    return _evaluated(state, read_questions(file), file.stem, generation, options)
+
+
+def evaluate_feedback(state: State, **options: Any) -> dict[str, Any]:
+    """Run the questions that people said an answer to, and that nobody has reviewed, as `evaluate` runs a file.
+
+    Raise UsageError if there are none."""
+    waiting = FeedbackFile(state.project.state).waiting()
+    if not waiting:
+        raise UsageError(
+            "no feedback waits for review; people give it on the page where serve.feedback is set", "golden"
+        )
+    questions = golden_questions(enumerate(map(golden_line, waiting), start=1), "feedback", filters_from)
+    return _evaluated(state, questions, "feedback", None, options)
+
+
+def _evaluated(
+    state: State,
+    questions: Sequence[GoldenQuestion],
+    name: str,
+    generation: GenerationRow | None,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
     asked = generation or state.catalog.live()
     if asked is None:
-        read_questions(file)
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    exam = examination(state, file, asked)
+    exam = examination(state, questions, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
-        state.embedder(spec_of(asked)).load()  # otherwise the first question seems slow
-    return examine(state, exam, file.stem, **options).run
+        spec = spec_of(asked)
+        (state.parts.embedders.light(spec) or state.embedder(spec)).load()  # otherwise the first question seems slow
+    return examine(state, exam, name, **options).run
+
+
+# ---------------------------------------------------------------- feedback
+#
+# <state>/feedback.jsonl holds what people said of hits: whether a passage answers the question that it was found for.
+# Only the owner of the state may read it. A line waits until an operator accepts it, which adds a golden question to
+# the file of publish.golden, or rejects it. Its id stays for a while, so that a replay is not reviewed again. Several
+# processes may write: one at a time reads the file, and replaces it whole.
+
+
+FEEDBACK = "feedback.jsonl"
+ACCEPTED, REJECTED = "accepted", "rejected"
+LONGEST_QUESTION, LONGEST_QUOTE, LONGEST_NAME = 1_000, 1_000, 200
+"""Characters of a question that may be kept, of a quotation, and of the name of who asks."""
+MOST_WAITING, MOST_OF_ONE, MOST_AN_HOUR = 2_000, 500, 100
+"""Lines that wait, in all and of one asker, and lines that one asker adds in an hour: a person reviews all of them."""
+MOST_BYTES: Final = 8 << 20
+MOST_DECIDED = 5_000
+"""Ids of decided lines that are kept, the last ones."""
+_ID = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A question, a place in a document, and whether the place answers it. `groups` are those of who asked, if not
+    everybody may find the document. `at` is a time of UTC in ISO form."""
+
+    question: str
+    answers: bool
+    source: str
+    uri: str
+    page: int | None
+    quote: str
+    groups: tuple[str, ...]
+    asked_by: str
+    at: str
+    generation: int
+
+    @property
+    def id(self) -> str:
+        """Return the id of a verdict: of one asker on one place for one question, whichever it is."""
+        return text_hash(json.dumps([*self._place, self.asked_by]))[:_ID]
+
+    @property
+    def golden_id(self) -> str:
+        """Return the id of the golden question, which is the same for all askers."""
+        return f"{'asked' if self.answers else 'asked-not'}-{text_hash(json.dumps(self._place))[:_ID]}"
+
+    @property
+    def _place(self) -> list[Any]:
+        return [self.question.casefold(), self.source, self.uri, self.page, self.quote]
+
+
+def golden_line(said: Feedback) -> dict[str, Any]:
+    """Return feedback as a golden question. A place that does not answer is named by its text if it has any, since
+    another passage of its page may answer."""
+    page = {"page": said.page} if said.page is not None and (said.answers or not said.quote) else {}
+    quote = {"quote": said.quote} if said.quote else {}
+    return {
+        "id": said.golden_id,
+        "question": said.question,
+        "gold" if said.answers else "wrong": [{"uri": said.uri, "source": said.source, **page, **quote}],
+        **({"groups": list(said.groups)} if said.groups else {}),
+        "note": f"feedback of {said.at[:10]}",
+    }
+
+
+class FeedbackFile:
+    """The feedback of one state."""
+
+    def __init__(self, state: Path) -> None:
+        self._state, self._file = state, state / FEEDBACK
+
+    def waiting(self) -> list[Feedback]:
+        """Return what nobody has reviewed, in the order in which it came. Raise IndexStateError if the file is
+        damaged."""
+        return list(self._read()[0].values())
+
+    def add(self, said: Feedback) -> bool:
+        """Keep a verdict, in place of an earlier one by the same asker; return False if it is known already.
+
+        Raise IndexStateError `too_many` if more wait than a person would review."""
+        with self._changing() as (waiting, decided):
+            if said.id in decided:
+                return False
+            if (known := waiting.get(said.id)) is not None:
+                waiting[said.id] = said
+                return known.answers != said.answers
+            _require_room(list(waiting.values()), said)
+            waiting[said.id] = said
+            return True
+
+    def decide(self, ids: Sequence[str], decision: str) -> None:
+        """Mark lines as decided, after which they no longer wait."""
+        with self._changing() as (waiting, decided):
+            for each in ids:
+                if waiting.pop(each, None) is not None:
+                    decided[each] = decision
+            for each in list(decided)[:-MOST_DECIDED]:
+                del decided[each]
+
+    def chosen(self, ids: Sequence[str]) -> list[Feedback]:
+        """Return the waiting lines that ids, or their beginnings, name. Raise UsageError for one that names no line or
+        several."""
+        waiting, found = self._read()[0], dict[str, Feedback]()
+        for each in ids:
+            named = [name for name in waiting if each and name.startswith(each)]
+            if len(named) != 1:
+                told = f"several lines begin with it: {', '.join(sorted(named))}" if named else "no feedback has it"
+                raise UsageError(f"id {each!a}: {told}; `pincite golden list` shows what waits for review")
+            found[named[0]] = waiting[named[0]]
+        return list(found.values())
+
+    # ------------------------------------------------------------ the file
+
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[dict[str, Feedback], dict[str, str]]]:
+        """Yield what waits and what is decided, and write it back if the block ends well and has changed it."""
+        try:
+            with _private(self._state / f"{FEEDBACK}.lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                waiting, decided = self._read()
+                before = dict(waiting), dict(decided)
+                yield waiting, decided
+                if (waiting, decided) == before:
+                    return
+                lines = [{"id": name, "review": review} for name, review in decided.items()]
+                lines += [asdict(said) for said in waiting.values()]
+                text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
+                if len(text.encode()) > MOST_BYTES:
+                    raise _too_many(f"{MOST_BYTES >> 20} MB of feedback wait")
+                partial = self._file.with_suffix(".partial")
+                with _private(partial, anew=True) as descriptor, os.fdopen(os.dup(descriptor), "wb") as stream:
+                    stream.write(text.encode())
+                    stream.flush()
+                    os.fsync(descriptor)
+                os.replace(partial, self._file)
+        except OSError as error:
+            told = f"{self._file}: feedback cannot be kept ({error.strerror or error})"
+            raise IndexStateError(told, "unwritable") from None
+
+    def _read(self) -> tuple[dict[str, Feedback], dict[str, str]]:
+        waiting: dict[str, Feedback] = {}
+        decided: dict[str, str] = {}
+        number = 0
+        try:
+            with self._file.open("rb") as stream:
+                data = stream.read(MOST_BYTES + 1)
+            if len(data) > MOST_BYTES:
+                raise ValueError(f"it has more than {MOST_BYTES >> 20} MB")
+            for line in data.decode().split("\n"):
+                number += 1
+                if not line:
+                    continue
+                values = json.loads(line)
+                if "review" in values:
+                    decided[str(values["id"])] = str(values["review"])
+                else:
+                    said = _feedback(values)
+                    waiting[said.id] = said
+        except FileNotFoundError:
+            return {}, {}
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise IndexStateError(
+                f"{self._file} line {number}: it is not what pincite writes ({error}); mend the line or delete it",
+                "damaged_file",
+            ) from None
+        return waiting, decided
+
+
+_KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "question": str, "answers": bool, "source": str, "uri": str, "page": (int, type(None)), "quote": str,
+    "groups": list, "asked_by": str, "at": str, "generation": int,
+}  # fmt: skip
+
+
+def _feedback(values: Any) -> Feedback:
+    if set(values) != {each.name for each in fields(Feedback)}:
+        raise ValueError("it has other keys than it should")
+    wrong = [name for name, kind in _KINDS.items() if not isinstance(values[name], kind)]
+    if wrong or not all(isinstance(group, str) for group in values["groups"]):
+        raise ValueError(f"{', '.join(wrong) or 'groups'} has a value of another kind")
+    datetime.fromisoformat(values["at"])
+    return Feedback(**{**values, "groups": tuple(values["groups"])})
+
+
+@contextmanager
+def _private(path: Path, anew: bool = False) -> Iterator[int]:
+    """Open a file that only its owner may read."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_TRUNC if anew else 0)
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _require_room(waiting: Sequence[Feedback], said: Feedback) -> None:
+    own = [each for each in waiting if each.asked_by == said.asked_by]
+    since = datetime.fromisoformat(said.at) - timedelta(hours=1)
+    lately = sum(datetime.fromisoformat(each.at) > since for each in own)
+    if len(waiting) >= MOST_WAITING or len(own) >= MOST_OF_ONE:
+        raise _too_many(f"{len(waiting)} answers wait for review")
+    if lately >= MOST_AN_HOUR:
+        raise _too_many(f"you have said this of {lately} passages within an hour")
+
+
+def _too_many(told: str) -> IndexStateError:
+    return IndexStateError(f"{told}, so no more is taken now; try again later", "too_many")
+
+
+def now() -> str:
+    """Return the time of UTC in ISO form, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# ---------------------------------------------------------------- review
+
+
+def accept(project: Project, said: Sequence[Feedback]) -> dict[str, Any]:
+    """Add feedback to the golden questions of the project, and mark it as accepted: {"file", "added", "known"}.
+
+    Questions that the file has already, by their id, are not added again. Raise UsageError if the project names no
+    file, or if the file would not be one of golden questions."""
+    named = project.settings.publish.golden
+    if named is None:
+        raise UsageError(
+            "publish.golden names no file that accepted questions could go to; set it, such as `publish: {golden: "
+            "golden.jsonl}`"
+        )
+    file = project.resolve(named)
+    there = file.read_text(encoding="utf-8") if file.exists() else ""
+    known = {question.id for question in read_questions(file)} if there.strip() else set()
+    lines = {line["id"]: line for line in map(golden_line, said) if line["id"] not in known}
+    if lines:
+        golden_questions(enumerate(lines.values(), start=1), "feedback", filters_from)
+        text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values())
+        try:
+            with for_the_user(), file.open("a", encoding="utf-8") as stream:
+                stream.write(text if not there or there.endswith("\n") else f"\n{text}")
+        except OSError as error:
+            raise UsageError(f"{file}: golden questions cannot be added ({error.strerror or error})") from None
+    FeedbackFile(project.state).decide([each.id for each in said], ACCEPTED)
+    counts = Counter(each.golden_id in lines for each in said)
+    return {"file": str(file), "added": len(lines), "known": counts[False]}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.evaluation.golden import map_questions
+from pipelines.evaluation.golden import GoldenQuestion, map_questions
 from pipelines.evaluation.judging import OptionsUse, ask_all, summary
 from pipelines.indexing.sentence_links import floor_for, links_over
 from pipelines.ports import Filters, ReachedSentence
@@ -236,7 +236,7 @@ class _Scorer:
         self.mapped, self.unmapped = map_questions(questions, maps)
         self._state, self._row, self._options = state, row, options
         self._searcher, self._asker = Searcher(state), tuple(groups)
-        self._last: dict[tuple[Question, tuple[str, ...]], tuple[Targets, Sequence[Hit]]] = {}
+        self._last: dict[tuple[Question, str], tuple[Targets, Sequence[Hit]]] = {}
         self.total, self._done = len(self.mapped), 0
 
     def scores(self, links: Sequence[SentenceLink], chunk_of: Mapping[str, str]) -> dict[str, Any]:
@@ -248,14 +248,15 @@ class _Scorer:
         with self._searcher.reading(self._row.generation) as (connection, index):
             swept = SweptIndex(connection, index.generation, keys, targets, chunk_of)
 
-            def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
+            def search(question: Question, k: int, golden: GoldenQuestion) -> Sequence[Hit]:
                 self._done += 1
                 self._state.run.progress("questions", self._done, self.total)
-                asked = question, tuple(filters)
+                asked = question, golden.id
                 consulted, hits = self._last.get(asked, ({}, ()))
                 if not hits or any(targets.get(name, ()) != links for name, links in consulted.items()):
                     swept.consulted = {}
-                    options = SearchOptions(k, ROUTE, filters=filters_from(filters, self._asker))
+                    asker = tuple(dict.fromkeys((*self._asker, *golden.groups)))
+                    options = SearchOptions(k, ROUTE, filters=filters_from(golden.filters, asker))
                     hits = self._searcher.retrieved(question, swept, options).hits
                     self._last[asked] = swept.consulted, hits
                 return hits

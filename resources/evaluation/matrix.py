@@ -41,13 +41,13 @@ from pipelines.evaluation.matrix import (
     settings_of,
     shown_tables,
 )
-from pipelines.fingerprint import combined, fingerprint, text_hash
+from pipelines.fingerprint import combine, fingerprint, text_hash
 from pipelines.plots import Points, figure
 from pipelines.settings.base import Settings
 from pipelines.settings.query import MEASURED_HITS
 from pipelines.stages import generation_key
 from resources import yaml_text
-from resources.child_process import ROOT, shipped
+from resources.child_process import ROOT, shipped_folder
 from resources.evaluation.experiments import EMBEDDED, MadeIndex, experiment_state, made_index, under
 from resources.evaluation.golden import Examination, examination, examine, read_questions
 from resources.prompts import read_prompts
@@ -380,7 +380,7 @@ class _Experiments:
         self.results |= {plan.run.name: _named(known[plan.run.name], plan) for plan in group if plan.run.name in known}
         due = [plan for plan in group if plan.run.name not in known]
         if due:
-            exam = examination(place, self._questions, made.generation)
+            exam = examination(place, read_questions(self._questions), made.generation)
             place.embedder(spec_of(made.generation)).load()
         for plan in due:
             self._tell(plan, indexes_left)
@@ -445,5 +445,5 @@ def _code() -> str:
     """Hash the code that answers and scores, so that no result of other code is taken for a current one."""
     found = sorted({file for pattern in _ANSWERING for file in Path(ROOT).glob(pattern)})
     files = [file for file in found if not file.name.startswith("matrix")]
-    files += sorted(Path(shipped("sql")).glob(_ASKING))
-    return combined(text_hash(file.read_text(encoding="utf-8")) for file in files)
+    files += sorted(Path(shipped_folder("sql")).glob(_ASKING))
+    return combine(text_hash(file.read_text(encoding="utf-8")) for file in files)

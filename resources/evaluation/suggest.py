@@ -1,10 +1,12 @@
-"""Candidate golden questions out of the live generation, for a person to correct."""
+"""Candidate golden questions out of the live generation, for a person to correct; and a few examples to begin with, out
+of its first documents alone."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,7 @@ from pipelines.evaluation.suggest import (
     Statement,
     Suggestion,
     as_candidate,
+    as_examples,
     asked,
     column_names,
     golden_line,
@@ -27,7 +30,7 @@ from pipelines.evaluation.suggest import (
     spread,
 )
 from pipelines.indexing.indexed_documents import document_groups
-from pipelines.records import Element, ParsedDocument, Sentence, StructuralChunk
+from pipelines.records import Cell, Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
 from resources.postgres.statements import query
@@ -38,6 +41,7 @@ from resources.search.search_options import asked_groups
 if TYPE_CHECKING:
     from pipelines.evaluation.document_map import DocumentMap
     from resources.postgres.catalog import GenerationRow
+    from resources.search.documents import FoundDocument, ServedDocuments
     from resources.state.state import State
 
 ASKED_FOR_EACH = 3
@@ -157,14 +161,11 @@ class _Material:
                 sections[unit.doc_id][unit.element] = unit.header_chain
         maps = {made.doc_id: made for made in self.maps}
         for element in _rows(state, Element, "parsed_elements"):
-            if element.kind != "table" or element.doc_id not in maps:
+            if element.doc_id not in maps:
                 continue
-            columns, data = column_names(element.cells)
-            for row in data:
-                own = tuple(cell for cell in element.cells if cell.row == row and cell.text.strip())
-                if own:
-                    section = sections[element.doc_id].get(element.index, ())
-                    yield _row(maps[element.doc_id], section, own, columns)
+            for columns, own in _table_rows(element):
+                section = sections[element.doc_id].get(element.index, ())
+                yield _row(maps[element.doc_id], section, own, columns)
 
     def takes(self, line: dict[str, Any]) -> bool:
         """Say whether a question is new and its gold occurs once, where it says. If so, take it."""
@@ -207,3 +208,68 @@ def _by_model(
                 yield made
             else:
                 rejected[made] += 1
+
+
+# ---------------------------------------------------------------- examples to begin with
+
+MOST_ASKABLE, WITH_TABLES, SENTENCES = 40, 8, 300
+"""Documents that examples are made of, those whose tables are read too, and the first sentences that are read of each:
+bounds, so that the work does not grow with the index."""
+TRIES = 16
+"""Questions that are asked of the index until enough are answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question that the index answers out of this document, which everybody may see."""
+
+    question: str
+    doc_id: str
+
+
+def examples(
+    documents: ServedDocuments, answered_from: Callable[[str], Collection[tuple[str, str]]], count: int
+) -> Iterator[Example]:
+    """Yield up to `count` questions of as many documents as can be, each answered from the document that it was made
+    of. `answered_from` returns source and uri of the documents that answer a question."""
+    public = documents.listed((), "", MOST_ASKABLE)
+    found = {each.doc_id: (each.source, each.uri) for each in public}
+    statements = [
+        Statement(row.doc_id, row.section_path, row.text, row.page, row.text, row.confidence)
+        for row in documents.first_sentences(list(found), SENTENCES)
+        if row.source in _ASKED_OF
+    ]
+    rows = [row for each in public[:WITH_TABLES] for row in _served_rows(documents, each)]
+    askable = [AskableDocument(each.doc_id, each.source, each.uri, each.title) for each in public]
+    maker = CandidateMaker(askable, statements)
+    candidates = as_examples(maker.of_statements(), maker.of_rows(rows))
+    most_of_one = -(-count // max(1, len({each.doc_id for each in candidates})))
+    taken: Counter[str] = Counter()
+    tried = 0
+    for each in candidates:
+        if taken.total() == count or tried == TRIES:
+            return
+        if taken[each.doc_id] < most_of_one:
+            tried += 1
+            if found[each.doc_id] in answered_from(each.question):
+                taken[each.doc_id] += 1
+                yield Example(each.question, each.doc_id)
+
+
+def _served_rows(documents: ServedDocuments, document: FoundDocument) -> Iterator[AskableRow]:
+    text = documents.text(document)
+    for element in text.elements if text else ():
+        for columns, own in _table_rows(element):
+            start, end = min(cell.start for cell in own), max(cell.end for cell in own)
+            quote = " ".join(text.body[start:end].split()) if text else ""
+            yield AskableRow(document.doc_id, (), own, columns, quote, None)
+
+
+def _table_rows(element: Element) -> Iterator[tuple[dict[int, str], tuple[Cell, ...]]]:
+    """Yield the names of the columns and the cells with text of each row of data, if the element is a table."""
+    if element.kind == "table":
+        columns, data = column_names(element.cells)
+        for row in data:
+            own = tuple(cell for cell in element.cells if cell.row == row and cell.text.strip())
+            if own:
+                yield columns, own

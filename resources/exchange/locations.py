@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pipelines.errors import IndexStateError, UsageError, VectorFileError
 from resources.exchange.vector_file import refusal
-from resources.private_files import unshared
+from resources.private_files import private_umask
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,12 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECRET = re.compile(r"//[^/@]*@")
 
 
-def shown(place: str) -> str:
+def place_text(place: str) -> str:
     """Return a place as people see it, without the user and password of a URI."""
     return _SECRET.sub("//", place)
 
 
-def _opened(place: str) -> tuple[Any, str]:
+def _open_file_system(place: str) -> tuple[Any, str]:
     """Return a file system, and the path in it. Raise UsageError for a URI that is not valid."""
     import pyarrow as pa
     from pyarrow import fs
@@ -47,9 +47,9 @@ def _opened(place: str) -> tuple[Any, str]:
     try:
         files, path = fs.FileSystem.from_uri(place)
     except (pa.ArrowException, OSError, ValueError) as error:
-        said = shown(" ".join(str(error).split()))
+        said = place_text(" ".join(str(error).split()))
         raise UsageError(
-            f"{shown(place)} cannot be reached: {said}; name a file, a folder or a URI such as s3://BUCKET/PREFIX"
+            f"{place_text(place)} cannot be reached: {said}; name a file, a folder or a URI such as s3://BUCKET/PREFIX"
         ) from None
     return files, path.rstrip("/")
 
@@ -64,10 +64,10 @@ class TextFolder:
     def __init__(self, place: str) -> None:
         from pyarrow import fs
 
-        self.shown = shown(place)
-        self._files, self._path = _opened(place)
+        self.shown = place_text(place)
+        self._files, self._path = _open_file_system(place)
         self._local = isinstance(self._files, fs.LocalFileSystem)
-        with self._named():
+        with self._naming_place():
             there = self._files.get_file_info(fs.FileSelector(self._path, allow_not_found=True))
         names = [info.base_name for info in there]
         if other := sorted(name for name in names if not PART.fullmatch(name)):
@@ -76,7 +76,7 @@ class TextFolder:
 
     def begin(self) -> None:
         """Make the folder, and delete the parts of earlier exports."""
-        with self._named(), unshared():
+        with self._naming_place(), private_umask():
             if self._local:
                 self._files.create_dir(self._path, recursive=True)
             for name in self._former:
@@ -87,7 +87,7 @@ class TextFolder:
         import pyarrow.parquet as pq
 
         target = f"{self._path}/{name}"
-        with self._named(), unshared():
+        with self._naming_place(), private_umask():
             if self._local:
                 self._write_here(target, rows)
             else:
@@ -111,11 +111,11 @@ class TextFolder:
                 raise
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _naming_place(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            said = shown(error.strerror or " ".join(str(error).split()))
+            said = place_text(error.strerror or " ".join(str(error).split()))
             raise IndexStateError(
                 f"cannot write to {self.shown}: {said}; make room, or name another folder", "disk"
             ) from None
@@ -134,7 +134,7 @@ class FoundFile:
     seen: tuple[int, int]
 
     @contextmanager
-    def opened(self, folder: Path) -> Iterator[BinaryIO]:
+    def open_stream(self, folder: Path) -> Iterator[BinaryIO]:
         """Open the file as a stream with a descriptor. A file at a URI is first copied to `folder`, without a name
         there.
 
@@ -160,7 +160,7 @@ class FoundFile:
         except FileNotFoundError:
             raise refusal(self.name, "vectors_absent", "there is no such file") from None
         except OSError as error:
-            said = shown(error.strerror or " ".join(str(error).split()))
+            said = place_text(error.strerror or " ".join(str(error).split()))
             if error.errno in NO_ROOM:
                 raise IndexStateError(
                     f"cannot bring {self.name} to {folder}: {said}; make room on that disk, then import again", "disk"
@@ -179,33 +179,33 @@ def vector_files(places: Sequence[str]) -> list[FoundFile | VectorFileError]:
 
     found: dict[tuple[str, str], FoundFile | VectorFileError] = {}
     for place in places:
-        files, path = _opened(place)
+        files, path = _open_file_system(place)
         try:
             info = files.get_file_info(path)
             if info.type != fs.FileType.Directory:
                 listed: list[Any] = [info]
             elif isinstance(files, fs.LocalFileSystem):
-                listed = _within(path)
+                listed = _files_within(path)
             else:
                 listed = [each for each in files.get_file_info(fs.FileSelector(path, recursive=True))
                           if each.type == fs.FileType.File and _is_part(each.path, path)]  # fmt: skip
         except OSError as error:
-            said = shown(error.strerror or " ".join(str(error).split()))
-            found[place, ""] = refusal(shown(place), "vectors_absent", f"it cannot be listed ({said})")
+            said = place_text(error.strerror or " ".join(str(error).split()))
+            found[place, ""] = refusal(place_text(place), "vectors_absent", f"it cannot be listed ({said})")
             continue
         if not listed:
-            found[place, ""] = refusal(shown(place), "vectors_absent", "no file in this folder ends in .parquet")
+            found[place, ""] = refusal(place_text(place), "vectors_absent", "no file in this folder ends in .parquet")
         if len(listed) > MOST_FILES:
-            found[place, ""] = refusal(shown(place), "vectors_limit", f"it has more than {MOST_FILES:,} files")
+            found[place, ""] = refusal(place_text(place), "vectors_limit", f"it has more than {MOST_FILES:,} files")
             continue
         for each in sorted(listed, key=lambda each: each if isinstance(each, str) else each.path):
             if isinstance(each, str):
-                named = shown(place) + each[len(path) :]
+                named = place_text(place) + each[len(path) :]
                 found[place, each] = refusal(
                     named, "vectors_absent", "it is a link or no plain file, and no link below a folder is followed"
                 )
                 continue
-            named = shown(place) + each.path[len(path) :]
+            named = place_text(place) + each.path[len(path) :]
             if each.type != fs.FileType.File:
                 found[place, ""] = refusal(named, "vectors_absent", "there is no such file")
             else:
@@ -216,7 +216,7 @@ def vector_files(places: Sequence[str]) -> list[FoundFile | VectorFileError]:
     return list(found.values())
 
 
-def _within(root: str) -> list[Any]:
+def _files_within(root: str) -> list[Any]:
     """Return the information on each plain file of a local folder, and the path of each link and of each other entry
     that is named like a file of vectors. Links are not followed: they may lead in circles."""
     from pyarrow import fs

@@ -59,7 +59,7 @@ def works(state: State, only: Collection[str] | None = None) -> Iterator[Work]:
                 "what they would have embedded; run `pincite export-texts FOLDER`",
                 "missing_input",
             )
-        states = [part.finished(table) for table in _READ]
+        states = [part.finished_documents(table) for table in _READ]
         whole = [doc_id for doc_id in states[0] if all(doc_id in known for known in states[1:])]
         wanted = [doc_id for doc_id in whole if only is None or doc_id in only]
         if wanted:
@@ -96,7 +96,7 @@ class RequestedTexts:
         Return all documents too."""
         keys, wants, owners, doc_ids = [keys_from(())], [np.zeros(0, np.uint8)], [np.zeros(0, np.uint32)], list[str]()
         for work in works(self._state):
-            self._state.run.at(f"reading what is to be embedded, {work.part.name}")
+            self._state.run.report_start(f"reading what is to be embedded, {work.part.name}")
             numbers = {doc_id: len(doc_ids) + at for at, doc_id in enumerate(work.doc_ids)}
             doc_ids.extend(numbers)
             for bit, (_, source) in enumerate(self._sources):
@@ -159,9 +159,9 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     generation = state.ensure_generation()
     identity = generation.embedder["identity"]
     sources = sources_of(state.settings.sentences.embedded)
-    state.run.at(f"loading {generation.embedder['name']}")
+    state.run.report_start(f"loading {generation.embedder['name']}")
     embedder = state.ready_embedder()
-    about = _about(state, embedder)
+    about = _describe_model(state, embedder)
     parts = _Parts(folder, about)
     known = {source.table: known_keys(state, source.table, identity) for _, source in sources}
     written: list[Keys] = []
@@ -196,7 +196,7 @@ def export_texts(state: State, folder: TextFolder) -> dict[str, Any]:
     }
 
 
-def _about(state: State, embedder: CountingEmbedder) -> dict[str, Any]:
+def _describe_model(state: State, embedder: CountingEmbedder) -> dict[str, Any]:
     """Describe the model for people who embed the texts. With the contract's version, this is the metadata of every
     part."""
     generation = state.ensure_generation()

@@ -159,7 +159,7 @@ class VectorFile:
                 raise self.unfit("vectors_limit", f"it took more than {SECONDS:.0f} s to read the next rows")
             data = os.read(output, _PIECE)
             if not data:
-                raise self._died()
+                raise self._death_error()
             try:
                 self._waiting.extend(self._received.add(data))
             except (ValueError, OverflowError):
@@ -173,7 +173,7 @@ class VectorFile:
             raise self.unfit("vectors_unreadable", "its reader said something else than it was asked")
         return message
 
-    def _died(self) -> VectorFileError:
+    def _death_error(self) -> VectorFileError:
         assert self._process
         status = self._process.wait()
         if status in (-signal.SIGKILL, -signal.SIGABRT):

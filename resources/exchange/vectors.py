@@ -92,7 +92,7 @@ def survey(file: VectorFile, asked: RequestedTexts, identity: str) -> Survey:
     found = Survey()
     rows: list[NDArray[Any]] = []
     for first, names in file.names():
-        keys, windows = _parsed(file, first, names)
+        keys, windows = _parse_names(file, first, names)
         at, there = places_in(asked.keys, keys)
         wanted = there.copy()
         wanted[there] = asked.missing_at(at[there]) > 0
@@ -100,7 +100,7 @@ def survey(file: VectorFile, asked: RequestedTexts, identity: str) -> Survey:
         found.unasked += int((~there).sum())
         found.wanted += int(wanted.sum())
         found.known += int((there & ~wanted).sum())
-        rows.append(_numbered(keys, windows)[wanted])
+        rows.append(_numbered_keys(keys, windows)[wanted])
     found.twice = _twice(file, np.concatenate(rows)) if rows else frozenset()
     return found
 
@@ -138,11 +138,11 @@ def _require(file: VectorFile, contract: Any, embedder: Any, identity: str, row:
         )
 
 
-def _parsed(file: VectorFile, first: int, names: Sequence[str]) -> tuple[Keys, dict[int, RowKey]]:
+def _parse_names(file: VectorFile, first: int, names: Sequence[str]) -> tuple[Keys, dict[int, RowKey]]:
     digits: list[str] = []
     windows: dict[int, RowKey] = {}
     for at, name in enumerate(names):
-        key = RowKey.parsed(name)
+        key = RowKey.parse(name)
         if key is None:
             raise file.unfit("vectors_key", f"{name[:60]!r} is no key of a text", first + at)
         digits.append(key.key)
@@ -151,7 +151,7 @@ def _parsed(file: VectorFile, first: int, names: Sequence[str]) -> tuple[Keys, d
     return keys_from(digits), windows
 
 
-def _numbered(keys: Keys, windows: dict[int, RowKey]) -> NDArray[Any]:
+def _numbered_keys(keys: Keys, windows: dict[int, RowKey]) -> NDArray[Any]:
     """Return keys with the number of their window, shape (n,), of twenty bytes each."""
     made = np.zeros((len(keys), 20), np.uint8)
     made[:, :16] = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, 16)
@@ -175,9 +175,9 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
     """Yield all rows, each checked. Raise VectorFileError for the first that cannot be taken."""
     earlier: dict[bytes, Vectors] = {}
     for first, said, table in file.vectors():
-        for contract, embedder in _said(said, identity):
+        for contract, embedder in _stated_values(said, identity):
             _require(file, contract, embedder, identity, first)
-        keys, windows = _parsed(file, first, table["key"].to_pylist())
+        keys, windows = _parse_names(file, first, table["key"].to_pylist())
         vectors = matrix(table["vector"])
         if bad := without_direction(vectors):
             what = "is zero" if np.isfinite(vectors[bad[0]]).all() else "has what is no finite number"
@@ -186,11 +186,11 @@ def rows_of(file: VectorFile, identity: str, prompt: Callable[[], str], twice: f
         if texts:
             _require_texts(file, first, table["key"].to_pylist(), windows, texts, prompt())
         if twice:
-            _require_alike(file, first, _numbered(keys, windows), vectors, twice, earlier)
+            _require_alike(file, first, _numbered_keys(keys, windows), vectors, twice, earlier)
         yield RowBatch(first, keys, windows, vectors, texts)
 
 
-def _said(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
+def _stated_values(said: dict[str, Any], identity: str) -> list[tuple[Any, Any]]:
     """Return the contract and embedder that the columns name, or the expected ones if the file lacks the columns. A
     column with several values gives its first and last, one of which is wrong."""
     contracts, embedders = said.get("contract") or [CONTRACT], said.get("embedder") or [identity]
@@ -408,7 +408,7 @@ class _Import:
         with self._asking():
             return self._state.ready_embedder().pieces(texts)
 
-    def _made(self, texts: Sequence[str]) -> Vectors:
+    def _make_vectors(self, texts: Sequence[str]) -> Vectors:
         with self._asking():
             return self._state.ready_embedder().passages(texts)
 
@@ -450,7 +450,7 @@ class _Import:
                 for rows in rows_of(file, self._identity, lambda: self._prompt, seen.twice):
                     digests += rows.digest
                     sample.add(rows, self._asked, lambda: self._prompt)
-                sample.require_agreement(file, self._asked, self._pieces, self._made, lambda: self._prompt)
+                sample.require_agreement(file, self._asked, self._pieces, self._make_vectors, lambda: self._prompt)
         self.result.rows += seen.rows
         if not seen.wanted:  # known rows of a file that is taken are counted then
             self.result.known += seen.known
@@ -460,7 +460,10 @@ class _Import:
 
     @contextmanager
     def _reading(self, found: FoundFile) -> Iterator[VectorFile]:
-        with found.opened(self._state.project.state) as stream, VectorFile(found.name, stream, self._dimension) as file:
+        with (
+            found.open_stream(self._state.project.state) as stream,
+            VectorFile(found.name, stream, self._dimension) as file,
+        ):
             yield file
 
     # ------------------------------------------------------------ taking

@@ -11,7 +11,7 @@ from pipelines.ranges import bucket_of
 from pipelines.records import Failure, RawDocument
 from pipelines.schemas import from_table
 from pipelines.stages import STAGES
-from resources.generations.publish import judged
+from resources.generations.publish import stored_verdict
 from resources.postgres.generation_tables import GenerationTables
 from resources.sources.sorted_spool import SortedSpool
 from resources.stages.indexed_documents import IndexBuild
@@ -33,7 +33,7 @@ class Served:
         for part in parts:
             self._noted.write("add_content", ((doc_id, content, False) for doc_id, content in part.items()))
 
-    def between(self, first: str, after: str) -> dict[str, str]:
+    def hashes_between(self, first: str, after: str) -> dict[str, str]:
         """Return the content hashes of the documents whose ids are from `first` to before `after`, by document."""
         return dict(self._noted.run("contents_between", first, after))
 
@@ -80,7 +80,7 @@ def _due(state: State) -> Due:
     if changed:
         return everything if engine.spans_buckets() else Due(range(min(changed), max(changed) + 1))
     if wanted.generation != live.generation:
-        return replace(everything, up_to_date=judged(state, wanted))
+        return replace(everything, up_to_date=stored_verdict(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()
     return replace(everything, up_to_date=PublishResult(wanted.generation, True, [], counts))
 
@@ -113,13 +113,25 @@ def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
     return changed | {bucket_of(doc_id, state.settings.buckets) for doc_id in unread ^ before}
 
 
-def new_documents(state: State, before: Served) -> int:
+@dataclass(frozen=True, slots=True)
+class NewDocuments:
+    """The number of listed files that are new, and the bytes of those that were not served before with any content."""
+
+    documents: int
+    added_bytes: int
+
+
+def new_documents(state: State, before: Served) -> NewDocuments:
     """Count the listed files that are new: neither served nor failed with their present content."""
     failed = {item.doc_id for item in state.engine.failures()}
     known = {doc_id: raw.content_hash for doc_id, raw in state.listing.documents(failed).items()}
-    listed, count = state.listing.now().documents, 0
+    listed, count, added = state.listing.now().documents, 0, 0
     for part in state.engine.parts(()):
-        names, served = listed.names(part.first, part.after), before.between(part.first, part.after)
-        pairs = zip(names["doc_id"].to_pylist(), names["content_hash"].to_pylist(), strict=True)
-        count += sum(content not in (served.get(doc_id), known.get(doc_id)) for doc_id, content in pairs)
-    return count
+        names, served = listed.names(part.first, part.after), before.hashes_between(part.first, part.after)
+        for doc_id, content, size in zip(
+            *(names[name].to_pylist() for name in ("doc_id", "content_hash", "size")), strict=True
+        ):
+            if content not in (served.get(doc_id), known.get(doc_id)):
+                count += 1
+                added += size if doc_id not in served else 0
+    return NewDocuments(count, added)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.errors import IndexStateError, ModelError, SettingsError
 from pipelines.fingerprint import text_hash
 from resources.checks.audit import rows_audit, standing_problems, tuned_audit
-from resources.checks.hnsw_recall import to_be_judged, tuned
+from resources.checks.hnsw_recall import to_be_judged, tuned_statistics
 from resources.checks.stages import before_publishing
 from resources.engine import withheld
 from resources.postgres.generation_tables import GenerationTables
@@ -143,12 +143,12 @@ def _publish(state: State) -> PublishResult:
     number, live = build.generation.generation, catalog.live()
     serving = live is not None and live.generation == number
     build.load_links()
-    state.run.at("building vector indexes")
+    state.run.report_start("building vector indexes")
     made = build.build_vector_indexes(live=serving)
     counts = build.index.counts()
     changed = _share_changed(state, counts["documents"]) > AUDITED_SHARE
     audited = not serving or changed or bool(made.built) or to_be_judged(build.generation, counts)
-    state.run.at("auditing")
+    state.run.report_start("auditing")
     problems = build.missing_buckets() or (
         [*before_publishing(state), *tuned_audit(build, made, serving)] if audited else standing_problems(build.index)
     )
@@ -160,7 +160,7 @@ def _publish(state: State) -> PublishResult:
     if not problems and not serving:
         built.missing = missing(state, live, build.index)
         if live is not None:
-            built.held = catalog.held()
+            built.held = catalog.is_held()
             built.scored = {} if built.held or built.missing.most else score_both(state, live, build.generation)
             built.comparison = comparison(state, built.scored, live.generation, number)
             built.refused = any(row["worse"] for row in built.comparison)
@@ -193,17 +193,17 @@ def verdict(state: State, built: PublishResult) -> dict[str, Any]:
     }
 
 
-def judged(state: State, generation: GenerationRow) -> PublishResult | None:
+def stored_verdict(state: State, generation: GenerationRow) -> PublishResult | None:
     """Return the verdict on an unpublished generation; None if anything that it depended on has changed."""
     found, live = generation.verdict, state.catalog.live()
     if found is None or found["problems"] or live is None or found["live"] != live.generation:
         return None
-    if found["golden"] != golden_output(state) or found["held"] != state.catalog.held():
+    if found["golden"] != golden_output(state) or found["held"] != state.catalog.is_held():
         return None
-    return recorded(generation, GenerationTables(state.database, generation).counts())
+    return recorded_verdict(generation, GenerationTables(state.database, generation).counts())
 
 
-def recorded(generation: GenerationRow, counts: dict[str, int]) -> PublishResult:
+def recorded_verdict(generation: GenerationRow, counts: dict[str, int]) -> PublishResult:
     """Return the verdict that is stored with a generation."""
     found = generation.verdict or {}
     problems = [(code, message) for code, message in found.get("problems", ())]
@@ -234,7 +234,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
             )
         index = GenerationTables(state.database, generation, state.settings.vector_index)
         index.delete_dangling_links()
-        problems = _audited(state, index)
+        problems = _audit(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} is not published: {found}; {_REMEDY}", "audit")
@@ -264,7 +264,7 @@ def rollback(state: State) -> dict[str, Any]:
             raise IndexStateError(told, "no_previous")
         index = GenerationTables(state.database, _existing(state, number), state.settings.vector_index)
         index.delete_dangling_links()
-        problems = _audited(state, index)
+        problems = _audit(state, index)
         if problems:
             found = "; ".join(f"{code}: {message}" for code, message in problems[:5])
             raise IndexStateError(f"generation {number} cannot serve again: {found}; {_REMEDY}", "audit")
@@ -272,10 +272,10 @@ def rollback(state: State) -> dict[str, Any]:
     return {"live": number, "previous": live.generation}
 
 
-def _audited(state: State, index: GenerationTables) -> Problems:
+def _audit(state: State, index: GenerationTables) -> Problems:
     if problems := rows_audit(index):
         return problems
-    if statistics := tuned(index):
+    if statistics := tuned_statistics(index):
         state.catalog.add_statistics(index.generation.generation, statistics)
     return []
 

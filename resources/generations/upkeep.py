@@ -291,7 +291,7 @@ def prune(state: State, keep: int, dry_run: bool = False) -> dict[str, Any]:
         needed = catalog.files_under(keys)
         garbage = sorted(sizes.keys() - needed - imported)
         stored = state.parts.sources.stored
-        held = stored.held() if stored else {}
+        held = stored.stored_sizes() if stored else {}
         loose = sorted(held.keys() - needed_raw_files(state, keys, kept)) if held else []
         if not dry_run:
             for row in dropped:

@@ -98,7 +98,7 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
         if not isinstance(key, str):
             continue
         body = response.get("body") if isinstance(response, dict) else None
-        if isinstance(body, dict) and _succeeded(response.get("status_code")):
+        if isinstance(body, dict) and _has_succeeded(response.get("status_code")):
             yield key, completion(body, None)
             continue
         error = error or (body.get("error") if isinstance(body, dict) else body)
@@ -109,7 +109,7 @@ def answers(lines: Iterator[bytes]) -> Iterator[Answered]:
         yield key, error if error and isinstance(error, str) else "it was not answered"
 
 
-def _succeeded(status: object) -> bool:
+def _has_succeeded(status: object) -> bool:
     return status is None or (isinstance(status, int) and status < 400)
 
 
@@ -163,7 +163,7 @@ class BatchModel(BoughtModel):
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Said, None, None]:
         self.hope()
-        with self.store.held():
+        with self.store.hold_connection():
             found = self._found if self.account.run_id else None
             if found is None:
                 found = Outcomes()
@@ -173,7 +173,7 @@ class BatchModel(BoughtModel):
             while keys := self._asked_for(islice(coming, MOST_REQUESTS), unusable, found):
                 for start in range(0, len(keys), AT_ONCE):
                     chunk = keys[start : start + AT_ONCE]
-                    known = self.known(chunk)
+                    known = self.known_replies(chunk)
                     for key in chunk:
                         said = found.without.get(key) or known[key].reply
                         assert said is not None, key
@@ -182,14 +182,16 @@ class BatchModel(BoughtModel):
     def _asked_for(self, prompts: Iterator[Prompt], unusable: ReplyCheck, found: Outcomes) -> list[str]:
         """Return the keys of these prompts, and submit the prompts whose replies must be bought."""
         with Spool() as spool:
-            keys = self._spooled(prompts, unusable, spool, found)
+            keys = self._spool_requests(prompts, unusable, spool, found)
             for part in spool.parts:
                 self._submit(part, found)
         asked = [found.without.get(key) for key in set(keys)]
         self.count(pending=sum(said is not None and said.code == "pending" for said in asked))
         return keys
 
-    def _spooled(self, prompts: Iterator[Prompt], unusable: ReplyCheck, spool: Spool, found: Outcomes) -> list[str]:
+    def _spool_requests(
+        self, prompts: Iterator[Prompt], unusable: ReplyCheck, spool: Spool, found: Outcomes
+    ) -> list[str]:
         """Return the keys of all prompts, and write requests for the replies to buy to the spool."""
         keys: list[str] = []
         seen: set[str] = set()
@@ -198,9 +200,9 @@ class BatchModel(BoughtModel):
             keys += named
             fresh = {key: prompt for key, prompt in zip(named, chunk, strict=True) if key not in seen}
             seen |= fresh.keys()
-            known = self.known(fresh.keys())
+            known = self.known_replies(fresh.keys())
             for key, prompt in fresh.items():
-                said = self.settled(key, known.get(key), unusable)
+                said = self.settled_reply(key, known.get(key), unusable)
                 if isinstance(said, int):
                     self._ask_for(key, prompt, said, spool, found)
                     continue
@@ -229,7 +231,7 @@ class BatchModel(BoughtModel):
                   "generation": self.account.generation, "run_id": self.account.run_id}  # fmt: skip
         number = self._one("record_batch", base_url=self.role.base_url, **values)
         try:
-            batch_id = self._created(part, mark)
+            batch_id = self._create_batch(part, mark)
         except CallFailed as failed:
             message, none = failed.message, failed.status in _NO_API
             if none:
@@ -239,9 +241,9 @@ class BatchModel(BoughtModel):
             found.refuse(part.keys, failed.code, message)
             return
         self._execute("batch_submitted", number=number, batch_id=batch_id)
-        found.refuse(part.keys, "pending", f"in batch {batch_id} since {_told(datetime.now(UTC))}")
+        found.refuse(part.keys, "pending", f"in batch {batch_id} since {_time_text(datetime.now(UTC))}")
 
-    def _created(self, part: BatchFile, mark: str) -> str:
+    def _create_batch(self, part: BatchFile, mark: str) -> str:
         """Return the id of the batch of these requests: one that the endpoint already has, else a new one."""
         uploaded: list[str] = []
         known = self._known_batches()
@@ -254,7 +256,7 @@ class BatchModel(BoughtModel):
 
         def create(client: Any) -> str:
             # Searched for at each try: a call that seemed to fail may have created it.
-            if made := _found(client, mark, known):
+            if made := _find_batch(client, mark, known):
                 return made
             if not uploaded:
                 uploaded.append(upload(client))
@@ -278,12 +280,12 @@ class BatchModel(BoughtModel):
             try:
                 self._look_at(batch, found)
             except CallFailed as failed:
-                where = f"in batch {batch.batch_id or '(being submitted)'} since {_told(batch.submitted_at)}"
+                where = f"in batch {batch.batch_id or '(being submitted)'} since {_time_text(batch.submitted_at)}"
                 found.refuse(batch.keys, "pending", f"{where}, which could not be looked at: {failed.message}")
 
     def _look_at(self, batch: OpenBatch, found: Outcomes) -> None:
         """Collect a batch if it has ended. Raise CallFailed if the endpoint does not answer."""
-        batch_id = batch.batch_id or self._recovered(batch)
+        batch_id = batch.batch_id or self._recover_batch(batch)
         if batch_id is None:
             self._execute("forget_batch", number=batch.number)
             return
@@ -297,12 +299,12 @@ class BatchModel(BoughtModel):
             self._execute("batch_collected", number=batch.number, state="gone")
             return
         if state.status in _UNDER_WAY:
-            found.refuse(batch.keys, "pending", f"in batch {batch_id} since {_told(batch.submitted_at)}")
+            found.refuse(batch.keys, "pending", f"in batch {batch_id} since {_time_text(batch.submitted_at)}")
             return
         with ExitStack() as opened:
             ids = [file_id for file_id in (state.output_file_id, state.error_file_id) if file_id]
             most = MOST_BYTES + len(batch.keys) * _ANSWER_BYTES
-            files = [opened.enter_context(self._downloaded(file_id, most, len(batch.keys))) for file_id in ids]
+            files = [opened.enter_context(self._download(file_id, most, len(batch.keys))) for file_id in ids]
             answered = self._keep(batch, state, chain.from_iterable(map(lines_of, files)))
         found.collected |= answered
         if state.status == "failed":
@@ -312,17 +314,17 @@ class BatchModel(BoughtModel):
             message = f"batch {batch_id} failed: {self.endpoint.safe(said)}; the next run submits its prompts again"
             found.refuse(left, "rejected", message)
 
-    def _recovered(self, batch: OpenBatch) -> str | None:
+    def _recover_batch(self, batch: OpenBatch) -> str | None:
         """Return the id of a batch that a run was submitting when it ended; None if the endpoint does not have it."""
         known = self._known_batches()
         try:
-            return self._call(lambda client: _found(client, batch.fingerprint, known))
+            return self._call(lambda client: _find_batch(client, batch.fingerprint, known))
         except CallFailed as failed:
             if failed.status not in _NO_API:
                 raise
         return None
 
-    def _downloaded(self, file_id: str, most: int, requests: int) -> IO[bytes]:
+    def _download(self, file_id: str, most: int, requests: int) -> IO[bytes]:
         """Download a file of answers to `requests` requests, at most `most` bytes, into a temporary file. It is empty
         if the endpoint no longer has the file."""
         file = tempfile.TemporaryFile(prefix="pincite-batch-")  # noqa: SIM115 - the caller closes it
@@ -407,7 +409,7 @@ class BatchModel(BoughtModel):
             connection.execute(query("llm", name), values)
 
 
-def _found(client: Any, mark: str, known: Collection[str]) -> str | None:
+def _find_batch(client: Any, mark: str, known: Collection[str]) -> str | None:
     """Return the id of a batch at the endpoint that has this fingerprint and is not a known one; None if there is no
     such batch."""
     for batch in islice(client.batches.list(limit=100), _MOST_BATCHES):
@@ -418,5 +420,5 @@ def _found(client: Any, mark: str, known: Collection[str]) -> str | None:
     return None
 
 
-def _told(moment: datetime) -> str:
+def _time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -93,14 +93,14 @@ def endpoint_client(address: str, key: Callable[[], str], *, timeout: float, ret
     return openai.OpenAI(base_url=address, api_key=NO_KEY, max_retries=retries, timeout=timeout, http_client=connection)
 
 
-def posted(client: Any, path: str, body: Mapping[str, Any]) -> bytes:
+def post(client: Any, path: str, body: Mapping[str, Any]) -> bytes:
     """Return the reply to a request for which the client has no method, or to which the caller adds fields."""
     raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
     reply: bytes = client.post(path, body=dict(body), cast_to=object, options=raw).content
     return reply
 
 
-def fetched(client: Any, path: str) -> bytes:
+def fetch(client: Any, path: str) -> bytes:
     """Return the reply to a request that sends only the key."""
     raw = {"headers": {"X-Stainless-Raw-Response": "true"}}
     reply: bytes = client.get(path, cast_to=object, options=raw).content
@@ -150,15 +150,15 @@ def _connection() -> Any:
             watch = _Watch(self._seconds + _allowed.get()[1], self._opened)
             request.extensions = {**request.extensions, "trace": watch.trace}
             try:
-                return self._sent(request, stream, watch)
+                return self._send(request, stream, watch)
             except BaseException as error:
                 watch.end()
-                if watch.over and isinstance(error, (NotRead, http.TransportError)):
+                if watch.is_over and isinstance(error, (NotRead, http.TransportError)):
                     # The client then sees a time out, and tries again.
                     raise http.ReadTimeout("the reply did not end in its time", request=request) from None
                 raise
 
-        def _sent(self, request: Any, stream: bool, watch: _Watch) -> Any:
+        def _send(self, request: Any, stream: bool, watch: _Watch) -> Any:
             response = super().send(request, stream=True, follow_redirects=False)
             try:
                 _require_plain(response)
@@ -199,11 +199,11 @@ class _Watch:
         self._timer.cancel()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return time.monotonic() > self._end
 
     def require_time(self) -> None:
-        if self.over:
+        if self.is_over:
             raise NotRead("slow", f"it did not end its reply within {self._seconds:g} s")
 
     def _hang_up(self) -> None:
@@ -322,7 +322,7 @@ class Endpoint:
 
     def __init__(self, role: Role, settings: LlmSettings) -> None:
         self.role, self.settings = role, settings
-        self.where = f"the language model endpoint {_shown(role.base_url)} (model {role.model!r})"
+        self.where = f"the language model endpoint {_address_text(role.base_url)} (model {role.model!r})"
         self._lock = threading.Lock()
         self._client: Any = None
 
@@ -359,7 +359,7 @@ class Endpoint:
         except NotRead as error:
             failed = self._not_read(error)
         except Exception as error:
-            failed = self._failed(error, key)
+            failed = self._failure(error, key)
         # Raised outside the handler: an error raised in it would carry the client's exception, which holds the request.
         raise failed
 
@@ -389,11 +389,11 @@ class Endpoint:
 
     # ------------------------------------------------------------ errors
 
-    def _failed(self, error: Exception, key: str) -> CallFailed:
+    def _failure(self, error: Exception, key: str) -> CallFailed:
         import openai
 
         if isinstance(error, openai.APIStatusError):
-            return self._refused(error, key)
+            return self._refusal(error, key)
         if isinstance(error, openai.APITimeoutError):
             return CallFailed(f"{self.where} did not answer within llm.timeout_seconds "
                               f"({self.settings.timeout_seconds:g})")  # fmt: skip
@@ -416,10 +416,10 @@ class Endpoint:
         said = f"the key in the environment variable {self.role.api_key_env} has characters that a key cannot have"
         return CallFailed(f"{self.where} cannot be asked: {said}", "rejected", passing=False, hopeless=True)
 
-    def _refused(self, error: Any, key: str) -> CallFailed:
+    def _refusal(self, error: Any, key: str) -> CallFailed:
         status, spent = int(error.status_code), error.code == "insufficient_quota"
         body = error.body if isinstance(error.body, dict) else {}
-        said = masked(_plain(body.get("message")) or _plain(error.message), key)
+        said = mask_key(_plain(body.get("message")) or _plain(error.message), key)
         passing = (status in _PASSING or (status >= 500 and status != 501)) and not spent
         hopeless = status in _HOPELESS or spent
         remedy = ""
@@ -445,7 +445,7 @@ class Endpoint:
 
     def safe(self, said: object) -> str:
         """Return the endpoint's message, without its key."""
-        return masked(_plain(said) or "it does not say which", self._key())
+        return mask_key(_plain(said) or "it does not say which", self._key())
 
     def _without_key(self, answer: bytes) -> bytes:
         """Remove the key from an answer: some gateways repeat the request in it, its headers included."""
@@ -459,13 +459,13 @@ class Endpoint:
         return os.environ.get(self.role.api_key_env, "").strip() if self.role.api_key_env else ""
 
 
-def _shown(url: str) -> str:
+def _address_text(url: str) -> str:
     """Return an address without the user, password and query that it may have."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
 
 
-def masked(text: str, key: str) -> str:
+def mask_key(text: str, key: str) -> str:
     """Return one line of bounded length without the endpoint's key."""
     text = text.replace(key, "***") if key != NO_KEY else text
     text = re.sub(r"(?i)(bearer)\s+[^\s\"',}]+", r"\1 ***", text)
@@ -572,7 +572,7 @@ class LeaveAlone(ModelError):
     """An endpoint's request for a longer pause than a run makes."""
 
 
-def refused(error: APIStatusError, where: str, section: str) -> ModelError:
+def refusal(error: APIStatusError, where: str, section: str) -> ModelError:
     """Return the error for an endpoint that refuses the sender, or everybody for now. `section` names the settings of
     its address, model and key."""
     said, wait = f"{where} answered {error.status_code}", retry_after(error.response.headers, time.time())

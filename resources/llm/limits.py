@@ -43,7 +43,7 @@ class RateLimits:
     def wait(self, tokens: int, sleep: Sleep, stopped: Callable[[], bool]) -> None:
         """Wait until a call of this many tokens may start. Raise Stopped."""
         with self._lock:
-            start = self._reserved(tokens)
+            start = self._reserve(tokens)
         while True:
             if stopped():
                 raise Stopped
@@ -57,7 +57,7 @@ class RateLimits:
         with self._lock:
             self._held_until = max(self._held_until, self._clock() + seconds)
 
-    def _reserved(self, tokens: int) -> float:
+    def _reserve(self, tokens: int) -> float:
         """Return when a call may start: not before the calls that came earlier, and a minute after enough of them. A
         call that is larger than the limit starts alone."""
         start = max(self._clock(), self._starts[-1][0] if self._starts else 0.0)
@@ -105,17 +105,17 @@ class Retries:
             try:
                 given = ask()
             except CallFailed as failed:
-                self._after(failed, last=tried == self._retries)
+                self._note_failure(failed, last=tried == self._retries)
                 if not failed.passing or tried == self._retries:
                     raise
             else:
-                self._answered()
+                self._note_answer()
                 return given
             # Full jitter, so that calls that failed together are not repeated together.
             sleep(min(self._longest, _FIRST_WAIT_SECONDS * 2.0**tried) * self._jitter())
         raise AssertionError("unreachable")
 
-    def _after(self, failed: CallFailed, last: bool) -> None:
+    def _note_failure(self, failed: CallFailed, last: bool) -> None:
         wait = failed.retry_after
         if failed.passing and wait is not None and wait > self._longest:
             failed.passing, failed.hopeless = False, True
@@ -134,7 +134,7 @@ class Retries:
                 if self.gave_up is None and (failed.hopeless or self._failures >= FAILURES_IN_A_ROW):
                     self._code, self.gave_up = failed.code, failed.message
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         with self._lock:
             self._failures = 0
 

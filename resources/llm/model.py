@@ -87,7 +87,7 @@ class BoughtModel:
         self.hope()
         stopping, workers = threading.Event(), Workers(self.settings.concurrency)
         buy = partial(self._purchase, unusable=unusable, stopping=stopping)
-        with self.store.held():
+        with self.store.hold_connection():
             try:
                 yield from self._in_order(
                     iter(prompts), unusable, lambda *bought: workers.submit(partial(buy, *bought))
@@ -122,14 +122,14 @@ class BoughtModel:
 
     def keys_of(self, prompts: Sequence[Prompt], unusable: ReplyCheck) -> list[str]:
         """Return the keys of the replies to these prompts, some of which a former model may have given."""
-        return reply_keys(self.role, prompts, self.known, unusable)
+        return reply_keys(self.role, prompts, self.known_replies, unusable)
 
-    def known(self, keys: Collection[str]) -> dict[str, KeptReply]:
+    def known_replies(self, keys: Collection[str]) -> dict[str, KeptReply]:
         """Return the kept replies to these prompts. Only those of ENRICHING are searched for in the files of an
         index."""
         return self.store.get(keys, seek=self.role.name in ENRICHING) if keys else {}
 
-    def settled(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
+    def settled_reply(self, key: str, kept: KeptReply | None, unusable: ReplyCheck) -> Said | int:
         """Return the known reply if it suffices, else how often the prompt was asked already in this round."""
         if kept is None:
             return 0
@@ -175,9 +175,9 @@ class BoughtModel:
         for key in [key for key, future in flying.items() if future.done()]:
             del flying[key]
         keys = self.keys_of(prompts, unusable)
-        known = self.known(set(keys) - flying.keys())
+        known = self.known_replies(set(keys) - flying.keys())
         for key, prompt in zip(keys, prompts, strict=True):
-            found = flying[key] if key in flying else self.settled(key, known.get(key), unusable)
+            found = flying[key] if key in flying else self.settled_reply(key, known.get(key), unusable)
             if isinstance(found, int):
                 found = flying[key] = buy(key, prompt, found)
             else:
@@ -186,7 +186,7 @@ class BoughtModel:
 
     def _purchase(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
         try:
-            return self._bought(key, prompt, asked, unusable, stopping)
+            return self._buy(key, prompt, asked, unusable, stopping)
         except CallFailed as failed:
             return NoReply(failed.code, failed.message, key)
         except Stopped:
@@ -195,10 +195,10 @@ class BoughtModel:
             stopping.set()  # a reply that cannot be kept is not bought
             raise
 
-    def _bought(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
+    def _buy(self, key: str, prompt: Prompt, asked: int, unusable: ReplyCheck, stopping: threading.Event) -> Said:
         reason = ""
         for attempt in range(asked, self.settings.attempts):
-            completion = self._asked(prompt, attempt, stopping)
+            completion = self._ask(prompt, attempt, stopping)
             self.keep(key, completion)
             reply = replace(completion.reply, key=key)
             found = "the endpoint's answer is no chat completion" if reply.finish == MALFORMED else unusable(reply)
@@ -208,7 +208,7 @@ class BoughtModel:
             self.store.refuse(key, reason if attempt + 1 == self.settings.attempts else None)
         return NoReply("unusable", reason, key)
 
-    def _asked(self, prompt: Prompt, attempt: int, stopping: threading.Event) -> Completion:
+    def _ask(self, prompt: Prompt, attempt: int, stopping: threading.Event) -> Completion:
         reserved, actual = self.reserve(prompt), 0.0
         try:
             completion = self.retrying.call(

@@ -87,11 +87,11 @@ class ReplyStore:
 
     def get(self, keys: Collection[str], seek: bool = True) -> dict[str, KeptReply]:
         """Return the state of these prompts by key. If some are missing and `seek` is set, restore from files once."""
-        found = self._kept(keys)
+        found = self._kept_replies(keys)
         if seek and len(found) < len(set(keys)) and not self._refilled:
             self._refilled = True
             if self._refill():
-                found = self._kept(keys)
+                found = self._kept_replies(keys)
         return found
 
     def add(self, key: str, completion: Completion, cost: float, account: ReplyCosts) -> None:
@@ -124,7 +124,7 @@ class ReplyStore:
             return self._budgets[run_id]
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold_connection(self) -> Iterator[None]:
         """Let transactions share one connection while this lasts. Otherwise each opens its own."""
         with self._lock:
             self._holders += 1
@@ -139,14 +139,14 @@ class ReplyStore:
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
         """Yield a connection in a transaction; threads take turns."""
-        with self.held(), self._lock:
+        with self.hold_connection(), self._lock:
             self._own = self._own or _another(self._database)
             with self._own.connect() as connection:
                 yield connection
 
     # ------------------------------------------------------------ within
 
-    def _kept(self, keys: Collection[str]) -> dict[str, KeptReply]:
+    def _kept_replies(self, keys: Collection[str]) -> dict[str, KeptReply]:
         with self.transaction() as connection:
             rows = connection.execute(query("llm", "replies"), {"keys": list(keys)}).fetchall()
         return {

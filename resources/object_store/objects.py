@@ -48,7 +48,7 @@ class LocalCache:
             raise ValueError(f"{name!r} is no name of a copy")
         return self._copies / name[:2] / name
 
-    def found(self, name: str) -> Path | None:
+    def find(self, name: str) -> Path | None:
         """Return the path of the copy; None if it is missing."""
         path = self.path(name)
         try:
@@ -183,7 +183,7 @@ class ObjectStore:
         """Return the size in bytes; None if there is no such object."""
         return self._patiently(f"look for {key}", lambda: self._objects.size(key))
 
-    def listed(self, below: str) -> list[ObjectInfo]:
+    def list_objects(self, below: str) -> list[ObjectInfo]:
         """Return all objects whose keys begin with `below`."""
         found, token = list[ObjectInfo](), ""
         while True:
@@ -219,7 +219,7 @@ class ObjectStore:
             raise unusable(self.address, str(error), error.remedy) from None
 
 
-def refused(address: str, said: str, remedy: str) -> IndexStateError:
+def refusal(address: str, said: str, remedy: str) -> IndexStateError:
     """Return the error for a store that does not give the rights."""
     return IndexStateError(f"the store {address} (setting tables) refuses it: {said}; {remedy}", "credentials")
 
@@ -227,7 +227,7 @@ def refused(address: str, said: str, remedy: str) -> IndexStateError:
 def refused_rights(address: str, error: Refused) -> IndexStateError:
     """Return the error for a cloud's bucket that does not give the rights."""
     where = CREDENTIALS[address.partition(":")[0]]
-    return refused(address, str(error), f"give credentials that may list, read, write and delete there: {where}")
+    return refusal(address, str(error), f"give credentials that may list, read, write and delete there: {where}")
 
 
 def unusable(address: str, said: str, remedy: str) -> IndexStateError:

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -61,6 +62,8 @@ def decode_as(data: bytes, codec: str) -> str:
     """Return the text of bytes in a codec of `codec_of`. Invalid bytes become U+FFFD."""
     if codec == _ISO_2022_JP:
         return _iso_2022_jp(data)
+    if codec == MIXED:
+        return data.decode("utf-8", _MARKING).translate(_WESTERN)
     return data.decode(codec, _REPLACING)
 
 
@@ -76,6 +79,83 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_REPLACING, _replaced)
+
+
+# ---------------------------------------------------------------- two encodings in one text
+
+
+MIXED = "utf-8 with windows-1252"
+"""Name of UTF-8 whose invalid bytes are windows-1252: texts from several places in one file."""
+_MARKING, _MARK = "pincite.mark", 0xF700
+"""Error handler that writes an invalid byte as a character of private use, and the first of these characters."""
+_MARKED_WORD = re.compile(r"[^\s,;|\"/()<>=]{0,40}[\uf780-\uf7ff][^\s,;|\"/()<>=]{0,40}")
+_WESTERN = {_MARK + byte: bytes([byte]).decode("cp1252", "replace") for byte in range(0x80, 0x100)}
+_SINGLE = frozenset("àáäåèéêëìíîòóôöøùúûüÀÁÄÅÈÉÖÓÜ")
+"""Letters that are words of western languages, or stand alone as names and marks."""
+
+
+def _marked(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(_MARK + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_MARKING, _marked)
+
+
+def are_western(data: bytes) -> bool:
+    """Say whether the invalid bytes of UTF-8 text are windows-1252: the words that they are in read like a language,
+    unlike those with cut characters."""
+    text = data.decode("utf-8", _MARKING)
+    words = [found[0].translate(_WESTERN) for found in _MARKED_WORD.finditer(text)]
+    alone = ("".join(filter(str.isalpha, word)) for word in words)
+    odd = any(len(letter) == 1 and not letter.isascii() and letter not in _SINGLE for letter in alone)
+    return not odd and not any("\ufffd" in word for word in words) and is_language(" ".join(words), 0.0)
+
+
+_DOUBLY = ("cp1252", "cp1251")
+"""Encodings in which UTF-8 is most often misread and saved again."""
+_MOST_TIMES = 3
+
+
+def encoded_once(text: str) -> str | None:
+    """Return a text of UTF-8 that was read in another encoding and saved as UTF-8 again, as it was meant; None if it is
+    not sure that this happened to all of it."""
+    found = None
+    for _ in range(_MOST_TIMES):
+        once = next(filter(None, (_undone(text, codec) for codec in _DOUBLY)), None)
+        if once is None:
+            break
+        found = text = once
+    return found
+
+
+def _undone(text: str, codec: str) -> str | None:
+    """Return the text whose UTF-8 was read in an encoding, None if it was not."""
+    with suppress(UnicodeError):
+        once = text.encode(codec, _CONTROLS).decode("utf-8")
+        lines = [line for line in once.splitlines() if not line.isascii()][:_MOST_JUDGED]
+        controls = any("\x80" <= char < "\xa0" for line in lines for char in line)
+        before = [line for line in text.splitlines() if not line.isascii()][:_MOST_JUDGED]
+        texts = ["\n".join(line[: _SAMPLES[1]] for line in own)[: _SAMPLES[1]] for own in (before, lines)]
+        if lines and not controls and _likelihood(texts[1]) > _likelihood(texts[0]):
+            return once
+    return None
+
+
+_MOST_JUDGED = 50
+"""Lines of which it is judged whether they were encoded twice."""
+_CONTROLS = "pincite.controls"
+
+
+def _as_bytes(error: UnicodeError) -> tuple[bytes, int]:
+    """Write a control character that a lenient program made of a byte without a character as that byte."""
+    if not isinstance(error, UnicodeEncodeError) or not "\x80" <= error.object[error.start] < "\xa0":
+        raise error
+    return bytes([ord(error.object[error.start])]), error.start + 1
+
+
+codecs.register_error(_CONTROLS, _as_bytes)
 
 _ESCAPE = re.compile(rb"\x1b(\$[@AB]|\$\([@BDOQ]|\([BJI])")
 _JIS = {b"$@": b"", b"$B": b"", b"$(@": b"", b"$(B": b"", b"$(O": b"", b"$(Q": b"", b"$(D": b"\x8f", b"(I": b"\x8e"}
@@ -143,6 +223,7 @@ _RARE_NAMES = (
 _CANDIDATES = {
     "utf-8": 4.0,
     "cp1252": 2.0,
+    MIXED: 0.0,
     **dict.fromkeys(_COMMON_NAMES.split(), 0.0),
     **{f"iso8859-{number}": _ISO for number in (2, 4, 5, 6, 7, 8, 13, 15)},
     "cp866": _DOS,

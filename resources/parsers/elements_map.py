@@ -27,8 +27,8 @@ from pydantic import (
 )
 
 from pipelines.errors import DocumentError
-from pipelines.fingerprint import combined
-from pipelines.groups import group_names, misnamed, require_few
+from pipelines.fingerprint import combine
+from pipelines.groups import group_names, misnamed_keys, require_few
 from pipelines.parsing.elements import KINDS
 from pipelines.parsing.pictures import FIGURE, IMAGE_HASH
 from pipelines.records import Block, BlockCell, Box, ParsedFile, TextRun
@@ -183,7 +183,7 @@ class MapDocument(_Part):
         for key in PROPERTIES:
             if key in metadata:
                 raise ValueError(f"{key!r} has a place of its own: document.{key}")
-        if wrong := next(misnamed({"metadata": metadata}), None):
+        if wrong := next(misnamed_keys({"metadata": metadata}), None):
             raise ValueError(f"{wrong!r} may be meant as document.groups, or as principals of a side-car")
         return metadata
 
@@ -330,7 +330,7 @@ def _with_pictures_named(parsed: ParsedFile, pages: Path) -> ParsedFile:
         return parsed
     file = content_hash(pages)
     blocks = (
-        replace(block, metadata={**block.metadata, IMAGE_HASH: combined([file, *map(repr, places)])})
+        replace(block, metadata={**block.metadata, IMAGE_HASH: combine([file, *map(repr, places)])})
         if places
         else block
         for block, places in zip(parsed.blocks, boxes, strict=True)

@@ -79,13 +79,12 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
                 continue
             sheets = styles.of_page(page, _sheets(page, part))
             # The rules of a page are followed here: the reader of HTML would hide again what is to be read.
-            for unread_part in list(page.iter("rt", "rp", "style")):
-                drop(unread_part)
+            drop(list(page.iter("rt", "rp", "style")))
             notes = _take_notes(page)
             for shown in (page, *(note for _, note in notes)):
                 leave_out_hidden(shown, sheets, content)
-            found, said = _page_blocks(page, book.contents.get(part, []), sheets, part, path)
-            found += note_blocks(notes, path.name, part)
+            found, said = _page_blocks(page, book.contents.get(part, []), sheets, part, path, content)
+            found += note_blocks(notes, path.name, content, part)
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
@@ -229,7 +228,7 @@ _INNER = frozenset(("p", "span", "a", "b", "i", "em", "strong", "sup", "sub", "s
 
 
 def _page_blocks(
-    page: Any, entries: list[_Entry], sheets: Sheets, part: str, path: Path
+    page: Any, entries: list[_Entry], sheets: Sheets, part: str, path: Path, content: HiddenContent
 ) -> tuple[list[Block], tuple[str, ...]]:
     """Return the blocks of a page, and warnings."""
     for reference in page.iter("a"):
@@ -237,7 +236,7 @@ def _page_blocks(
     _name_chapters(page, entries)
     mark_looks(page, sheets)
     name_headings(page)
-    return blocks_of_page(page, path.name, part)
+    return blocks_of_page(page, path.name, content, part)
 
 
 def _raise(link: Any) -> None:
@@ -262,11 +261,12 @@ def _take_notes(page: Any) -> list[tuple[str | None, Any]]:
     kept: list[tuple[str | None, Any]] = []
     for element in found:
         if not any(above in taken for above in element.iterancestors()) and element.getparent() is not None:
-            drop(element)
             element.tag = "div"
             for name in ("hidden", "style", "class"):  # a note that its page hides is shown where it is referred to
                 element.attrib.pop(name, None)
             kept.append((None, element))
+    apart = {element for _, element in kept}
+    drop([element for element in page.iter("*") if element in apart])
     return kept
 
 

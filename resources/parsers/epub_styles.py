@@ -129,19 +129,21 @@ def rule_for(element: Any, sheets: Sheets) -> Rule:
 
 def leave_out_hidden(page: Any, sheets: Sheets, content: HiddenContent) -> None:
     """Take out the hidden elements of a page or a part of it, or mark them if they are read."""
-    marked: set[Any] = set()
+    settled: set[Any] = set()
+    left_out = []
     for element in [element for element in page.iterdescendants("*") if rule_for(element, sheets).hidden]:
-        if element in marked or element.getroottree().getroot() is not page:  # it is within another
+        if element in settled:  # it is within another
             continue
         if element.tag in _NEVER_SHOWN or not "".join(element.itertext()).strip():
             continue
+        settled.update(element.iter("*"))
         if content.taken("elements"):
-            marked.update(element.iter("*"))
             _mark(element)
             for name in ("hidden", "style", "class"):  # the reader of pages would hide it again
                 element.attrib.pop(name, None)
         else:
-            drop(element)
+            left_out.append(element)
+    drop(left_out)
 
 
 def _mark(element: Any) -> None:

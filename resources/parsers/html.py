@@ -86,6 +86,18 @@ def _charset_in(head: bytes) -> str | None:
 
 
 def tree_of(source: str, name: str) -> Any:
+    """Return the root of a page, with the pages that frames have in their own markup in place; None if it is empty."""
+    root = _parsed(source, name)
+    for frame in list(root.iter("iframe")) if root is not None else ():
+        page = _parsed(frame.attrib.pop("srcdoc", ""), name)
+        body = page.find("body") if page is not None else None
+        if body is not None:
+            frame.tag, frame.text = "div", body.text
+            frame[:] = body[:]
+    return root
+
+
+def _parsed(source: str, name: str) -> Any:
     from lxml import etree
 
     text = _PROLOG.sub("", source, count=1).replace("\x00", "\ufffd")
@@ -236,19 +248,31 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 def parse_source(source: str, name: str, warnings: tuple[str, ...] = (), hidden: bool = False) -> ParsedFile:
+    content = HiddenContent(hidden)
+    parsed = parse_shown(source, name, content)
+    return replace(parsed, warnings=(*warnings, *content.warnings(), *parsed.warnings))
+
+
+def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
+    """Read a page whose hidden parts are counted with those of others: the warnings of `content` are its owner's."""
     root = tree_of(source, name)
     if root is None:
-        return ParsedFile((), {}, None, warnings, ORIGIN)
-    shown = Shown(root, HiddenContent(hidden))
-    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), shown))
-    told = (*warnings, *shown.warnings(), *_drawings(root))
-    return ParsedFile(unwrapped(blocks), properties_of(root), None, told, ORIGIN)
+        return ParsedFile((), origin=ORIGIN)
+    drawings = told_of_drawings(drawings_with_words(root))
+    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), Shown(root, content)))
+    return ParsedFile(unwrapped(blocks), properties_of(root), None, drawings, ORIGIN)
 
 
-def _drawings(root: Any) -> tuple[str, ...]:
-    """Return a warning that counts the drawings (SVG) with words in them, which are not read; none if there are
-    none."""
-    count = sum(any((text.text or "").strip() for text in svg.iter("text", "tspan")) for svg in root.iter("svg"))
+def drawings_with_words(root: Any) -> int:
+    """Return the number of drawings (SVG) with words in them, which are not read."""
+    return sum(any(map(_says, svg.iter("text", "foreignobject"))) for svg in root.iter("svg"))
+
+
+def _says(element: Any) -> bool:
+    return any(text.strip() for text in element.itertext())
+
+
+def told_of_drawings(count: int) -> tuple[str, ...]:
     return (f"{count} drawings with words in them were not read",) if count else ()
 
 
@@ -259,13 +283,14 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
     root = tree_of(source, name)
     if root is None:
         return "", ()
-    shown = Shown(root, HiddenContent(hidden))
+    content = HiddenContent(hidden)
+    shown = Shown(root, content)
     for element in shown.left_out():
         # The text that follows it is in its tail, and is not hidden.
         tail = element.tail
         element.clear()
         element.tag, element.tail = "span", tail
-    return etree.tostring(root, method="html", encoding="unicode"), shown.warnings()
+    return etree.tostring(root, method="html", encoding="unicode"), content.warnings()
 
 
 def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], dict[int, float]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import TextRun
 
@@ -49,6 +49,11 @@ def hides(style: dict[str, str]) -> bool:
         or style.get("mso-hide") == "all"
         or (_is_zero(style.get("opacity", "1")) and not moves)
     )
+
+
+def _strikes(style: dict[str, str]) -> bool:
+    """Say whether declarations strike the text of an element out; nothing in it undoes that."""
+    return "line-through" in style.get("text-decoration", "") or "line-through" in style.get("text-decoration-line", "")
 
 
 def _is_zero(value: str) -> bool:
@@ -129,8 +134,8 @@ MOST_RULES, MOST_OF_A_NAME = 5_000, 50
 """Rules of a page's own styles that are kept: in all, and for one name, since each is asked for each element."""
 _KEPT_NAMES = (
     "display visibility opacity font-size font-weight text-decoration color background background-color "
-    "background-image transform transition animation vertical-align font-family font mso-hide mso-outline-level "
-    "mso-list"
+    "background-image text-decoration-line transform transition animation vertical-align font-family font mso-hide "
+    "mso-outline-level mso-list"
 )
 _KEPT = frozenset(_KEPT_NAMES.split())
 
@@ -231,7 +236,7 @@ def _rules(text: str) -> Iterator[tuple[str, str, bool]]:
 # ---------------------------------------------------------------- hidden elements
 
 
-DELETED = frozenset(("del", "s", "strike"))
+STRUCK = frozenset(("del", "s", "strike"))
 _UNSEEN = frozenset(("script", "style", "head", "title"))
 
 
@@ -245,8 +250,6 @@ class Shown:
         self.hidden = hidden or HiddenContent()
         self.styles = styles or Styles()
         self.styles.add(root)
-        self.deleted = 0
-        """Passages that are struck out."""
         self._left_out: set[Any] = set()
         self._read: set[Any] = set()
         self._signs: dict[Any, str] = {}
@@ -277,10 +280,6 @@ class Shown:
         # A space that no line may break at is one in any font.
         return replace(run, text=symbol_text(run.text.replace("\xa0", " "), font)) if font else run
 
-    def warnings(self) -> tuple[str, ...]:
-        struck = (f"{self.deleted} deleted passages were left out",) if self.deleted else ()
-        return (*self.hidden.warnings(), *struck)
-
     def _judge(self, root: Any) -> None:
         from lxml import etree
 
@@ -307,11 +306,12 @@ class Shown:
             background = self._background(element, style, outer)
             hidden = not in_hidden and self._is_hidden(element, tag, style, background, inner.get(element, 0))
             has_text = bool(inner.get(element, 0) & _TEXT)
-            deleted = tag in DELETED
-            self.deleted += deleted and has_text
+            struck = not in_hidden and (tag in STRUCK or (_strikes(style) and tag not in ("html", "body")))
             twin = _is_drawing(element) or (hidden and _is_pictured(element))
-            read = hidden and not twin and (self.hidden.taken("elements") if has_text else self.hidden.read)
-            if deleted or twin or (hidden and not read):
+            how = DELETED if struck and not hidden else "elements"
+            hidden = hidden or struck
+            read = hidden and not twin and (self.hidden.taken(how) if has_text else self.hidden.read)
+            if twin or (hidden and not read):
                 self._left_out.add(element)
                 events.skip_subtree()
                 continue

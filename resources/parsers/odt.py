@@ -14,12 +14,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.package import opened_package, require_open, xml_part
 from resources.parsers.properties import properties_of
-from resources.parsers.through_html import HIDDEN_MARK, Look, blocks_of_page, look_mark, name_headings, note_blocks
+from resources.parsers.through_html import (
+    HIDDEN_MARK,
+    EndTexts,
+    Look,
+    blocks_of_page,
+    look_mark,
+    name_headings,
+    note_blocks,
+)
 from resources.parsers.untrusted import listed, whole
 
 ORIGIN = "odt"
@@ -43,10 +51,11 @@ class _Look(NamedTuple):
     place: str | None = None
     font: str | None = None
     white: bool | None = None
+    struck: bool | None = None
     shaded: bool | None = None
 
 
-_USUAL = _Look(12.0, None, False, False, "", "", False, False)
+_USUAL = _Look(12.0, None, False, False, "", "", False, False, False)
 _MOST_PARENTS = 20
 _SIZE = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,6})?)(pt|%|cm|mm|in)")
 _POINTS = {"pt": 1.0, "cm": 28.35, "mm": 2.835, "in": 72.0}
@@ -82,6 +91,7 @@ class _Styles:
                 base.place if own.place is None else own.place,
                 base.font if own.font is None else own.font,
                 base.white if own.white is None else own.white,
+                base.struck if own.struck is None else own.struck,
                 base.shaded or own.shaded,
             )
         return base
@@ -115,6 +125,7 @@ class _Styles:
         weight, shown = properties.get(f"{_FO}font-weight"), properties.get(f"{_TEXT}display")
         place, color = properties.get(f"{_STYLE}text-position"), properties.get(f"{_FO}color")
         font = properties.get(f"{_STYLE}font-name")
+        line = properties.get(f"{_STYLE}text-line-through-style") or properties.get(f"{_STYLE}text-line-through-type")
         return _Look(
             number * _POINTS[unit] if unit in _POINTS else None,
             number / 100 if unit == "%" else None,
@@ -123,6 +134,7 @@ class _Styles:
             None if place is None else _place(place),
             None if font is None else self._fonts.get(font) or font,
             None if color is None else color.lower() == "#ffffff",
+            None if line is None else line != "none",
             any(map(_is_shaded, style)),
         )
 
@@ -183,6 +195,13 @@ class _Writer:
         self.paragraph = _Paragraph()
         self.counts: dict[str, int] = {}
         self.shaded = False
+        self.texts = EndTexts()
+
+    def finish(self, page: Any) -> None:
+        """Write the texts into the page and the notes, and name their headings."""
+        self.texts.write()
+        for part in (page, *(note for _, note in self.notes)):
+            name_headings(part)
 
     def blocks(self, parent: Any, out: Any, hidden: bool = False) -> None:
         for element in parent:
@@ -217,7 +236,7 @@ class _Writer:
         for region in element.iter(f"{_TEXT}changed-region"):
             deletion = region.find(f"{_TEXT}deletion")
             words = deletion is not None and any((part.text or "").strip() for part in deletion.iter(f"{_TEXT}*"))
-            if words and self.content.taken("deletions"):
+            if words and self.content.taken(DELETED):
                 self.deleted[region.get(f"{_TEXT}id") or ""] = deletion
 
     # ------------------------------------------------------------ paragraphs
@@ -234,11 +253,12 @@ class _Writer:
         block = _add(out, f"h{level}" if level else "p")
         before, self.paragraph = self.paragraph, _Paragraph()
         if hidden:
-            _write(block, HIDDEN_MARK)
-        self._inline(element, block, look._replace(hidden=False, white=False), hidden)
+            self.texts.add(block, HIDDEN_MARK)
+        inner = _add(block, "s") if look.struck else block
+        self._inline(element, inner, look._replace(hidden=False, white=False), hidden)
         written, self.paragraph = self.paragraph, before
         if written.letters:
-            _write(block, look_mark(Look(written.size, written.strong == written.letters, label)))
+            self.texts.add(block, look_mark(Look(written.size, written.strong == written.letters, label)))
         self._boxes(written.boxes, out, hidden)
 
     def _is_unseen(self, look: _Look) -> bool:
@@ -269,9 +289,9 @@ class _Writer:
         if tag == f"{_TEXT}span":
             self._span(part, out, look, hidden)
         elif tag == f"{_TEXT}s":
-            _write(out, " " * min(whole(part.get(f"{_TEXT}c"), 1), _MOST_REPEATED))
+            self.texts.add(out, " " * min(whole(part.get(f"{_TEXT}c"), 1), _MOST_REPEATED))
         elif tag == f"{_TEXT}tab":
-            _write(out, "\t")
+            self.texts.add(out, "\t")
         elif tag == f"{_TEXT}line-break":
             _add(out, "br")
         elif tag == f"{_TEXT}note":
@@ -281,17 +301,17 @@ class _Writer:
         elif tag == f"{_TEXT}hidden-text":
             words = part.get(f"{_TEXT}string-value") or "".join(part.itertext())
             if part.get(f"{_TEXT}is-hidden") != "true":
-                _write(out, words)
+                self.texts.add(out, words)
             elif self.content.taken("passages"):
-                _write(out, HIDDEN_MARK + words)
+                self.texts.add(out, HIDDEN_MARK + words)
         elif tag == f"{_TEXT}change":
             deletion = self.deleted.get(part.get(f"{_TEXT}change-id") or "")
             for words in deletion.iter(f"{_TEXT}p", f"{_TEXT}h") if deletion is not None else ():
-                _write(out, f"{HIDDEN_MARK}{''.join(words.itertext())} ")
+                self.texts.add(out, f"{HIDDEN_MARK}{''.join(words.itertext())} ")
         elif tag.startswith(_DRAW):
             self._drawn(part, out, hidden)
         elif tag in (f"{_FIELD}fieldmark", f"{_FIELD}fieldmark-start"):
-            _write(out, _filled(part))
+            self.texts.add(out, _filled(part))
         else:
             self._inline(part, out, look, hidden)
 
@@ -301,8 +321,9 @@ class _Writer:
         if gone and not hidden and "".join(span.itertext()).strip():
             if not self.content.taken("passages"):
                 return
-            _write(out, HIDDEN_MARK)
+            self.texts.add(out, HIDDEN_MARK)
         inner = _add(out, own.place) if own.place and own.place != look.place else out
+        inner = _add(inner, "s") if own.struck and not look.struck else inner
         self._inline(span, inner, own._replace(hidden=False), hidden or bool(gone))
 
     def _words(self, text: str | None, out: Any, look: _Look) -> None:
@@ -314,13 +335,13 @@ class _Writer:
             self.paragraph.size = min(self.paragraph.size or size, size)
             self.paragraph.letters += letters
             self.paragraph.strong += letters if look.bold else 0
-        _write(out, symbol_text(text, look.font or "") if is_symbol_font(look.font or "") else text)
+        self.texts.add(out, symbol_text(text, look.font or "") if is_symbol_font(look.font or "") else text)
 
     def _note(self, note: Any, out: Any) -> None:
         citation = note.find(f"{_TEXT}note-citation")
         number = ("".join(citation.itertext()) if citation is not None else "").strip()
         if number:
-            _write(_add(out, "sup"), number)
+            self.texts.add(_add(out, "sup"), number)
         body = note.find(f"{_TEXT}note-body")
         if body is not None:
             self._aside(body, number or None)
@@ -333,7 +354,6 @@ class _Writer:
         page = _page()
         self.blocks(element, page)
         self.paragraph = before
-        name_headings(page)
         self.notes.append((number, page))
 
     # ------------------------------------------------------------ drawings
@@ -520,14 +540,6 @@ def _add(out: Any, tag: str) -> Any:
     return etree.SubElement(out, tag)
 
 
-def _write(out: Any, text: str) -> None:
-    """Add text at the end of an element."""
-    if len(out):
-        out[-1].tail = (out[-1].tail or "") + text
-    else:
-        out.text = (out.text or "") + text
-
-
 def _formula(root: Any) -> Any:
     from copy import deepcopy
 
@@ -558,9 +570,9 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         writer = _Writer(package, path, _Styles(styles, root), content)
         page = _page()
         writer.blocks(text, page)
-    name_headings(page)
-    blocks, said = blocks_of_page(page, path.name)
-    blocks += note_blocks(writer.notes, path.name)
+    writer.finish(page)
+    blocks, said = blocks_of_page(page, path.name, content)
+    blocks += note_blocks(writer.notes, path.name, content)
     edges = [_edge(kind, words) for kind, words in _running(styles)]
     blocks = [block for block in edges if block.kind == "page_header"] + blocks
     blocks += [block for block in edges if block.kind == "page_footer"]

@@ -46,10 +46,11 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     properties, missing = properties_of(path)
     root = tree_of(with_far_characters(page) if is_rtf else page, path.name)
     blocks: list[Block] = []
+    drawings: tuple[str, ...] = ()
     if root is not None:
         notes = take_notes(root)
         name_headings(root)
-        blocks, _ = blocks_of_page(root, path.name)
-        blocks += note_blocks(notes, path.name)
-    warnings = (*told, *warnings[:_MOST_WARNINGS], *missing, *content.warnings())
+        blocks, drawings = blocks_of_page(root, path.name, content)
+        blocks += note_blocks(notes, path.name, content)
+    warnings = (*told, *warnings[:_MOST_WARNINGS], *missing, *drawings, *content.warnings())
     return ParsedFile(tuple(blocks), properties, None, warnings, ORIGIN)

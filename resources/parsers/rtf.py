@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from resources.parsers.through_html import HIDDEN_MARK, Look, look_mark
 
@@ -371,7 +371,7 @@ class _Writer:
 
     def _is_shown(self, text: str) -> bool:
         """Say whether text is written. A passage that is hidden or deleted is counted where it begins."""
-        what = "deletions" if self.state.deleted else "passages" if self.state.hidden else ""
+        what = DELETED if self.state.deleted else "passages" if self.state.hidden else ""
         if not text.strip():
             return not what or self.content.read
         if what and what != self.in_hidden:

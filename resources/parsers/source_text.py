@@ -17,7 +17,17 @@ from pathlib import Path
 
 from pipelines.errors import DocumentError
 from pipelines.records import Block, TextRun
-from resources.parsers.charsets import codec_of, decode_as, guessed, is_language, name_of, seven_bit_codec
+from resources.parsers.charsets import (
+    MIXED,
+    are_western,
+    codec_of,
+    decode_as,
+    encoded_once,
+    guessed,
+    is_language,
+    name_of,
+    seven_bit_codec,
+)
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -40,18 +50,20 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     Raises DocumentError `corrupt` if the file is not text, or reads like no language in any encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return data[len(mark) :].decode(encoding, "replace"), ()
+            return _meant(data[len(mark) :].decode(encoding, "replace"))
     if (unmarked := _unmarked_utf16(data[:2000])) is not None:
         return data.decode(unmarked, "replace"), ()
     codec = codec_of(declared) if declared else None
     if seven := seven_bit_codec(data):
         return _read_as(data, seven, name, codec)
     with suppress(UnicodeDecodeError):
-        return data.decode("utf-8"), ()
+        return _meant(data.decode("utf-8"))
     if _looks_binary(data[:_SAMPLE]):
         raise DocumentError(f"{name}: the content is not text; give the file the ending of what it is", "corrupt")
     mostly = data.decode("utf-8", "replace")
     if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
+        if are_western(data):
+            return _read_as(data, MIXED, name, codec)
         return mostly, (f"{invalid} invalid bytes in UTF-8 text were replaced",)
     guess = guessed(data, codec)
     if not guess.probable:
@@ -60,9 +72,19 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     return _read_as(data, guess.codec, name, codec)
 
 
+def _meant(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text as it was meant before a program encoded it twice, and a warning if one did."""
+    once = None if text.isascii() else encoded_once(text)
+    told = "the text was encoded in UTF-8 twice; it was read as it was before"
+    return (text, ()) if once is None else (once, (told,))
+
+
 def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[str, tuple[str, ...]]:
     text = decode_as(data, codec)
     warnings: tuple[str, ...] = ()
+    if codec == MIXED:
+        count = len(data) - len(data.decode("utf-8", "ignore").encode())
+        return text, (f"{count} bytes that are not UTF-8 were read as windows-1252",)
     if codec == "utf-8":
         return text, (f"{text.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
     read = name_of(codec)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from pipelines.parsing.hidden import METADATA
+from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.records import Block, TextRun
-from resources.parsers.html import parse_source
+from resources.parsers.html import parse_shown
 from resources.parsers.source_text import without_offsets
 
 HIDDEN_MARK = "\ufdd0"
@@ -108,6 +108,7 @@ def name_headings(root: Any) -> None:
     The first line of a list's item may be one too, with its number. Other items get the numbers that the file shows."""
     elements = list(root.iter("p", *_HEADINGS))
     lines = []
+    left: dict[Any, None] = {}
     for element in elements:
         look = _take_marks(element)
         text = " ".join("".join(element.itertext()).split())
@@ -120,8 +121,11 @@ def name_headings(root: Any) -> None:
     for element, line, level in zip(elements, lines, heading_levels(lines), strict=True):
         if level is not None:
             if line.look and line.look.label and line.level is None and _begins_item(element):
-                _leave_list(element, line.look.label)
+                left[_leave_list(element, line.look.label)] = None
             element.tag = f"h{level}"
+    for above in left:
+        if above is not None and above.tag in ("ol", "ul") and all(child.tag != "li" for child in above):
+            above.tag = "div"
 
 
 def _begins_item(element: Any) -> bool:
@@ -129,15 +133,13 @@ def _begins_item(element: Any) -> bool:
     return parent is not None and parent.tag == "li" and parent[0] is element and not (parent.text or "").strip()
 
 
-def _leave_list(element: Any, label: str) -> None:
-    """Take the item of a heading out of its list, and write its number if it has one."""
+def _leave_list(element: Any, label: str) -> Any:
+    """Take the item of a heading out of its list, and write its number if it has one. Return what the item was in."""
     if any(map(str.isalnum, label)):
         element.text = f"{label} {element.text or ''}"
     item = element.getparent()
-    above = item.getparent()
     item.tag = "div"
-    if above is not None and above.tag in ("ol", "ul") and all(child.tag != "li" for child in above):
-        above.tag = "div"
+    return item.getparent()
 
 
 def _take_marks(element: Any) -> Look | None:
@@ -159,18 +161,23 @@ def _take_marks(element: Any) -> Look | None:
 _NOTES = "//section[contains(concat(' ', @class, ' '), ' footnotes ')]"
 
 
-def blocks_of_page(root: Any, name: str, locator: str | None = None) -> tuple[list[Block], tuple[str, ...]]:
-    """Return the blocks of a page that another format was written as, and warnings."""
+def blocks_of_page(
+    root: Any, name: str, content: HiddenContent, locator: str | None = None
+) -> tuple[list[Block], tuple[str, ...]]:
+    """Return the blocks of a page that another format was written as, and warnings. Hidden parts are added to
+    `content`."""
     from lxml import etree
 
-    parsed = parse_source(etree.tostring(root, method="html", encoding="unicode"), name)
+    parsed = parse_shown(etree.tostring(root, method="html", encoding="unicode"), name, content)
     return [_finished(without_offsets(block, locator)) for block in parsed.blocks], parsed.warnings
 
 
-def note_blocks(notes: Iterable[tuple[str | None, Any]], name: str, locator: str | None = None) -> Iterator[Block]:
+def note_blocks(
+    notes: Iterable[tuple[str | None, Any]], name: str, content: HiddenContent, locator: str | None = None
+) -> Iterator[Block]:
     """Yield notes, each given by its number and its element, as footnotes."""
     for marker, element in notes:
-        for block in blocks_of_page(element, name, locator)[0]:
+        for block in blocks_of_page(element, name, content, locator)[0]:
             is_text = block.kind in ("paragraph", "list_item", "heading")
             yield replace(block, kind="footnote", level=None, marker=marker) if is_text else block
 
@@ -178,26 +185,50 @@ def note_blocks(notes: Iterable[tuple[str | None, Any]], name: str, locator: str
 def take_notes(root: Any) -> list[tuple[str | None, Any]]:
     """Remove the notes that pandoc puts at the end of a page. Return each with its number."""
     found: list[tuple[str | None, Any]] = []
-    for section in root.xpath(_NOTES):
-        for back in section.xpath(".//a[contains(@class, 'footnote-back')]"):
-            drop(back)
+    sections = root.xpath(_NOTES)
+    for section in sections:
+        drop(section.xpath(".//a[contains(@class, 'footnote-back')]"))
         for item in section.xpath("./ol/li"):
             item.tag = "div"
             found.append((str(len(found) + 1), item))
-        drop(section)
+    drop(sections)
     return found
 
 
-def drop(element: Any) -> None:
-    """Remove an element, but not the text after it."""
-    parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
-    if before is not None:
-        before.tail = (before.tail or "") + tail
-    elif parent is not None:
-        parent.text = (parent.text or "") + tail
-    if parent is not None:
+class EndTexts:
+    """Texts to be written at the ends of elements. The texts of one place are joined once, since one that grew with
+    each of them would cost the square of its length."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[tuple[Any, str], list[str]] = {}
+
+    def add(self, element: Any, text: str) -> None:
+        """Add a text at the end of an element."""
+        last = next(element.iterchildren(reversed=True), None)
+        self.put(*((element, "text") if last is None else (last, "tail")), text)
+
+    def put(self, element: Any, name: str, text: str) -> None:
+        """Add to the text in an element or, with the name `tail`, after it."""
+        self.pieces.setdefault((element, name), []).append(text)
+
+    def write(self) -> None:
+        for (element, name), pieces in self.pieces.items():
+            setattr(element, name, "".join([getattr(element, name) or "", *pieces]))
+        self.pieces.clear()
+
+
+def drop(elements: Iterable[Any]) -> None:
+    """Remove elements, given in the order of the document, but not the texts after them."""
+    texts = EndTexts()
+    for element in elements:
+        parent, before, tail = element.getparent(), element.getprevious(), element.tail
+        if parent is None:
+            continue
+        if tail:
+            texts.put(*((parent, "text") if before is None else (before, "tail")), tail)
+            element.tail = None
         parent.remove(element)
-        element.tail = None
+    texts.write()
 
 
 def _finished(block: Block) -> Block:

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError
-from pipelines.fingerprint import combined
-from pipelines.ranges import ALL_IDS, Range, joined, overlap
+from pipelines.fingerprint import combine
+from pipelines.ranges import ALL_IDS, Range, join_ranges, overlap
 from pipelines.records import Failure
 from resources.postgres.statements import query, script
 
@@ -91,7 +91,7 @@ class ManifestRow:
         if common == self.range:
             return self
         first, after = common
-        output, count = combined([self.output, first, after]), UNCOUNTED if self.documents else 0
+        output, count = combine([self.output, first, after]), UNCOUNTED if self.documents else 0
         return replace(
             self, first=first, after=after, whole=False, input="", output=output, rows=count, documents=count
         )
@@ -270,7 +270,7 @@ class Catalog:
             if tables:  # a row may reach into a bucket of which another run commits, if the number of buckets changed
                 cursor.execute(query("catalog", "lock_commits"), {"key": key})
             left: list[ManifestRow] = []
-            for first, after in joined(over):
+            for first, after in join_ranges(over):
                 at = {"first": first, "after": after}
                 cursor.execute(query("catalog", "forget_failures"), {**values, **at})
                 if tables:
@@ -355,7 +355,7 @@ class Catalog:
                 connection.execute(query("catalog", "mark_published"), {"generation": number})
         return flipped
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Say whether the live generation stays until a person publishes."""
         return bool([row for row in self._rows("live") if row[2]])
 
@@ -513,7 +513,7 @@ class MembershipTable:
         with self._database.connect() as connection:
             connection.execute(query("memberships", "forget"), {"sources": list(sources)})
 
-    def told(self) -> dict[str, MembershipCount]:
+    def counts(self) -> dict[str, MembershipCount]:
         """Return the counts and times by source, for the sources that were read."""
         with self._database.connect() as connection:
             return {
@@ -541,7 +541,7 @@ class WrittenFiles:
     def __init__(self, database: Callable[[], Database]) -> None:
         self._database = database
 
-    def known(self) -> bool:
+    def any_known(self) -> bool:
         """Return whether any file is known."""
         with self._database().connect() as connection:
             row = connection.execute(query("written_files", "known")).fetchone()
@@ -559,7 +559,7 @@ class WrittenFiles:
             row = connection.execute(query("written_files", "file"), {"name": name}).fetchone()
         return Written(*row) if row else None
 
-    def below(self, folder: str) -> dict[str, Written]:
+    def files_below(self, folder: str) -> dict[str, Written]:
         """Return the files whose names begin with a folder's name."""
         with self._database().connect() as connection:
             rows = connection.execute(query("written_files", "below"), {"folder": folder}).fetchall()

@@ -47,7 +47,7 @@ def _readable(file: int) -> bool:
     return bool(polled.poll(0))
 
 
-def damaged(error: psycopg.Error) -> bool:
+def is_schema_damage(error: psycopg.Error) -> bool:
     """Say whether a statement of ours met a table, column, function or type that is missing or changed."""
     state = error.sqlstate or ""
     return (state.startswith("42") and state != "42501") or state == "3F000"
@@ -119,7 +119,7 @@ class Database:
                 connection.commit()
         except psycopg.Error as error:
             connection.close()
-            if damaged(error):
+            if is_schema_damage(error):
                 raise damage(error, f" in {self._address.shown}") from error
             reason = self._address.reason(error)
             if isinstance(error, psycopg.errors.DiskFull):
@@ -145,7 +145,7 @@ class Database:
         old or may not be created."""
         known = migrations()
         with self.connect() as connection:
-            applied = self._applied(connection)
+            applied = self._applied_migrations(connection)
             if applied < len(known):
                 connection.execute(query("session", "lock_migrations"), {"key": lock_key("migrate")})
                 self._require_utf8(connection)
@@ -153,10 +153,10 @@ class Database:
                 self._require_query_role(connection)
                 connection.execute(query("session", "create_catalog_schema"))
                 connection.execute(query("session", "create_migrations"))
-                applied = self._applied(connection)
+                applied = self._applied_migrations(connection)
                 connection.execute(query("session", "use_catalog_schema"))
             for number, name, text in known[applied:]:
-                with self._moved(connection, name):
+                with self._move_rows(connection, name):
                     connection.execute(fill(text, {}, name))
                 connection.execute(query("session", "record_migration"), {"number": number, "name": name})
             self._require_query_role(connection)
@@ -168,7 +168,7 @@ class Database:
             )
 
     @contextmanager
-    def _moved(self, connection: psycopg.Connection[Any], migration: str) -> Iterator[None]:
+    def _move_rows(self, connection: psycopg.Connection[Any], migration: str) -> Iterator[None]:
         """Move the rows that this migration changes in ways that SQL does not express."""
         from resources.postgres import document_ranges
 
@@ -183,7 +183,7 @@ class Database:
     def holds_catalog(self) -> bool:
         """Say whether there is a schema `pincite`, of whatever version."""
         with self.connect() as connection:
-            return self._applied(connection) > 0
+            return self._applied_migrations(connection) > 0
 
     @contextmanager
     def writing(self, bucket: int | None = None) -> Iterator[psycopg.Connection[Any]]:
@@ -196,7 +196,7 @@ class Database:
             yield connection
 
     @property
-    def fenced(self) -> bool:
+    def is_fenced(self) -> bool:
         """Say whether this holds the lock of a run."""
         return self._fence is not None
 
@@ -218,9 +218,9 @@ class Database:
         for, `waiting` is called once with the holders.
 
         Raises IndexStateError (`busy`) naming the holders if the lock is not free within `wait_seconds`."""
-        return self._held(name, None, wait_seconds, waiting, run_id)
+        return self._hold(name, None, wait_seconds, waiting, run_id)
 
-    def shared(
+    def share(
         self,
         name: str,
         buckets: Sequence[int],
@@ -232,7 +232,7 @@ class Database:
         """Hold the lock for work on some buckets alone, of `count`, beside other such work: the newest run may write
         each bucket, and none may write that divides documents into another number. Nobody holds the lock exclusively
         meanwhile."""
-        return self._held(name, buckets, wait_seconds, waiting, run_id, count)
+        return self._hold(name, buckets, wait_seconds, waiting, run_id, count)
 
     def close(self) -> None:
         """Close idle connections and stop counting as a user of the embedded server."""
@@ -259,7 +259,7 @@ class Database:
         return row
 
     @contextmanager
-    def _held(
+    def _hold(
         self,
         name: str,
         buckets: Sequence[int] | None,
@@ -330,14 +330,14 @@ class Database:
             except psycopg.OperationalError as error:
                 reason = self._address.reason(error)
                 if attempt == CONNECT_TRIES or not is_transient(reason):
-                    raise DatabaseError(self._refused(reason), "unreachable") from None
+                    raise DatabaseError(self._refusal(reason), "unreachable") from None
             if self.server:
                 with self._starting:
                     self.server.acquire()
             time.sleep(random.uniform(0.25, 0.5) * attempt)
         raise AssertionError("unreachable")
 
-    def _refused(self, reason: str) -> str:
+    def _refusal(self, reason: str) -> str:
         remedy = (
             "see postgres.log in the state folder"
             if self.embedded
@@ -346,7 +346,7 @@ class Database:
         )
         return f"cannot connect to Postgres at {self._address.shown}: {reason}; {remedy}"
 
-    def _applied(self, connection: psycopg.Connection[Any]) -> int:
+    def _applied_migrations(self, connection: psycopg.Connection[Any]) -> int:
         if not self._one(connection, "has_migrations")[0]:
             return 0
         rows = connection.execute(query("session", "applied_migrations")).fetchall()

@@ -149,7 +149,7 @@ class Recorded:
     keys: Mapping[str, str]
 
     @property
-    def frozen(self) -> Frozen:
+    def frozen_values(self) -> Frozen:
         """The values that the generation has frozen. Raise KeyError if it recorded none."""
         floors = {name: values["floor"] for name, values in self.statistics["overlap"].items()}
         return Frozen(floors, self.embedder["identity"], **self.statistics.get("models", {}))
@@ -207,7 +207,7 @@ class OldKeys:
         """Settings and frozen values by generation, as far as this version knows them."""
         for row in old.generations:
             try:
-                self._shaped[row.generation] = shaped_as(inputs.settings, row.settings), row.frozen
+                self._shaped[row.generation] = shaped_as(inputs.settings, row.settings), row.frozen_values
             except (SettingsError, LookupError, TypeError):
                 continue  # another version made it: its keys stay
         used = {commit.key for commit in old.commits} | {failure.key for failure in old.failures}
@@ -236,7 +236,7 @@ class OldKeys:
         """Return the number of shards that a generation was made in."""
         return row.buckets(self._inputs.settings.buckets) * row.shards
 
-    def moved(self, row: Recorded) -> Recorded:
+    def move(self, row: Recorded) -> Recorded:
         """Return a generation with its new keys. Keys that cannot be computed again stay."""
         keys = {stage: known.key if (known := self.known.get(key)) else key for stage, key in row.keys.items()}
         if row.generation not in self._shaped:
@@ -277,7 +277,7 @@ def _bounds(number: int, count: int) -> tuple[str, str]:
     return ALL_IDS if number == UNPARTITIONED else bucket_range(number, count)
 
 
-def _ranged(commit: ShardCommit, key: str, first: str, after: str) -> RangeCommit:
+def _range_commit(commit: ShardCommit, key: str, first: str, after: str) -> RangeCommit:
     return RangeCommit(
         commit.table, key, first, after, commit.file, True, commit.input, commit.output, commit.rows, commit.documents,
         commit.run_id, commit.committed_at,
@@ -286,7 +286,7 @@ def _ranged(commit: ShardCommit, key: str, first: str, after: str) -> RangeCommi
 
 def _part(commit: ShardCommit, key: str, first: str, after: str) -> RangeCommit:
     """Return a commit of a part of a shard's documents. Its input is empty, so the next run looks at each of them."""
-    made = replace(_ranged(commit, key, first, after), input="")
+    made = replace(_range_commit(commit, key, first, after), input="")
     if commit.file.endswith("/empty"):  # a name without a file: nothing else is in it
         return made
     output = fingerprint("part", commit.file, commit.output, first, after)
@@ -314,7 +314,7 @@ class Layout:
         return self.complete == (list(range(self.count)) if STAGES[self.stage].parted else [UNPARTITIONED])
 
     @property
-    def made(self) -> float:
+    def newest_time(self) -> float:
         """The time of the newest commit, in seconds since the epoch."""
         times = (commit.committed_at.timestamp() for rows in self.commits.values() for commit in rows.values())
         return max(times, default=0.0)
@@ -323,7 +323,7 @@ class Layout:
         """Yield all commits under their new key, also those of shards that are not complete."""
         for rows in self.commits.values():
             for number, commit in rows.items():
-                yield _ranged(commit, key, *_bounds(number, self.count))
+                yield _range_commit(commit, key, *_bounds(number, self.count))
 
 
 class MergedLayouts:
@@ -348,7 +348,7 @@ class MergedLayouts:
         for number in layout.complete:
             bounds = _bounds(number, layout.count)
             for gap in self._gaps(*bounds):
-                make = _ranged if gap == bounds else _part
+                make = _range_commit if gap == bounds else _part
                 found += [make(layout.commits[table][number], key, *gap) for table in STAGES[layout.stage].tables]
                 taken.append((*gap, layout.key))
         self._taken = sorted([*self._taken, *taken])
@@ -378,7 +378,7 @@ class MergedLayouts:
 # ---------------------------------------------------------------- the move
 
 
-def planned(old: ShardedCatalog, inputs: KeyInputs) -> RangedCatalog:
+def plan_ranges(old: ShardedCatalog, inputs: KeyInputs) -> RangedCatalog:
     """Return the catalog with ranges in place of shards."""
     keys, new = OldKeys(old, inputs), RangedCatalog()
     layouts: defaultdict[str, dict[str, Layout]] = defaultdict(dict)
@@ -390,15 +390,15 @@ def planned(old: ShardedCatalog, inputs: KeyInputs) -> RangedCatalog:
             found = layouts[known.key].setdefault(commit.key, Layout(known.stage, commit.key, known.count))
             found.add(commit)
         elif (count := keys.staying.get(commit.key, 0)) > commit.number:
-            new.commits.append(_ranged(commit, commit.key, *_bounds(commit.number, count)))
+            new.commits.append(_range_commit(commit, commit.key, *_bounds(commit.number, count)))
     last = old.last or inputs.settings.buckets
     merged: dict[str, MergedLayouts] = {}
     for key, several in layouts.items():
-        best = sorted(several.values(), key=lambda one: (one.count == last, one.whole, one.made), reverse=True)
+        best = sorted(several.values(), key=lambda one: (one.count == last, one.whole, one.newest_time), reverse=True)
         merged[key] = MergedLayouts(key, best)
         new.commits += merged[key].commits
     _move_failures(old, keys, merged, new)
-    moved = [(row, keys.moved(row)) for row in old.generations]
+    moved = [(row, keys.move(row)) for row in old.generations]
     new.generations = [after for before, after in moved if after != before]
     return new
 
@@ -409,7 +409,7 @@ def _in_postgres(commit: ShardCommit, generation: Recorded, default: int) -> Ite
     counts = {"indexed_documents": buckets, "indexed_shards": buckets * generation.shards, "loaded_links": 0}
     if (count := counts.get(commit.table)) is not None and commit.number < count:
         name = "indexed_parts" if commit.table == "indexed_shards" else commit.table
-        yield replace(_ranged(commit, commit.key, *_bounds(commit.number, count)), table=name)
+        yield replace(_range_commit(commit, commit.key, *_bounds(commit.number, count)), table=name)
 
 
 def _move_failures(old: ShardedCatalog, keys: OldKeys, merged: Mapping[str, MergedLayouts], new: RangedCatalog) -> None:
@@ -449,7 +449,7 @@ class Move:
                 f"the index in {where} was made by an older pincite, and its keys are computed again from the settings "
                 "of the project; open it with those once, for example by `pincite status`"
             )
-        self._new = RangedCatalog() if empty or inputs is None else planned(old, inputs)
+        self._new = RangedCatalog() if empty or inputs is None else plan_ranges(old, inputs)
 
     def write(self) -> None:
         """Write the new catalog."""

@@ -117,8 +117,8 @@ class GenerationTables:
     def _move_postings(self, connection: Connection[Any], bucket: int, groups: Mapping[int, Groups]) -> None:
         """Give chunks of a bucket other groups, by number."""
         standing = self._standing(connection, bucket)
-        self._set_postings(connection, standing.without(list(groups)))
-        self._set_postings(connection, standing.moved(groups))
+        self._set_postings(connection, standing.rows_without(list(groups)))
+        self._set_postings(connection, standing.rows_with_moves(groups))
 
     def _stage(self, connection: Connection[Any], rows: Iterable[Row]) -> None:
         self._run(connection, "drop_staged_postings")
@@ -264,7 +264,7 @@ class GenerationTables:
         removed = [row[0] for row in self._run(connection, "chunk_numbers_of", doc_ids=doc_ids)]
         self._run(connection, "delete_documents", doc_ids=doc_ids)
         if removed:
-            self._set_postings(connection, self._standing(connection, bucket).without(removed))
+            self._set_postings(connection, self._standing(connection, bucket).rows_without(removed))
         return len(removed)
 
     def _clear(self, connection: Connection[Any], bucket: int, held: Collection[str]) -> int:

@@ -45,7 +45,7 @@ _OIDS = {"text": 25, "int4range": 3904}
 _FIRST_DAY = date(2000, 1, 1).toordinal()
 
 
-def _sized(data: bytes) -> bytes:
+def _with_size(data: bytes) -> bytes:
     return _SIZE(len(data)) + data
 
 
@@ -58,7 +58,7 @@ def _array(kind: str, elements: bytes, count: int) -> bytes:
     """Encode an array of one dimension, counted from 1, or of none if it is empty. Each element follows its length;
     none is null."""
     shape = _SHAPE(1, 0, _OIDS[kind]) + _COUNTED(count, 1) if count else _SHAPE(0, 0, _OIDS[kind])
-    return _sized(shape + elements)
+    return _with_size(shape + elements)
 
 
 def _texts(values: Sequence[str]) -> bytes:
@@ -72,10 +72,10 @@ def _same_texts(values: tuple[str, ...]) -> bytes:
 
 
 def _json(value: Jsonb) -> bytes:
-    return _NO_PAIRS if value.obj == {} else _sized(b"\x01" + json.dumps(value.obj).encode())
+    return _NO_PAIRS if value.obj == {} else _with_size(b"\x01" + json.dumps(value.obj).encode())
 
 
-_NO_PAIRS = _sized(b"\x01{}")
+_NO_PAIRS = _with_size(b"\x01{}")
 """The value that most rows have as jsonb."""
 
 
@@ -88,7 +88,7 @@ def _ranges(values: Sequence[Range[int]]) -> bytes:
 
 
 def _vector(value: NDArray[Any]) -> bytes:
-    return _sized(_SIZE(len(value) << 16) + value.astype(">f4").tobytes())
+    return _with_size(_SIZE(len(value) << 16) + value.astype(">f4").tobytes())
 
 
 ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
@@ -97,13 +97,13 @@ ENCODERS: Mapping[str, Callable[[Any], bytes]] = {
     "int4": partial(Struct(">ii").pack, 4),
     "float4": partial(Struct(">if").pack, 4),
     "text": _text,
-    "date": lambda value: _sized(_SIZE(value.toordinal() - _FIRST_DAY)),
+    "date": lambda value: _with_size(_SIZE(value.toordinal() - _FIRST_DAY)),
     "text[]": _texts,
     "int4range": _range,
     "int4range[]": _ranges,
     "jsonb": _json,
     "vector": _vector,
-    "bytea": _sized,
+    "bytea": _with_size,
 }
 """Encoders by type of column: each gives a value as COPY takes it, with its length before it."""
 

@@ -56,7 +56,7 @@ Stored = tuple[str, Sequence[str], bytes, bytes, bytes]
 """A row within one bucket, without the bucket."""
 
 
-def unpacked(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeights]:
+def unpack_row(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeights]:
     """Decode numbers and weights. Raise ValueError if they cannot be decoded, or their counts differ."""
     import numpy as np
 
@@ -66,7 +66,7 @@ def unpacked(numbers: bytes, weights: bytes) -> tuple[StoredNumbers, StoredWeigh
     return found
 
 
-def joined(rows: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
+def join_rows(rows: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, bytes]:
     """Join the numbers and weights of several rows. Raise ValueError if the counts within a row differ."""
     numbers, weights = tuple(zip(*rows, strict=True)) or ((), ())
     if any(len(own) != len(of) or len(own) % POSTED_BYTES for own, of in zip(numbers, weights, strict=True)):
@@ -84,13 +84,13 @@ def unpacked_blocks(blocks: bytes) -> NDArray[Any]:
     return found
 
 
-def bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
+def are_bounded(numbers: bytes, weights: bytes, blocks: bytes) -> bool:
     """Say whether the blocks of a row describe these postings, in order, and no weight is above its block's
     greatest."""
     import numpy as np
 
     try:
-        (posted, own), made = unpacked(numbers, weights), unpacked_blocks(blocks)
+        (posted, own), made = unpack_row(numbers, weights), unpacked_blocks(blocks)
     except ValueError:
         return False
     if not len(made) or made["size"].sum() != len(posted):
@@ -128,7 +128,7 @@ def packed_rows(
         yield term, bucket, groups, packed[0][at], packed[1][at], packed[2][of]
 
 
-def saturated(counts: Floats, lengths: Floats, average: float) -> Floats:
+def saturate(counts: Floats, lengths: Floats, average: float) -> Floats:
     """Return BM25 weights without the idf, of a term's counts in texts of these lengths."""
     return counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths / average))
 
@@ -207,22 +207,22 @@ class StandingPostings:
         import numpy as np
 
         self._bucket, self._labels = bucket, [row[:2] for row in rows]
-        self._numbers, self._weights = unpacked(*joined(row[2:4] for row in rows))
+        self._numbers, self._weights = unpack_row(*join_rows(row[2:4] for row in rows))
         self._bounds = np.array([0, *accumulate(len(row[2]) // POSTED_BYTES for row in rows)])
 
-    def without(self, removed: Sequence[int]) -> Iterator[Row]:
+    def rows_without(self, removed: Sequence[int]) -> Iterator[Row]:
         """Return the rows that lose some of their chunks, without the removed ones."""
         import numpy as np
 
-        return self._left(~np.isin(self._numbers, np.array(removed, np.int32)))
+        return self._rows_left(~np.isin(self._numbers, np.array(removed, np.int32)))
 
     def only(self, kept: Sequence[int]) -> Iterator[Row]:
         """Return the rows that lose some of their chunks, with the kept ones alone."""
         import numpy as np
 
-        return self._left(np.isin(self._numbers, np.array(kept, np.int32)))
+        return self._rows_left(np.isin(self._numbers, np.array(kept, np.int32)))
 
-    def _left(self, staying: NDArray[np.bool_]) -> Iterator[Row]:
+    def _rows_left(self, staying: NDArray[np.bool_]) -> Iterator[Row]:
         import numpy as np
 
         kept = np.diff(np.concatenate([[0], np.cumsum(staying)])[self._bounds])
@@ -230,9 +230,9 @@ class StandingPostings:
         changed = np.flatnonzero(kept < sizes)
         places = np.flatnonzero(staying & np.repeat(kept < sizes, sizes))
         bounds = [0, *np.cumsum(kept[changed]).tolist()]
-        return self._packed([self._labels[row] for row in changed.tolist()], bounds, places)
+        return self._pack_rows([self._labels[row] for row in changed.tolist()], bounds, places)
 
-    def moved(self, groups: Mapping[int, Groups]) -> Iterator[Row]:
+    def rows_with_moves(self, groups: Mapping[int, Groups]) -> Iterator[Row]:
         """Return the rows that chunks move to, given their new groups by number, complete with the chunks already
         there."""
         import numpy as np
@@ -250,9 +250,9 @@ class StandingPostings:
                 coming += there[~leaving[there]].tolist()
             coming.sort(key=self._numbers.__getitem__)
         bounds = [0, *accumulate(map(len, found.values()))]
-        return self._packed(list(found), bounds, np.fromiter(chain.from_iterable(found.values()), np.int64))
+        return self._pack_rows(list(found), bounds, np.fromiter(chain.from_iterable(found.values()), np.int64))
 
-    def _packed(self, labels: Sequence[Label], bounds: Sequence[int], places: NDArray[np.int64]) -> Iterator[Row]:
+    def _pack_rows(self, labels: Sequence[Label], bounds: Sequence[int], places: NDArray[np.int64]) -> Iterator[Row]:
         return packed_rows(self._bucket, labels, bounds, self._numbers[places], self._weights[places])
 
 
@@ -390,16 +390,16 @@ class TermPostings:
         at = np.minimum(np.searchsorted(posted, addresses), len(posted) - 1)
         return np.where(posted[at] == addresses, weights[at], 0.0)
 
-    def within(self, firsts: Addresses, lasts: Addresses) -> Weights:
+    def sums_within(self, firsts: Addresses, lasts: Addresses) -> Weights:
         """Return the sum of weights from each first address to its last."""
         import numpy as np
 
-        posted, weights = self._between(firsts, lasts)
+        posted, weights = self._postings_between(firsts, lasts)
         places = np.stack([np.searchsorted(posted, firsts, "left"), np.searchsorted(posted, lasts, "right")], axis=1)
         sums = np.add.reduceat(np.append(weights, 0.0), places.ravel())[::2] if len(firsts) else np.zeros(0)
         return np.where(places[:, 0] < places[:, 1], sums, 0.0)
 
-    def _between(self, firsts: Addresses, lasts: Addresses) -> tuple[Addresses, Weights]:
+    def _postings_between(self, firsts: Addresses, lasts: Addresses) -> tuple[Addresses, Weights]:
         """Return addresses and weights of all postings in these ranges, and possibly of others, in order."""
         import numpy as np
 
@@ -433,7 +433,7 @@ class TermPostings:
         read = [(self._rows[row].place, *at) for row, *at in asked if self._rows[row].numbers is None]
         found = iter(self._read(read) if read else ())
         parts = [_part(self._rows[row], *at) or next(found) for row, *at in asked]
-        numbers, weights = _unpacked(parts, sizes.tolist())
+        numbers, weights = _unpack_parts(parts, sizes.tolist())
         return numbers + np.repeat((self.key_numbers << KEY)[rows], sizes), weights
 
 
@@ -444,7 +444,7 @@ def read_whole(terms: Iterable[TermPostings]) -> None:
     found = iter(waiting[0]._read(read) if read else ())
     for term in waiting:
         parts = [next(found) if row.numbers is None else (row.numbers, row.weights or b"") for row in term._rows]
-        term._whole = _unpacked(parts, term._sizes)
+        term._whole = _unpack_parts(parts, term._sizes)
 
 
 def _part(row: PostingRow, start: int, size: int) -> tuple[bytes, bytes] | None:
@@ -454,10 +454,10 @@ def _part(row: PostingRow, start: int, size: int) -> tuple[bytes, bytes] | None:
     return row.numbers[at], row.weights[at]
 
 
-def _unpacked(parts: Sequence[tuple[bytes, bytes]], sizes: Sequence[int]) -> tuple[Numbers, Weights]:
+def _unpack_parts(parts: Sequence[tuple[bytes, bytes]], sizes: Sequence[int]) -> tuple[Numbers, Weights]:
     import numpy as np
 
-    numbers, weights = unpacked(*joined(parts))
+    numbers, weights = unpack_row(*join_rows(parts))
     if [len(part[0]) // POSTED_BYTES for part in parts] != list(sizes):
         raise ValueError("a row has other postings than its blocks")
     return numbers.astype(np.int64), np.fmax(weights, 0, dtype=np.float64)
@@ -518,7 +518,7 @@ class Ranking:
         """Return score by number of the `depth` best chunks, and of all that score the same as the last of them."""
         import numpy as np
 
-        places, sums = self._completed(self._hopeful(depth), depth)
+        places, sums = self._complete_places(self._hopeful(depth), depth)
         scores = sums.astype(np.float32)
         if len(scores) > depth:
             kept = scores >= np.partition(scores, -depth)[-depth]
@@ -540,16 +540,16 @@ class Ranking:
             self._add(next(filter(self._may_leave_out, range(self._added, len(self._terms))), len(self._terms)))
             if self._added == len(self._terms):
                 break
-            least = self._reached(depth) - self._most[self._added]
+            least = self._reached_score(depth) - self._most[self._added]
             if least > 0:
                 places = np.flatnonzero(self._sums >= least)
                 if len(places) * LOOKED_UP < self._terms[self._added][1].posted:
                     return places
             self._add(self._added + 1)
-        least = self._reached(depth)
+        least = self._reached_score(depth)
         return np.flatnonzero(self._sums >= least) if least > 0 else np.flatnonzero(self._sums)
 
-    def _reached(self, depth: int) -> float:
+    def _reached_score(self, depth: int) -> float:
         """Return a score that at least `depth` sums reach, from the greatest of each block."""
         return SURE * _last_of(depth, self._sums.reshape(-1, SUM_BLOCK).max(axis=1))
 
@@ -559,7 +559,7 @@ class Ranking:
         worth = not term.is_read and term.posted * WEIGHED >= self._size
         return worth and self._most[0] > 2 * self._most[place]
 
-    def _completed(self, places: NDArray[np.intp], depth: int) -> tuple[NDArray[np.intp], Floats]:
+    def _complete_places(self, places: NDArray[np.intp], depth: int) -> tuple[NDArray[np.intp], Floats]:
         """Return the places that can still be among the best after the remaining terms are looked up one by one, and
         their sums."""
         import numpy as np
@@ -591,7 +591,7 @@ class Ranking:
 
     # ------------------------------------------------------------ given chunks and documents
 
-    def of(self, numbers: Iterable[int]) -> dict[int, float]:
+    def scores_of(self, numbers: Iterable[int]) -> dict[int, float]:
         """Return score by number, for those of these chunks that have one."""
         import numpy as np
 
@@ -601,28 +601,30 @@ class Ranking:
         asked, places = asked[inside], places[inside]
         if self._numbers is not None:
             places = places[self._numbers[places] == asked]
-        who, keys = self._known(self._owner[places])
+        who, keys = self._known_owners(self._owner[places])
         while self._added < len(self._terms) and len(who) * LOOKED_UP >= self._terms[self._added][1].posted:
             self._add(self._added + 1)
-            who, keys = self._known(self._owner[places])
+            who, keys = self._known_owners(self._owner[places])
         sums, addresses = self._sums[places], self._addresses(places[who], keys)
         for factor, term in self._terms[self._added :]:
             sums += factor * np.bincount(who, term.weights_of(addresses), len(places))
         found = sums > 0
         return self._scores(places[found], sums[found].astype(np.float32))
 
-    def counted(self, chunks: Sequence[tuple[int, int]], average_terms: float) -> list[tuple[float, Floats]]:
+    def count_terms(self, chunks: Sequence[tuple[int, int]], average_terms: float) -> list[tuple[float, Floats]]:
         """Return, for each term, its factor and how often it stands in each of these chunks, given as (number, terms).
         Counts are got back from the weights, in which they are not rounded."""
         import numpy as np
 
-        found = np.array(self.within([(number, number) for number, _ in chunks])).reshape(len(self._given), len(chunks))
+        found = np.array(self.sums_within([(number, number) for number, _ in chunks])).reshape(
+            len(self._given), len(chunks)
+        )
         norm = K1 * (1 - B + B * np.array([size for _, size in chunks], np.float64) / average_terms)
         weights = np.minimum(found, (K1 + 1) * SURE)
         counts = np.rint(weights * norm / (K1 + 1 - weights))
         return [(factor, own) for (factor, _), own in zip(self._given, counts, strict=True)]
 
-    def within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
+    def sums_within(self, ranges: Sequence[tuple[int, int]]) -> list[list[float]]:
         """Return, for each term without its factor, the sum of weights over each of these ranges of numbers. Each
         range is of one document, whose chunks all have one key."""
         import numpy as np
@@ -630,9 +632,9 @@ class Ranking:
         bounds = np.array(ranges, np.int64).reshape(-1, 2)
         places = np.clip(self._places(bounds + np.array([0, 1])), 0, self._size).tolist()
         owners = [_one_of(self._owner[first:end]) for first, end in places]
-        who, keys = self._known(np.array(owners, np.int32))
+        who, keys = self._known_owners(np.array(owners, np.int32))
         firsts, lasts = ((keys << KEY) + bounds[who, side] for side in (0, 1))
-        return [np.bincount(who, term.within(firsts, lasts), len(bounds)).tolist() for _, term in self._given]
+        return [np.bincount(who, term.sums_within(firsts, lasts), len(bounds)).tolist() for _, term in self._given]
 
     # ------------------------------------------------------------ within
 
@@ -643,7 +645,7 @@ class Ranking:
             return np.searchsorted(self._numbers, numbers)
         return numbers - self._first if self._first else numbers
 
-    def _known(self, owners: NDArray[np.int32]) -> tuple[NDArray[np.intp], Numbers]:
+    def _known_owners(self, owners: NDArray[np.int32]) -> tuple[NDArray[np.intp], Numbers]:
         """Return indexes of owners, each with a key: every key for an owner that no added term has revealed."""
         import numpy as np
 

@@ -22,10 +22,10 @@ def security_problems(database: Database, schema: str) -> list[tuple[str, str]]:
     """Return tables without row-level security, policies that differ from the defined ones, and rights of the query
     role beyond reading by them."""
     with database.connect() as connection:
-        return [(code, message) for code, message, _ in _unsecured(connection, schema)]
+        return [(code, message) for code, message, _ in _open_doors(connection, schema)]
 
 
-def _unsecured(connection: Connection[Any], schema: str) -> list[tuple[str, str, bool]]:
+def _open_doors(connection: Connection[Any], schema: str) -> list[tuple[str, str, bool]]:
     """Return code and message of each problem, and whether a query may be shown other rows by it."""
     defined = statements("generation")["define_asker_groups"].split("$$")[1]
     values = {"schema_name": schema, "asker_groups": defined}
@@ -49,7 +49,7 @@ def require_row_security(connection: Connection[Any], generation: int) -> None:
     key = connection.info.host, connection.info.port, connection.info.dbname, schema
     if holds and _sound.get(key) == now:
         return
-    opened = [message for _, message, opens in _unsecured(connection, schema) if opens]
+    opened = [message for _, message, opens in _open_doors(connection, schema) if opens]
     if holds and not opened:
         _sound[key] = now
         return

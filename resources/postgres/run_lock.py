@@ -41,7 +41,7 @@ def lock_key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"pincite {name}".encode(), digest_size=8).digest()) >> 1
 
 
-def _divided(count: int) -> int:
+def _division_number(count: int) -> int:
     """Return the number, in place of a bucket's, for runs whose settings divide the documents into `count` buckets."""
     return ALL - count
 
@@ -71,7 +71,11 @@ class Fence:
                 "materialise that in a run of its own",
                 "not_held",
             )
-        others = [_divided(count) for count in range(1, MOST_BUCKETS + 1) if count != self.count] if self.count else []
+        others = (
+            [_division_number(count) for count in range(1, MOST_BUCKETS + 1) if count != self.count]
+            if self.count
+            else []
+        )
         values = {"name": self.name, "buckets": None if bucket is None else [ALL, bucket, *others]}
         found = dict(connection.execute(query("session", "run_tokens"), values).fetchall())
         own = ALL if self.buckets is None else bucket
@@ -93,7 +97,7 @@ def begin(
     """Begin a run of these buckets, of `count`, or of all if none are named; earlier runs may not write them any
     more."""
     token = int(_one(connection, "next_run")[0])
-    taken = [ALL] if buckets is None else sorted([*buckets, *([_divided(count)] if count else [])])
+    taken = [ALL] if buckets is None else sorted([*buckets, *([_division_number(count)] if count else [])])
     values = {"name": name, "token": token, "buckets": taken, "run_id": run_id}
     connection.execute(query("session", "begin_run"), values)
     return Fence(name, token, None if buckets is None else frozenset(buckets), count)

@@ -11,6 +11,7 @@ for until k match. docs/reference/searching.md says how this scales.
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -38,8 +39,8 @@ from pipelines.ports import (
 from pipelines.records import Box
 from pipelines.settings.query import FILTERS, LABEL
 from resources.postgres.catalog import is_half, schema_name
-from resources.postgres.database import damage, damaged, damaged_postings
-from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings, saturated
+from resources.postgres.database import damage, damaged_postings, is_schema_damage
+from resources.postgres.postings import PLAIN, PostingRow, Ranking, Slice, TermPostings, saturate
 from resources.postgres.row_security import require_row_security
 from resources.postgres.statements import fill, query, statements, vector_parameter
 
@@ -70,6 +71,9 @@ _COLUMNS = {
 }
 MOST_LOOKED_AT = 20_000
 """Most documents of which the values are looked at that a bound needs, so that a question stays fast."""
+_SHOWN = 10
+MOST_VALUES = 30
+"""Most values of a filter's key among which the one is looked for that was probably meant."""
 MOST_ABBREVIATIONS = 500
 """Most abbreviations that are read for a question."""
 MOST_BEARERS = 10_000
@@ -134,9 +138,21 @@ def _bound(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
     return {f"bound{number}_{name}": value for name, value in values.items()}
 
 
+def nearest(value: str, known: Sequence[str]) -> str:
+    """Return a question for the known value that is nearest to another, or the known values."""
+    lower = {each.lower(): each for each in known}
+    if near := difflib.get_close_matches(value[:100].lower(), lower, n=1):
+        return f"did you mean {lower[near[0]]!r}?"
+    if not known:
+        return "no document that you may find has one"
+    return f"the documents that you may find have {', '.join(map(repr, known[:_SHOWN]))}"
+
+
 def _not_allowed(key: str, metadata_keys: Sequence[str]) -> UsageError:
     allowed = ", ".join([*FILTERS, f"{LABEL}KEY", *metadata_keys])
-    return UsageError(f"cannot filter by {key!r}; allowed: {allowed} (more by setting query.metadata_keys)")
+    near = difflib.get_close_matches(key[:100], [*FILTERS, *metadata_keys], n=1)
+    meant = f"did you mean {near[0]!r}? Allowed" if near else "allowed"
+    return UsageError(f"cannot filter by {key!r}; {meant}: {allowed} (more by setting query.metadata_keys)")
 
 
 # ---------------------------------------------------------------- statements
@@ -368,6 +384,19 @@ class PostgresSearchIndex:
             found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
         return found
 
+    def unmet(self, filters: Filters) -> Iterator[str]:
+        """Yield a note for each value of a filter that no document has, with the nearest value that one has. Only
+        documents that the asker may see are looked at, so a hidden value is reported as if it did not exist. Keys of
+        many values get no note, nor do indexes of more than MOST_LOOKED_AT documents, or chunks."""
+        everything = Filters(groups=filters.groups)
+        for key in filters.equal.keys() & {"source", "language", "block_type", *self._metadata_keys}:
+            statement = "block_types" if key == "block_type" else "values_of"
+            asked = self._parameters(everything, named=key, most=MOST_LOOKED_AT, most_values=MOST_VALUES + 1)
+            ((count, known),) = self._rows(self._named(statement, everything), asked)
+            if count < MOST_LOOKED_AT and len(known) <= MOST_VALUES:
+                for value in sorted(set(filters.equal[key]).difference(known)):
+                    yield f"no {key} {value[:100]!r}; {nearest(value, known)}"
+
     def _at_most(self, most: int, counting: str, filters: Filters, **more: Any) -> bool:
         """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""
         if (asked := (counting, most, repr((filters, more)))) not in self._counted:
@@ -539,14 +568,14 @@ class PostgresSearchIndex:
                     return _named_best(best, found, k)
                 if not everything and self._few_match(filters, k):
                     matching = dict(self._rows(self._named("matching_numbers", filters), self._parameters(filters)))
-                    return _named_best(ranking.of(matching), matching, k)
+                    return _named_best(ranking.scores_of(matching), matching, k)
                 depth *= DEEPER
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         with self._sound_postings():
             _, ranking = self._ranking(_weighed(terms), filters)
             numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
-            return {numbers[number]: score for number, score in ranking.of(numbers).items()}
+            return {numbers[number]: score for number, score in ranking.scores_of(numbers).items()}
 
     def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         import numpy as np
@@ -559,15 +588,15 @@ class PostgresSearchIndex:
             starts = np.cumsum([0, *(len(numbers) for _, numbers, _ in rows)])[:-1]
             lengths = np.array([sum(sizes) for _, _, sizes in rows], np.float64)
             total = np.zeros(len(rows))
-            for factor, counts in ranking.counted(chunks, average) if rows else ():
-                total += factor * saturated(np.add.reduceat(counts, starts), lengths, SURROUNDING * average)
+            for factor, counts in ranking.count_terms(chunks, average) if rows else ():
+                total += factor * saturate(np.add.reduceat(counts, starts), lengths, SURROUNDING * average)
         return {row[0]: score for row, score in zip(rows, total.tolist(), strict=True)}
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         with self._sound_postings():
             posted, ranking = self._ranking(_weighed(terms), filters)
             rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
-            sums = dict(zip(posted, ranking.within([row[3:] for row in rows]), strict=True))
+            sums = dict(zip(posted, ranking.sums_within([row[3:] for row in rows]), strict=True))
         return [
             DocumentTerms(doc_id, uri, tuple(found), last - first + 1,
                           {term: own[at] for term, own in sums.items() if own[at]})
@@ -710,7 +739,7 @@ def search_index(
             yield index
     except psycopg.Error as error:
         # The asker's role may read all tables of an index, so a table that it may not read is not one of them.
-        if damaged(error) or (asking and error.sqlstate == "42501"):
+        if is_schema_damage(error) or (asking and error.sqlstate == "42501"):
             raise damage(error, "") from error
         if isinstance(error, psycopg.errors.QueryCanceled) and seconds is not None:
             raise DatabaseError(

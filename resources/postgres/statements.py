@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pipelines.errors import DatabaseError
-from resources.child_process import shipped
+from resources.child_process import shipped_folder
 
 if TYPE_CHECKING:
     from pgvector import Vector
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 Value = Union[str, int, tuple[str, ...], "Composable"]
 _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
-_FOLDER = Path(shipped("sql"))
+_FOLDER = Path(shipped_folder("sql"))
 _DAMAGED = "the installation is damaged: install pincite again"
 
 
@@ -44,20 +44,20 @@ def parse(text: str, origin: str = "sql") -> dict[str, str]:
     Raises DatabaseError for a statement without a name, without a body, or named twice."""
     preamble, *parts = _HEADER.split(text)
     if _without_comments(preamble):
-        raise _malformed(origin, "a statement stands before the first '-- name:' header")
+        raise _malformed_error(origin, "a statement stands before the first '-- name:' header")
     statements: dict[str, str] = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         if not _NAME.fullmatch(name):
-            raise _malformed(origin, f"{name!r} is no name for a statement")
+            raise _malformed_error(origin, f"{name!r} is no name for a statement")
         if name in statements:
-            raise _malformed(origin, f"two statements are named {name!r}")
+            raise _malformed_error(origin, f"two statements are named {name!r}")
         if not _without_comments(body):
-            raise _malformed(origin, f"{name!r} has no statement")
+            raise _malformed_error(origin, f"{name!r} has no statement")
         statements[name] = body.strip().rstrip(";")
     return statements
 
 
-def _malformed(origin: str, what: str) -> DatabaseError:
+def _malformed_error(origin: str, what: str) -> DatabaseError:
     return DatabaseError(f"{origin}: {what}; {_DAMAGED}", "sql_malformed")
 
 
@@ -167,5 +167,5 @@ def migrations() -> list[tuple[int, str, str]]:
             found.append((int(match.group(1)), match.group(2), item.read_text(encoding="utf-8")))
     found.sort()
     if [number for number, _, _ in found] != list(range(1, len(found) + 1)):
-        raise _malformed("sql/migrations", "must be numbered 0001, 0002, ... without gaps")
+        raise _malformed_error("sql/migrations", "must be numbered 0001, 0002, ... without gaps")
     return found

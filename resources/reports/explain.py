@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import DocumentError, IndexStateError, SourceError
 from pipelines.fingerprint import text_hash
-from pipelines.groups import parted
+from pipelines.groups import part_principals
 from pipelines.increments import DocumentState
 from pipelines.indexing import indexed_documents
 from pipelines.indexing.embeddings import embedded_text
@@ -53,7 +53,7 @@ BOUGHT = frozenset(BOUGHT_TABLES)
 """The stages among them whose text a language model may write."""
 
 
-def _shown(at: datetime | None) -> str | None:
+def _time_text(at: datetime | None) -> str | None:
     """Return a time in ISO 8601."""
     return at.isoformat(timespec="seconds") if at else None
 
@@ -68,7 +68,7 @@ class Chain:
         self.doc_id = found.passage.doc_id
         self.problems: list[tuple[str, str]] = []
         self.held = False
-        if failure := self.state.engine.held().get(self.doc_id):
+        if failure := self.state.engine.held_documents().get(self.doc_id):
             told = f"{found.passage.uri} failed at {failure.stage} ({failure.code}), and is served as it was before"
             remedy = "mend it or raise the limit that it met, and run `pincite index --retry-failed`"
             self.problem("held", told, remedy)
@@ -164,8 +164,8 @@ class Chain:
             "at": state.at or None,
             "run": state.run or None,
             "reason": state.reason or None,
-            "committed_at": _shown(self.origin(table)[1]),
-            "cost": self._bought(name, state.run) if name in BOUGHT else self._cost(name, table, state.run),
+            "committed_at": _time_text(self.origin(table)[1]),
+            "cost": self._reply_costs(name, state.run) if name in BOUGHT else self._cost(name, table, state.run),
         }
 
     def _table(self, table: str) -> dict[str, Any]:
@@ -185,7 +185,7 @@ class Chain:
             found.append({"table": table, "used": used, "now": now or None})
         return found
 
-    def _bought(self, name: str, run: str) -> dict[str, Any] | None:
+    def _reply_costs(self, name: str, run: str) -> dict[str, Any] | None:
         """Return the cost of the stage's replies in the run that made the rows: calls, tokens of prompts and replies
         together, cost, currency."""
         spent = self.state.parts.replies.costs_of_run(run) if run else []
@@ -252,8 +252,8 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
         "page_end": found.passage.page_end,
         "document": _document(chain),
         "generation": _generation(chain),
-        "parquet": state.parts.tables.shown,
-        "stages": [*stages, _indexed(chain)],
+        "parquet": state.parts.tables.place_text,
+        "stages": [*stages, _indexed_facts(chain)],
         "problems": [{"code": code, "message": message} for code, message in chain.problems],
     }
 
@@ -302,10 +302,10 @@ def _figures(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     """Return the records of the figures whose descriptions are text of the chunk."""
     shown = {item.element for item in _own_units(chain, chunk) if item.block_type == DESCRIPTION}
     rows = [item for item in chain.rows("figure_descriptions") if item.element in shown]
-    return {"figures": [{"element": item.element, **_generated(item)} for item in rows]}
+    return {"figures": [{"element": item.element, **_generated_facts(item)} for item in rows]}
 
 
-def _packed(chain: Chain, chunk: Chunk) -> dict[str, Any]:
+def _packed_facts(chain: Chain, chunk: Chunk) -> dict[str, Any]:
     return {
         "tokens": chunk.tokens,
         "section_id": chunk.section_id,
@@ -336,14 +336,14 @@ def _sentences(chain: Chain, chunk: Chunk) -> dict[str, Any]:
 
 
 def _summary(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    return _generated(chain.one("document_summaries"))
+    return _generated_facts(chain.one("document_summaries"))
 
 
 def _context(chain: Chain, chunk: Chunk) -> dict[str, Any]:
-    return _generated(chain.of_chunk("chunk_contexts", "chunk_id"))
+    return _generated_facts(chain.of_chunk("chunk_contexts", "chunk_id"))
 
 
-def _generated(made: Any) -> dict[str, Any]:
+def _generated_facts(made: Any) -> dict[str, Any]:
     names = ("text", "method", "model", "reply", "note")
     return {name: getattr(made, name) for name in names} if made else {}
 
@@ -387,7 +387,7 @@ _ABOUT: Mapping[str, Callable[[Chain, Chunk], dict[str, Any]]] = {
     "parsed_elements": _elements,
     "figure_descriptions": _figures,
     "structural_chunks": _units,
-    "packed_chunks": _packed,
+    "packed_chunks": _packed_facts,
     "chunks": _overlap,
     "sentences": _sentences,
     "document_summaries": _summary,
@@ -406,7 +406,7 @@ def _facts(chain: Chain) -> indexed_documents.DocumentFacts | None:
 
 def _document(chain: Chain) -> dict[str, Any]:
     found, raw, facts = chain.found, chain.one("raw_documents"), _facts(chain)
-    groups, principals = parted(facts.groups if facts else ())
+    groups, principals = part_principals(facts.groups if facts else ())
     media_type, parsed = (raw.media_type if raw else ""), chain.one("parsed_documents")
     path = _path(chain.state, found)
     keys = [chain.state.engine.key(name) for name in STAGES]
@@ -466,12 +466,12 @@ def _generation(chain: Chain) -> dict[str, Any]:
         "embedder": row.embedder["name"],
         "dimension": row.dimension,
         "created_at": row.created_at.isoformat(timespec="seconds"),
-        "published_at": _shown(row.published_at),
+        "published_at": _time_text(row.published_at),
         "statistics": {name: row.statistics.get(name) for name in ("chunks", "average_terms", "languages")},
     }
 
 
-def _indexed(chain: Chain) -> dict[str, Any]:
+def _indexed_facts(chain: Chain) -> dict[str, Any]:
     """Return the facts of the rows in Postgres, with their stored hash and the hash that Parquet calls for."""
     commits = chain.state.catalog.index_commits("indexed_documents", chain.generation.schema)
     committed = commits.get(bucket_range(chain.bucket, chain.state.settings.buckets)[0])
@@ -499,7 +499,7 @@ def _indexed(chain: Chain) -> dict[str, Any]:
         "at": None,
         "run": committed.run_id if committed else None,
         "reason": None,
-        "committed_at": _shown(committed.committed_at if committed else None),
+        "committed_at": _time_text(committed.committed_at if committed else None),
         "cost": None,
         "number": chain.stored["number"],
         "terms": chain.stored["terms"],

@@ -130,7 +130,7 @@ class PlannedCatalog(MemoryManifest):
         return self._catalog.find_generation(key) if self._catalog else None
 
     def held(self) -> bool:
-        return self._catalog.held() if self._catalog else False
+        return self._catalog.is_held() if self._catalog else False
 
     def create_generation(
         self,
@@ -263,7 +263,7 @@ def known_source(project: Project, named: str) -> SourceSettings:
 
     Raise SourceError if no source has that name."""
     with tempfile.TemporaryDirectory(prefix="pincite-plan-") as own, closing(Parts(project)) as kept:
-        known = Parts(project, **_standing_in(kept, own)).sources.known()
+        known = Parts(project, **_standing_in(kept, own)).sources.known_sources()
     if "=" in named:
         return source_from(named, known)
     found = next((source for source in known if source.name == named), None)
@@ -291,7 +291,7 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
 
 def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
-        state.parts.sources.select(source_from(argument, state.parts.sources.known()))
+        state.parts.sources.select(source_from(argument, state.parts.sources.known_sources()))
     served = served_now(state)
     due, notes = find_due(state), []
     state.run.published(due.up_to_date)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
 from resources.generations.due import Served
@@ -65,7 +65,7 @@ def documents(state: State, before: Served) -> dict[str, Any]:
     failed, listing = {item.doc_id for item in faults}, state.listing.committed()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
     for part in state.engine.parts(()):
-        served = before.between(part.first, part.after)
+        served = before.hashes_between(part.first, part.after)
         rows = listing.between(part.first, part.after, ("doc_id", "content_hash"))
         contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         good = {name: content for name, content in contents.items() if name not in failed}
@@ -116,8 +116,9 @@ def _notes(state: State, row: Any) -> list[str]:
     notes = [*([state.run.waiting] if state.run.waiting else []), *left_out(state)]
     if state.project.settings.shards is not None:
         notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
-    if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged])):
-        notes.append(f"{_counted(damaged)} damaged, and made again from what came before: {', '.join(damaged)}")
+    if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged_files])):
+        were = counted(len(damaged), "file was", "files were")
+        notes.append(f"{were} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes
     kept = state.run.reports.get("kept_generations")
@@ -149,10 +150,6 @@ def left_out(state: State) -> list[str]:
     """Return a note for each place within a source that belongs to another source."""
     overlaps = [item for item in state.listing.skipped if item.code == "overlap"]
     return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
-
-
-def _counted(files: Sequence[str]) -> str:
-    return f"{len(files)} files were" if len(files) > 1 else "1 file was"
 
 
 def kept(state: State) -> str:

@@ -8,12 +8,13 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
 from pipelines.errors import WITHHELD, SettingsError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
-from resources.dagster_instance.home import SESSION, home_of, last_runs
+from resources.dagster_instance.home import SESSION, LastRun, home_of, last_runs
 from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
 from resources.postgres.catalog import MembershipCount, MembershipTable, schema_name
@@ -66,7 +67,7 @@ def sources(state: State) -> list[dict[str, Any]]:
     counts = state.listing.counts()
     failed = Counter(source for source, _ in {(item.source, item.uri) for item in state.engine.failures()})
     listed = {row.name: row.indexed_at for row in state.catalog.sources()}
-    told = MembershipTable(state.database).told()
+    told = MembershipTable(state.database).counts()
     return [
         {
             "name": item.name,
@@ -77,7 +78,7 @@ def sources(state: State) -> list[dict[str, Any]]:
             "groups": list(item.groups),
             "memberships": _memberships(told[item.name], state) if item.name in told else None,
         }
-        for item in state.parts.sources.known()
+        for item in state.parts.sources.known_sources()
     ]
 
 
@@ -179,12 +180,12 @@ def overlap_rows(statistics: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def generations(state: State) -> list[dict[str, Any]]:
     """Return every generation, the oldest first."""
-    from resources.generations.publish import COMPARED, recorded
+    from resources.generations.publish import COMPARED, recorded_verdict
     from resources.postgres.generation_tables import GenerationTables
     from resources.stages.sentence_links import floor_used
 
     catalog = state.catalog
-    live, held = catalog.live(), catalog.held()
+    live, held = catalog.live(), catalog.is_held()
     scores: dict[int, dict[str, float]] = {}
     for score in catalog.scores():
         found = {name: score["metrics"][name] for name in COMPARED if score["metrics"].get(name) is not None}
@@ -205,7 +206,7 @@ def generations(state: State) -> list[dict[str, Any]]:
                 "published_at": str(row.published_at) if row.published_at else None,
                 "megabytes": round(index.bytes() / 1e6, 1),
                 "scores": scores.get(row.generation, {}),
-                "notes": recorded(row, counts).notes,
+                "notes": recorded_verdict(row, counts).notes,
                 "related_floor": floor_used(state, row),
                 "languages": row.statistics.get("languages", {}),
                 "overlap": overlap_rows(row.statistics),
@@ -318,9 +319,29 @@ def asked_status(state: State, searcher: Searcher, groups: Sequence[str], operat
             }
             for row in reversed(catalog.generations()[-GENERATIONS:])
         ],
-        "runs": [asdict(run) for run in last_runs(home_of(state.project.state), RUNS)],
+        "runs": told_runs(last_runs(home_of(state.project.state), RUNS), len({item.doc_id for item in failed})),
         "workers": workers(state.database) if operator else [],
     }
+
+
+_OUTCOMES = {
+    "SUCCESS": "finished",
+    "FAILURE": "failed",
+    "CANCELED": "stopped",
+    "CANCELING": "stopping",
+    "STARTED": "at work",
+}
+"""Dagster's names for the states of a run, in words. All others are of runs that wait to begin."""
+
+
+def told_runs(runs: Sequence[LastRun], failed: int) -> list[dict[str, Any]]:
+    """Return the last runs, each with its `outcome` in words. A run that Dagster calls a success may have left out
+    documents: the newest one says how many fail now."""
+    told = [{**asdict(run), "outcome": _OUTCOMES.get(run.status, "waiting")} for run in runs]
+    newest = next((run for run in told if run["status"] == "SUCCESS"), None)
+    if newest and failed:
+        newest["outcome"] = f"finished; {counted(failed, 'document')} failed"
+    return told
 
 
 def _public(listed: Collection[RawDocument], failed: Collection[Failure]) -> set[str]:

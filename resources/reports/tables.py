@@ -40,10 +40,10 @@ def table(state: State, name: str) -> pl.LazyFrame:
         raise IndexStateError(
             f"{found.lost[0]} is gone or damaged; run `pincite index`, which makes it again", "missing_file"
         )
-    return _over(found, schema_of(TABLES[name]))
+    return _lazy_frame(found, schema_of(TABLES[name]))
 
 
-def _over(table: Table, schema: Any) -> pl.LazyFrame:
+def _lazy_frame(table: Table, schema: Any) -> pl.LazyFrame:
     """Return a frame over a table, a part of which is read when the frame comes to it, after its bytes were hashed."""
     import polars as pl
     from polars.io.plugins import register_io_source

@@ -10,14 +10,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import UsageError
-from pipelines.query.answer import Answer, answer_json, chosen, extracted, marked_of, picked, written
+from pipelines.query.answer import (
+    NO_SUMMARY,
+    Answer,
+    answer_json,
+    chosen,
+    extracted,
+    marked_of,
+    named_document,
+    picked,
+    summarised,
+    written,
+)
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
+from pipelines.query.needs import asks_summary
 from pipelines.query.repeats import without_repeats
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Retrieved, require_question
 from pipelines.query.support import Weights, weights_of
 from pipelines.query.tools import language_of
 from pipelines.query.wording import Question, also_said
+from pipelines.records import BY_MODEL
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.postgres.statements import vector_parameter
@@ -26,9 +39,13 @@ from resources.search.passages import Searcher, shared_titles, with_documents
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from resources.postgres.search_index import Generation
+    from resources.postgres.search_index import Generation, PostgresSearchIndex
     from resources.search.search_options import SearchOptions
     from resources.state.state import State
+
+
+MORE_PASSAGES = 1
+"""Passages that are read beyond `query.context_passages` where no language model answers."""
 
 
 def choices_from(arguments: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
@@ -60,6 +77,11 @@ class Weigher:
         if unknown:
             self._documents.update(dict.fromkeys(unknown, 0) | self._read(unknown))
         return weights_of(terms, self._documents, int(self._generation.statistics.get("chunks", 0)))
+
+    def unknown(self, terms: Collection[str]) -> set[str]:
+        """Return the terms that no document has which the asker may see."""
+        self(terms)
+        return {term for term in terms if not self._documents.get(term)}
 
     def _read(self, terms: Sequence[str]) -> dict[str, int]:
         named = statement("search_chunks", "documents_of", schema=schema_name(self._generation.number))
@@ -108,23 +130,24 @@ class Answerer:
         question = Question(text, words)
         with self._searcher.asking(options.generation) as reading:
             index = reading.index
-            most = max(options.k, settings.context_passages)
+            read = settings.context_passages + (0 if self._state.settings.llm.asks("answer") else MORE_PASSAGES)
+            most = max(options.k, read)
             found = self._searcher.retrieved(question, index, replace(options, k=most), reading)
-            best = found.hits[: settings.context_passages]
+            best = found.hits[:read]
             index.ask_for(options.filters.groups)
             sentences = passage_sentences(index.connection, index.generation.number, best, found.vector)
             shared = shared_titles(index.connection, index.generation.number, found.hits)
+            summary = self._summary(text, index, best) if asks_summary(text) and not given else None
         if tell is not None:
             hits = found.hits[: options.k]
             told = query_json(text, index.generation.number, hits, time.perf_counter() - started)
             tell(with_documents(told, shared))
-        context, notes = assemble(
-            best, sentences, most=settings.context_passages, tokens=settings.context_tokens, shared=shared
-        )
+        context, notes = assemble(best, sentences, most=read, tokens=settings.context_tokens, shared=shared)
         weigher = Weigher(self._searcher, index.generation, options.filters.groups)
-        answer = (
-            self._answer(text, given, context, weigher, found) if context else Answer(notes=("no passage was found",))
-        )
+        if not context:
+            answer = Answer(notes=("no passage was found",))
+        else:
+            answer = summary or self._answer(text, given, context, weigher, found)
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
             **with_documents(answer_json(text, answer, found.hits[: options.k], bool(given)), shared),
@@ -132,6 +155,19 @@ class Answerer:
             "seconds": time.perf_counter() - started,
             **({"without_value": found.without_value} if found.without_value else {}),
         }
+
+    def _summary(self, text: str, index: PostgresSearchIndex, hits: Sequence[Hit]) -> Answer | None:
+        """Return the summary of the document that a question names, or a decline if the index has no summary. Return
+        None if a language model is set, which summarises what it is shown."""
+        if self._state.settings.llm.asks("answer"):
+            return None
+        passages = [hit.passage for hit in hits]
+        passage = named_document(text, passages)
+        if passage is None:
+            return Answer(notes=(NO_SUMMARY,))
+        named = statement("search_documents", "summary_of", schema=schema_name(index.generation.number))
+        row = index.connection.execute(named, {"doc_id": passage.doc_id}).fetchone()
+        return summarised(passage, row[0], row[1] in BY_MODEL) if row and row[0] else Answer(notes=(NO_SUMMARY,))
 
     def _answer(
         self,
@@ -160,8 +196,9 @@ class Answerer:
         def wanted(terms: Collection[str]) -> Weights:
             return {term: weight * asked.get(term, 1.0) for term, weight in weigh(terms).items()}
 
+        unknown = weigh.unknown(asked)
         if options:
-            found = chosen(text, options, context, wanted, least, retrieved.alike, in_other_words)
+            found = chosen(text, options, context, wanted, least, retrieved.alike, in_other_words, unknown)
         else:
-            found = extracted(text, context, wanted, least, retrieved.alike, in_other_words)
+            found = extracted(text, context, wanted, least, retrieved.alike, in_other_words, unknown)
         return replace(found, notes=(*notes, *found.notes))

@@ -7,23 +7,27 @@ generation: text is returned only if the served rows were made from it.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError
 from pipelines.indexing.indexed_documents import document_facts, row_hash
+from pipelines.parsing.formats import KIND_OF_ENDING
 from pipelines.records import Element, ParsedDocument, RawDocument
 from resources.postgres.catalog import schema_name
 from resources.postgres.search_index import storable
+from resources.postgres.statements import fill, statements
 from resources.postgres.statements import query as statement
 from resources.search.search_options import asked_groups
 from resources.stages.part_rows import INPUTS
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.sql import Composed
 
     from resources.search.passages import Searcher
     from resources.state.state import State
@@ -52,6 +56,56 @@ class FoundDocument:
     content_hash: str
     stale: bool
     row_hash: str
+
+
+FACETS = ("source", "kind", "language", "year")
+"""Properties by which documents are counted and chosen. The kind is one of `KINDS`, or `other`; the year is `none` for
+a document without a date."""
+LISTED_ON_PAGE = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The documents that someone browses: those whose title or path has all the words, and whose facets have the chosen
+    values. An empty value chooses nothing."""
+
+    words: tuple[str, ...] = ()
+    source: str = ""
+    kind: str = ""
+    language: str = ""
+    year: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Numbers of documents that one asker may see. `facets` has, for each facet, its values with the number of
+    documents that also match the choice in all other facets, most first."""
+
+    generation: int
+    total: int
+    facets: Mapping[str, tuple[tuple[str, int], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """One page of the chosen documents, by name."""
+
+    counted: Counted
+    documents: tuple[FoundDocument, ...]
+    page: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSentence:
+    """One of a document's first sentences; `source` is the kind of block that it is from."""
+
+    doc_id: str
+    section_path: tuple[str, ...]
+    text: str
+    page: int | None
+    confidence: float
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +139,35 @@ class ServedDocuments:
     def listed(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:
         """Return at most `most` documents whose ids come after `after`, in order of their ids."""
         return self._read("documents_after", groups, None, after=after, most=max(1, min(most, MOST_LISTED)))
+
+    def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
+        """Return a page of the documents of a choice, the last page if there are fewer."""
+        with self._searcher.reading() as (connection, index):
+            index.ask_for(asked_groups(groups))
+            number = index.generation.number
+            counted = _counted(connection, number, choice)
+            pages = max(1, -(-counted.total // LISTED_ON_PAGE))
+            page = max(1, min(page, pages))
+            asked = {**_asked(choice), "most": LISTED_ON_PAGE, "skipped": LISTED_ON_PAGE * (page - 1)}
+            rows = connection.execute(_browsed("browsed_documents", "named_documents", number), asked).fetchall()
+        return Browsed(counted, tuple(FoundDocument(number, *row) for row in rows), page, pages)
+
+    def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[Counted, set[str]]:
+        """Return the numbers of all documents that these groups may see, and which of `doc_ids` are among them."""
+        with self._searcher.reading() as (connection, index):
+            index.ask_for(asked_groups(groups))
+            number = index.generation.number
+            asked = {"doc_ids": list(doc_ids)}
+            rows = connection.execute(_named("seen_documents", number), asked).fetchall() if doc_ids else ()
+            return _counted(connection, number, Choice()), {doc_id for (doc_id,) in rows}
+
+    def first_sentences(self, doc_ids: Sequence[str], most: int) -> list[FirstSentence]:
+        """Return the first sentences of those documents that everybody may see, at most `most` of each."""
+        with self._searcher.reading() as (connection, index):
+            index.ask_for(())
+            asked = {"doc_ids": list(doc_ids), "most": most}
+            rows = connection.execute(_named("first_sentences", index.generation.number), asked).fetchall()
+        return [FirstSentence(doc_id, tuple(path), *rest) for doc_id, path, *rest in rows]
 
     def _read(self, name: str, groups: Sequence[str], generation: int | None, **asked: Any) -> list[FoundDocument]:
         if any(isinstance(value, str) and not storable([value]) for value in asked.values()):
@@ -137,6 +220,29 @@ class ServedDocuments:
             return None
         elements = part.records("parsed_elements", {document.doc_id})
         return DocumentText(parsed.body, tuple(elements.get(document.doc_id, ())))
+
+
+def _counted(connection: Connection[Any], generation: int, choice: Choice) -> Counted:
+    found: dict[str, list[tuple[str, int]]] = {name: [] for name in ("", *FACETS)}
+    for name, value, count in connection.execute(_browsed("facets", "counted_documents", generation), _asked(choice)):
+        if count:
+            found[name].append((value, count))
+    total = sum(count for _, count in found.pop(""))
+    return Counted(generation, total, {name: tuple(values) for name, values in found.items()})
+
+
+def _asked(choice: Choice) -> dict[str, Any]:
+    chosen = {name: getattr(choice, name) for name in FACETS}
+    return {**chosen, "words": list(choice.words), "kinds": json.dumps(KIND_OF_ENDING)}
+
+
+def _browsed(name: str, documents: str, generation: int) -> Composed:
+    """Return a statement with its fragments filled in; `documents` is the fragment that reads the documents."""
+    known = statements("search_documents")
+    text = known[name].replace("{chosen}", known["chosen"]).replace("{documents}", known[documents])
+    for fragment in ("facet_values", "named"):
+        text = text.replace(f"{{{fragment}}}", known[fragment])
+    return fill(text, {"schema": schema_name(generation)}, f"search_documents.{name}")
 
 
 @dataclass(frozen=True, slots=True)

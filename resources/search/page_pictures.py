@@ -16,7 +16,7 @@ from pipelines.fingerprint import document_id
 from pipelines.parsing.formats import PAGED
 from pipelines.query.results import Hit, hit_json
 from pipelines.records import RawDocument
-from resources.documents.page_pictures import highlighted, names_beside, pages_beside, write
+from resources.documents.page_pictures import highlight, names_beside, pages_beside, write
 from resources.documents.protocol import PDF
 from resources.documents.requests import DrawnPages
 from resources.hashes import combined_hash, piecewise
@@ -111,7 +111,7 @@ class IndexedFiles:
         with self._lock:
             mapped = self._mapped.get(file.content_hash)
         if mapped is None:
-            mapped = stored.mapped(file.content_hash)
+            mapped = stored.is_mapped(file.content_hash)
             with self._lock:
                 self._mapped[file.content_hash] = mapped
                 while len(self._mapped) > REMEMBERED:
@@ -131,7 +131,7 @@ class IndexedFiles:
             raise _no_file(file)
         spool = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed by the iterator
         whole = piecewise()
-        with read_as(file.uri), SourceFolder(root) as folder, folder.opened(folder.resolved(file.uri)) as stream:
+        with read_as(file.uri), SourceFolder(root) as folder, folder.open_file(folder.resolve(file.uri)) as stream:
             while piece := stream.read(1 << 20):
                 whole.update(piece)
                 spool.write(piece)
@@ -223,7 +223,7 @@ def _changed(file: IndexedFile) -> DocumentError:
 def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """Return what changes if other bytes are written under these names: device, inode, size and times."""
     with SourceFolder(root) as folder:
-        found = [folder.state(folder.resolved(uri)) for uri in uris]
+        found = [folder.state(folder.resolve(uri)) for uri in uris]
     return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
 
 
@@ -275,6 +275,6 @@ def _drawn(state: State, found: FoundChunk, image: Path) -> list[str]:
     for count, number in enumerate(sorted({box.page for box in marked}), start=1):
         boxes, tinted = ([box for box in of if box.page == number] for of in (marked, around))
         target = image if count == 1 else image.with_stem(f"{image.stem}-{count}")
-        write(highlighted(pages.picture(number), boxes, tinted), target)
+        write(highlight(pages.picture(number), boxes, tinted), target)
         written.append(str(target))
     return written

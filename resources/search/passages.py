@@ -49,7 +49,6 @@ class QueryModels:
     def __init__(self, state: State) -> None:
         self._state = state
         self._models: dict[str, BoughtModel] = {}
-        self._questions: tuple[EmbedderSpec, LightEmbedder | None] | None = None
 
     def of(self, embedder: Mapping[str, Any]) -> ModelFunctions:
         """Return the tools for a generation, given the embedder that it records."""
@@ -69,13 +68,8 @@ class QueryModels:
         return self._state.embedder(spec)
 
     def _light(self, spec: EmbedderSpec) -> LightEmbedder | None:
-        """Return an embedder for questions that does not load the model for passages, if one exists. The last one is
-        kept."""
-        if self._questions is None or self._questions[0] != spec:
-            from resources.models.embedders.light import light_embedder
-
-            self._questions = spec, light_embedder(spec)
-        return self._questions[1]
+        """Return an embedder for questions that does not load the model for passages, if one exists."""
+        return self._state.parts.embedders.light(spec)
 
     def model(self, role: str) -> BoughtModel:
         """Return the language model of a role. Raise SettingsError if none is set."""
@@ -233,9 +227,10 @@ class Searcher:
             filters=options.filters,
             wordings=self.wordings(),
         )
+        unmet = [] if found.hits else index.unmet(options.filters)
         return replace(
             found,
-            notes=(*found.notes, *_left_out(options.filters, without)),
+            notes=(*found.notes, *_left_out(options.filters, without), *unmet),
             without_value={key: {"documents": number, "of": of} for key, (number, of) in without.items()},
         )
 

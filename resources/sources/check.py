@@ -11,7 +11,7 @@ from typing import Any
 
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import connect
-from resources.sources.files import hidden, opened_source, taken, walk
+from resources.sources.files import is_hidden, is_taken, opened_source, walk
 
 MOST = 10
 
@@ -19,21 +19,21 @@ MOST = 10
 def check_source(source: SourceSettings) -> dict[str, Any]:
     """Return the JSON of `sources check`: the first entries that the source's filters take. Raise SourceError if it
     cannot be listed."""
-    found = _connected(source) if source.scheme else _walked(source)
-    entries = list(islice((entry for entry in found if taken(entry["uri"], source)), MOST + 1))
+    found = _check_connection(source) if source.scheme else _walk(source)
+    entries = list(islice((entry for entry in found if is_taken(entry["uri"], source)), MOST + 1))
     return {"source": source.name, "root": source.path, "entries": entries[:MOST], "more": len(entries) > MOST}
 
 
-def _connected(source: SourceSettings) -> Iterator[dict[str, Any]]:
+def _check_connection(source: SourceSettings) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="pincite-check-") as own, closing(connect(source, Path(own))) as connected:
         for page in connected.entries():
             for entry in page:
-                if not hidden(entry.uri):
+                if not is_hidden(entry.uri):
                     yield {"uri": entry.uri, "size": entry.size, "revision": entry.revision}
 
 
-def _walked(source: SourceSettings) -> Iterator[dict[str, Any]]:
+def _walk(source: SourceSettings) -> Iterator[dict[str, Any]]:
     with opened_source(source, Path(source.path)) as folder:
         for uri in walk(folder, source):
             if isinstance(uri, str):
-                yield {"uri": uri, "size": folder.state(folder.resolved(uri)).st_size, "revision": None}
+                yield {"uri": uri, "size": folder.state(folder.resolve(uri)).st_size, "revision": None}

@@ -91,20 +91,20 @@ class SourceFolder:
     def state(self, uri: str) -> os.stat_result:
         """Return the state of a file, folder or link itself; for an attachment, its mail's state. Raise OSError."""
         inside = self.within_mail(uri)
-        return self._state(self.resolved(inside[0]) if inside else uri)
+        return self._state(self.resolve(inside[0]) if inside else uri)
 
     def _state(self, uri: str) -> os.stat_result:
         below, _, name = uri.rpartition("/")
         with self.folder(below) as at:
             return os.stat(name, dir_fd=at, follow_symlinks=False)
 
-    def resolved(self, uri: str) -> str:
+    def resolve(self, uri: str) -> str:
         """Return the name, or if it is a link, the name of the file in this source that it leads to. For an attachment
         the mail's name is resolved.
 
         Raise OSError, with ELOOP if the link leads out, to itself, or through a folder that is now a link."""
         if inside := self.within_mail(uri):
-            return f"{self.resolved(inside[0])}/{inside[1]}"
+            return f"{self.resolve(inside[0])}/{inside[1]}"
         if not stat.S_ISLNK(self.state(uri).st_mode):
             return uri
         target, root = (os.path.realpath(path) for path in (self.root / uri, self.root))
@@ -113,11 +113,11 @@ class SourceFolder:
         return os.path.relpath(target, root)
 
     @contextmanager
-    def opened(self, uri: str) -> Iterator[BinaryIO]:
+    def open_file(self, uri: str) -> Iterator[BinaryIO]:
         """Open a plain file, or an attachment of a mail. Raise OSError if it cannot be opened. Raise DocumentError
         `changed` if no plain file is there any more: the listing takes only plain files."""
         if inside := self.within_mail(uri):
-            with self.opened(inside[0]) as mail, tempfile.TemporaryFile() as part:
+            with self.open_file(inside[0]) as mail, tempfile.TemporaryFile() as part:
                 part.write(part_of_mail(mail, *inside))
                 part.seek(0)
                 yield cast(BinaryIO, part)
@@ -128,11 +128,11 @@ class SourceFolder:
                 descriptor = os.open(name, _PLAIN, dir_fd=at)
         except OSError as error:
             if error.errno in _SWAPPED:
-                raise _changed(uri) from None
+                raise _changed_error(uri) from None
             raise
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _changed(uri)
+                raise _changed_error(uri)
             yield stream
 
 
@@ -161,14 +161,14 @@ def private_copy(place: Place, raw: RawDocument, into: Path, max_megabytes: int 
     with read_as(raw.uri), SourceFolder(place) as folder:
         for file in files_of(Path(raw.uri), raw.media_type):
             whole = piecewise()
-            with folder.opened(folder.resolved(str(file))) as stream, written(raw.uri, into / file.name) as copy:
+            with folder.open_file(folder.resolve(str(file))) as stream, write_new(raw.uri, into / file.name) as copy:
                 for piece in pieces(stream, raw.uri, total, max_megabytes):
                     total += len(piece)
                     whole.update(piece)
                     copy(piece)
             hashes.append(whole.hexdigest())
     if raw.content_hash and combined_hash(hashes) != raw.content_hash:
-        raise _changed(raw.uri)
+        raise _changed_error(raw.uri)
     return into / PurePosixPath(raw.uri).name
 
 
@@ -191,7 +191,7 @@ def hash_now(root: Path, uris: Sequence[str]) -> str:
     hashes = []
     with SourceFolder(root) as folder:
         for uri in uris:
-            with folder.opened(folder.resolved(uri)) as stream:
+            with folder.open_file(folder.resolve(uri)) as stream:
                 whole = piecewise()
                 while piece := stream.read(1 << 20):
                     whole.update(piece)
@@ -211,16 +211,16 @@ def read_as(uri: str) -> Iterator[None]:
         raise DocumentError(f"{uri}: the file went away before it was read", "unreadable") from None
     except OSError as error:
         if error.errno in _SWAPPED:
-            raise _changed(uri) from None
+            raise _changed_error(uri) from None
         raise DocumentError(f"{uri}: the file cannot be read ({error.strerror})", "unreadable") from None
 
 
-def _changed(uri: str) -> DocumentError:
+def _changed_error(uri: str) -> DocumentError:
     return DocumentError(f"{uri}: the file changed while it was read; the next run reads it again", "changed")
 
 
 @contextmanager
-def written(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
+def write_new(uri: str, path: Path) -> Iterator[Callable[[bytes], object]]:
     """Yield a function that writes to a new file, which only its owner may read. Raise DocumentError if it cannot be
     written."""
     with _to_disk(uri, path):
@@ -283,7 +283,7 @@ _LOCK = "~$"
 """Start of the names of files by which Office says that a document is open."""
 
 
-def hidden(uri: str) -> bool:
+def is_hidden(uri: str) -> bool:
     """Return whether a name begins with a dot or is a program's own (`~$report.docx`, `Thumbs.db`), or lies in a folder
     with such a name. None of them is a document."""
     return any(
@@ -310,7 +310,7 @@ def walk(folder: SourceFolder, source: SourceSettings, with_hidden: bool = False
                 "nothing was changed, since files there would count as deleted"
             ) from None
         for uri, state in found:
-            if hidden(uri):
+            if is_hidden(uri):
                 if with_hidden and not stat.S_ISDIR(state.st_mode) and _problem(folder, uri, state) is None:
                     yield uri
                 continue
@@ -341,7 +341,7 @@ def _problem(folder: SourceFolder, uri: str, state: os.stat_result) -> tuple[str
         return "name", "the name with its folders is too long; shorten it"
     if stat.S_ISLNK(mode):
         try:
-            mode = folder.state(folder.resolved(uri)).st_mode
+            mode = folder.state(folder.resolve(uri)).st_mode
         except OfAnother as error:
             return "overlap", f"a link to a file that is not the source's own: {error.strerror}"
         except OSError as error:
@@ -391,10 +391,10 @@ def _names(part: str, last: bool = False) -> str:
     return first + "".join(starred)
 
 
-def taken(uri: str, source: SourceSettings) -> bool:
+def is_taken(uri: str, source: SourceSettings) -> bool:
     included = any(_pattern(glob).match(uri) for glob in source.include)
-    return included and not excluded(uri, source)
+    return included and not is_excluded(uri, source)
 
 
-def excluded(uri: str, source: SourceSettings) -> bool:
+def is_excluded(uri: str, source: SourceSettings) -> bool:
     return any(_pattern(glob).match(uri) for glob in source.exclude)

@@ -13,9 +13,11 @@ The attachments of a mail (EML, MSG) are documents too, named below it. They hav
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +34,12 @@ from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR, may_restrict, read_s
 from resources.sources.files import (
     Skipped,
     SourceFolder,
-    excluded,
-    hidden,
+    is_excluded,
+    is_hidden,
+    is_taken,
     opened_source,
     pieces,
     read_as,
-    taken,
     unfit,
     walk,
 )
@@ -50,6 +52,9 @@ from resources.sources.siblings import Before, Meant, Names, Siblings, StraySide
 from resources.sources.sorted_spool import TextSet
 
 NOTHING = Before()
+_OF_WINDOWS = re.compile(r"[A-Za-z]:[\\/]")
+_MOST_BESIDE = 1000
+"""Most entries of a folder among which the one is looked for that was probably meant."""
 _RENAME = "rename it with its file, or remove it"
 _REMOVE = "and it names groups: remove it, or give it a side-car if it is a document"
 
@@ -69,7 +74,7 @@ class FolderListing:
     elsewhere: Elsewhere = OWN
     """Places that belong to others, including links to them."""
 
-    def told(self, source: str, name: str, said: ReadMemberships) -> None:
+    def keep_memberships(self, source: str, name: str, said: ReadMemberships) -> None:
         """Keep what a file, or a query, reports of memberships."""
         self.memberships = said
         if said.problem:
@@ -84,18 +89,41 @@ def source_from(argument: str, known: Sequence[SourceSettings] = ()) -> SourceSe
     named = "=" in argument and not scheme_of(argument)
     name, _, path = argument.partition("=") if named else ("", "", argument)
     if scheme_of(path):
-        return _addressed(name, path, known)
+        return _source_at(name, path, known)
+    if not path.strip():
+        raise UsageError(f"{argument!r} names no folder; write FOLDER or NAME=FOLDER")
     folder = Path(path).expanduser().resolve()
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "no such folder"
-        raise UsageError(f"--source {argument}: {what}: {folder}")
+        raise UsageError(f"{argument}: {_why_no_folder(path, folder)}")
     name = name or folder.name
     if not name:
-        raise UsageError(f"--source {argument}: give the source a name: NAME={path}")
+        raise UsageError(f"{argument}: give the source a name: NAME={path}")
     return _of_name(name, str(folder), known)
 
 
-def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
+def _why_no_folder(path: str, folder: Path) -> str:
+    """Return why a path names no folder, and what was probably meant."""
+    if folder.exists():
+        return f"is not a folder; name the folder that it is in, or look at it with `pincite parse {path}`"
+    if path[0] in "\"'“”‘’" or path[-1] in "\"'“”‘’":
+        return "no such folder; leave out the quotes that are part of the name"
+    if _OF_WINDOWS.match(path):
+        drive, rest = path[0].lower(), path[2:].replace("\\", "/")
+        return f"no such folder; under WSL it is /mnt/{drive}{rest}"
+    near = _nearest_folder(folder)
+    return f"no such folder: {folder}" + (f"; did you mean {near}?" if near else "")
+
+
+def _nearest_folder(folder: Path) -> Path | None:
+    try:
+        beside = [each.name for each in islice(folder.parent.iterdir(), _MOST_BESIDE) if each.is_dir()]
+    except OSError:
+        return None
+    near = difflib.get_close_matches(folder.name, beside, n=1)
+    return folder.parent / near[0] if near else None
+
+
+def _source_at(name: str, address: str, known: Sequence[SourceSettings]) -> SourceSettings:
     """Return a source by its address. Errors repeat the address only if it has no password in it."""
     from pydantic import ValidationError
 
@@ -107,7 +135,7 @@ def _addressed(name: str, address: str, known: Sequence[SourceSettings]) -> Sour
         told = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
         raise SettingsError(f"--source {name or 'NAME'}=...: {told}") from None
     if not name:
-        raise UsageError(f"--source {address}: give the source a name: NAME={address}")
+        raise UsageError(f"{address}: give the source a name: NAME={address}")
     source = _of_name(name, address, known)
     require_known(source)
     return source
@@ -150,14 +178,14 @@ def list_source(
         strangers = named_by_strangers(source.scheme)
         lost = {} if strangers else orphan_maps(present, uris)
         if source.memberships:
-            listing.told(source.name, FILE, lister.memberships())
+            listing.keep_memberships(source.name, FILE, lister.memberships())
         for uri in uris:
-            if hidden(uri) or lister.is_told(uri) or (_is_map(uri, uris) and not strangers):
+            if is_hidden(uri) or lister.is_told(uri) or (_is_map(uri, uris) and not strangers):
                 continue
             if is_file(uri):
                 lister.pass_over(uri)
                 continue
-            if not taken(uri, source):
+            if not is_taken(uri, source):
                 continue
             if uri in lost:
                 lister.fail(uri, "orphan", _lost_map(uri, lost[uri]))
@@ -239,7 +267,7 @@ class _Lister:
         before = self._strays.before
         siblings = Siblings(self._source, self._present, before.lost)
         for name in siblings:
-            meant = siblings.meant(name)
+            meant = siblings.meaning_of(name)
             own = name.endswith(SIDE_CAR)
             if not (self._orphan_restricts(name) if own else self._names_groups(name, meant.whole)):
                 if own and meant.missing:
@@ -371,7 +399,7 @@ class _Lister:
         """List the attachments of a mail, with the groups of the mail. Groups at the head of an attachment are ignored,
         since a stranger may have written it."""
         try:
-            with read_as(mail.uri), self._folder.opened(self._folder.resolved(mail.uri)) as stream:
+            with read_as(mail.uri), self._folder.open_file(self._folder.resolve(mail.uri)) as stream:
                 parts = list(parts_of_mail(stream, mail.uri))
         except DocumentError as error:
             self._listing.skipped.append(Skipped(self._source.name, mail.uri, "attachments", str(error)))
@@ -392,7 +420,7 @@ class _Lister:
 
     def _add_part(self, mail: RawDocument, uri: str, part: MailPart) -> None:
         media_type = media_type_of(Path(uri), self._readers)
-        if media_type is None or excluded(uri, self._source):
+        if media_type is None or is_excluded(uri, self._source):
             return
         if media_type in PICTURES and (why := self._without_pictures()):
             self._skip(uri, f"a picture is read by OCR, and {why}")
@@ -435,7 +463,7 @@ class _Lister:
             return {}
         own = self._read_side_car(uri + SIDE_CAR)
         try:
-            target = self._target = self._folder.resolved(uri)
+            target = self._target = self._folder.resolve(uri)
         except OSError:
             return own
         linked = self._read_side_car(target + SIDE_CAR) if target != uri else {}
@@ -462,7 +490,7 @@ class _Lister:
         except OSError as error:
             raise ValueError(f"{name} cannot be read ({error.strerror})") from None
         try:
-            with self._folder.opened(self._folder.resolved(name)) as stream:
+            with self._folder.open_file(self._folder.resolve(name)) as stream:
                 return stream.read(LARGEST_SIDE_CAR + 1)
         except PermissionError:
             raise ValueError(f"{name}: no permission to read it; grant it and index again") from None
@@ -484,13 +512,13 @@ class _Lister:
         unknown."""
         kind = media_type_of(file)
         with_head = kind in WITH_HEADS and not self._strangers and (kind == MARKDOWN or self._groups is None)
-        known = self._known(file, with_head and kind == MARKDOWN)
+        known = self._known_content(file, with_head and kind == MARKDOWN)
         if known:
             require_size(uri, before + known[0], self._max_megabytes)
             if not with_head:
                 return known
         target = self._target if str(file) == uri else None
-        with self._folder.opened(target or self._folder.resolved(str(file))) as stream:
+        with self._folder.open_file(target or self._folder.resolve(str(file))) as stream:
             if with_head:
                 assert kind is not None
                 self._groups = self._groups or groups_at_head(stream.read(HEAD_BYTES), uri, kind)
@@ -503,7 +531,7 @@ class _Lister:
                 whole.update(piece)
         return size, whole.hexdigest()
 
-    def _known(self, file: Path, with_head: bool) -> tuple[int, str] | None:
+    def _known_content(self, file: Path, with_head: bool) -> tuple[int, str] | None:
         """Return size and hash of a fetched file; None if the source is a folder. Raise DocumentError. If the file was
         too large to fetch and its head might restrict it, the error's code withholds it."""
         try:

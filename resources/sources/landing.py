@@ -28,7 +28,7 @@ from resources.hashes import piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, media_type_of, require_size
 from resources.postgres.statements import statements
 from resources.side_cars import LARGEST_SIDE_CAR, SIDE_CAR
-from resources.sources.files import Skipped, hidden, taken, unfit
+from resources.sources.files import Skipped, is_hidden, is_taken, unfit
 from resources.sources.memberships import FILE, is_file
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Siblings
@@ -146,7 +146,7 @@ class Landing:
     def bring(self, connected: Source, max_megabytes: int | None, tell: Tell = lambda done, total: None) -> None:
         """List the source and fetch what is new. Call it within `alone`. Raise SourceError; what was fetched before
         stays."""
-        with closing(self._opened()) as database:
+        with closing(self._open()) as database:
             self.files.make()
             self._list(database, connected)
             self._forget_lost(database)
@@ -164,19 +164,19 @@ class Landing:
                 raise SourceError(f"source {self._source.name!r}: another process reads it now", "busy") from None
             yield
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         """Open the database of fetched entries. A damaged one is deleted, so that everything is fetched again. Raise
         SourceError `disk` if it cannot be written."""
         try:
-            return self._connected()
+            return self._connect()
         except sqlite3.OperationalError as error:
             told = f"cannot write to {self.folder}: {error}; make room there, and see that it may be written"
             raise SourceError(f"source {self._source.name!r}: {told}", "disk") from None
         except sqlite3.DatabaseError:
             (self.folder / "entries.db").unlink()
-            return self._connected()
+            return self._connect()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         database = sqlite3.connect(self.folder / "entries.db", timeout=60.0)
         for name in ("landed_table", "listed_table", "problems_table"):
             database.execute(_sql(name))
@@ -204,7 +204,7 @@ class Landing:
     def _may_count(self, uri: str) -> bool:
         """Return whether a name is kept. A hidden file is kept only because it may be meant as a side-car: not if
         strangers choose names, nor if its folder is hidden."""
-        return not hidden(uri) or not (self._strangers or hidden(f"{uri.rpartition('/')[0]}/"))
+        return not is_hidden(uri) or not (self._strangers or is_hidden(f"{uri.rpartition('/')[0]}/"))
 
     def _forget_lost(self, database: sqlite3.Connection) -> None:
         """Forget entries whose files somebody, or a lost disk, removed from the state, so that they are fetched
@@ -222,11 +222,11 @@ class Landing:
                 # A row describes its file, so it is deleted before the file changes and written again afterwards.
                 with database:
                     database.executemany(_sql("forget_landed"), [(entry.uri,) for entry in batch])
-                connected.prepare([entry for entry in batch if not _over(entry, largest)])
+                connected.prepare([entry for entry in batch if not _is_too_large(entry, largest)])
                 got = list(threads.map(lambda entry: self._one(connected, entry, largest), batch))
                 with database:
                     for entry, found in zip(batch, got, strict=True):
-                        failing = self._kept(database, entry, found, failing)
+                        failing = self._record(database, entry, found, failing)
                 done += len(batch)
                 tell(done, total)
 
@@ -234,14 +234,14 @@ class Landing:
         """Yield the entries to fetch in order of their names. Only one step's rows are in memory."""
         after = ""
         while rows := database.execute(_sql("due"), {"after": after, "most": AT_ONCE}).fetchall():
-            yield from (Entry(*row) for row in rows if self._wanted(row[0], siblings))
+            yield from (Entry(*row) for row in rows if self._is_wanted(row[0], siblings))
             after = rows[-1][0]
 
     def _siblings(self, database: sqlite3.Connection) -> Siblings:
         """Return the files of the last listing that may be meant as side-cars."""
         return Siblings(self._source, _Listed(database))
 
-    def _kept(
+    def _record(
         self, database: sqlite3.Connection, entry: Entry, found: tuple[int, str] | DocumentError, failing: int
     ) -> int:
         """Record the result of an entry; return how many in a row could not be read. Raise SourceError if they are too
@@ -255,7 +255,7 @@ class Landing:
             raise SourceError(f"source {self._source.name!r}: {failing} in a row cannot be read, the last: {found}")
         return failing
 
-    def _wanted(self, uri: str, siblings: Siblings) -> bool:
+    def _is_wanted(self, uri: str, siblings: Siblings) -> bool:
         """Say whether a listing would read the file, or needs it to know what restricts a document."""
         if unfit(uri) or self._elsewhere.why(uri) is not None:
             return False
@@ -266,15 +266,15 @@ class Landing:
     def _is_content(self, uri: str) -> bool:
         """Return whether the whole file is needed: it is a document or its map."""
         media_type = media_type_of(Path(uri))
-        if hidden(uri) or is_file(uri) or media_type is None or (self._strangers and media_type == ELEMENTS):
+        if is_hidden(uri) or is_file(uri) or media_type is None or (self._strangers and media_type == ELEMENTS):
             return False
-        return taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
+        return is_taken(uri.removesuffix(ELEMENTS_SUFFIX), self._source)
 
     def _one(self, connected: Source, entry: Entry, largest: int | None) -> tuple[int, str] | DocumentError:
         """Fetch an entry; return its size and hash, or the error that it failed with."""
         try:
             whole = self._is_content(entry.uri) or entry.uri == FILE
-            fetched = _bounded(connected, entry, largest) if whole else _beginning(connected, entry)
+            fetched = _bounded_bytes(connected, entry, largest) if whole else _beginning(connected, entry)
             with closing(fetched) as pieces:
                 return self.files.put(entry.uri, pieces)
         except DocumentError as error:
@@ -291,18 +291,18 @@ class Landing:
     # ------------------------------------------------------------ the fetched source
 
     @contextmanager
-    def fetched(self) -> Iterator[FetchResult]:
+    def open_result(self) -> Iterator[FetchResult]:
         """Open the result of the last complete listing."""
-        with closing(self._opened()) as database:
+        with closing(self._open()) as database:
             yield FetchResult(database, self._source.name, self.root)
 
     def settle(self) -> None:
         """Remove the files of entries that are no longer listed, or no longer taken."""
         if not self.root.is_dir():
             return
-        with self.alone(), closing(self._opened()) as database:
+        with self.alone(), closing(self._open()) as database:
             gone, siblings = database.execute(_sql("gone")).fetchall(), self._siblings(database)
-            gone += [(uri,) for uri, _ in database.execute(_sql("landed")) if not self._wanted(uri, siblings)]
+            gone += [(uri,) for uri, _ in database.execute(_sql("landed")) if not self._is_wanted(uri, siblings)]
             for (uri,) in gone:
                 self.files.remove(uri)
             with database:
@@ -362,11 +362,11 @@ class _Listed:
         return self._database.execute(_sql("is_listed"), (name,)).fetchone() is not None
 
 
-def _over(entry: Entry, largest: int | None) -> bool:
+def _is_too_large(entry: Entry, largest: int | None) -> bool:
     return entry.size is not None and largest is not None and entry.size > largest << 20
 
 
-def _bounded(connected: Source, entry: Entry, largest: int | None) -> Generator[bytes]:
+def _bounded_bytes(connected: Source, entry: Entry, largest: int | None) -> Generator[bytes]:
     """Yield the bytes of an entry. Raise DocumentError `limit_exceeded` before more is read than the limit."""
     require_size(entry.uri, entry.size or 0, largest)
     size = 0

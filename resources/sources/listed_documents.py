@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _NAMES = tuple(field.name for field in fields(RawDocument))
 _NONE = "{}"
 _LISTS = ("groups", "source_groups")
-NAMED = ("doc_id", "source", "content_hash")
+NAMED = ("doc_id", "source", "content_hash", "size")
 
 
 class DocumentsById(Protocol):
     """The documents of a listing, wherever they are kept."""
 
-    def between(self, first: str, after: str) -> pa.Table:
+    def documents_between(self, first: str, after: str) -> pa.Table:
         """Return the documents whose ids are from `first` to before `after`, as rows of RawDocument in order of
         ids."""
 
@@ -47,14 +47,14 @@ class ListedDocuments:
         values = [getattr(raw, name) for name in _NAMES[:-3]]
         metadata = json.dumps(raw.metadata) if raw.metadata else _NONE
         self._sources.add(raw.source)
-        self._waiting.append((*values, _dumped(raw.groups), _dumped(raw.source_groups), metadata))
+        self._waiting.append((*values, _groups_json(raw.groups), _groups_json(raw.source_groups), metadata))
         if len(self._waiting) >= AT_ONCE:
             self._settle()
 
     def restrict(self, doc_id: str, groups: Sequence[str] | None) -> None:
         """Keep the groups of a document that is not listed, if it names any."""
         if groups:
-            self._settle().write("restrict", [(doc_id, _dumped(tuple(groups)))])
+            self._settle().write("restrict", [(doc_id, _groups_json(tuple(groups)))])
 
     def drop(self, doc_ids: Iterable[str]) -> None:
         """Remove documents from the listing; their groups stay known."""
@@ -86,7 +86,7 @@ class ListedDocuments:
         found = self._settle().run("groups", doc_id)
         return _tuple(found[0][0]) if found else None
 
-    def between(self, first: str, after: str) -> pa.Table:
+    def documents_between(self, first: str, after: str) -> pa.Table:
         rows = self._settle().run("listed_between", first, after)
         return _as_table(dict(zip(_NAMES, zip(*rows, strict=True), strict=True)) if rows else {})
 
@@ -95,8 +95,9 @@ class ListedDocuments:
         import pyarrow as pa
 
         rows = self._settle().run("names_between", first, after)
-        columns = zip(*rows, strict=True) if rows else ((), (), ())
-        return pa.table([pa.array(column, pa.string()) for column in columns], list(NAMED))
+        columns = zip(*rows, strict=True) if rows else ((),) * len(NAMED)
+        types = (schema_of(RawDocument).field(name).type for name in NAMED)
+        return pa.table(list(map(pa.array, columns, types)), list(NAMED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +124,8 @@ class AllListed:
         """Return the groups that a document names; None if it names none, as far as is known."""
         return next((groups for part in self.parts if (groups := part.groups_of(doc_id))), None)
 
-    def between(self, first: str, after: str) -> pa.Table:
-        return _in_order([part.between(first, after) for part in self.parts] or [_as_table({})])
+    def documents_between(self, first: str, after: str) -> pa.Table:
+        return _in_order([part.documents_between(first, after) for part in self.parts] or [_as_table({})])
 
     def names(self, first: str, after: str) -> pa.Table:
         """Return the columns NAMED of the documents of `between`."""
@@ -142,7 +143,7 @@ class OfRanges:
 
     def __iter__(self) -> Iterator[RawDocument]:
         for ends in self._ranges:
-            yield from from_table(RawDocument, self._documents.between(*ends))
+            yield from from_table(RawDocument, self._documents.documents_between(*ends))
 
 
 def _in_order(parts: Sequence[pa.Table]) -> pa.Table:
@@ -163,7 +164,7 @@ def _as_table(columns: Mapping[str, Sequence[Any]]) -> pa.Table:
 
 
 @lru_cache(maxsize=1000)
-def _dumped(groups: tuple[str, ...] | None) -> str | None:
+def _groups_json(groups: tuple[str, ...] | None) -> str | None:
     return None if groups is None else json.dumps(groups)
 
 

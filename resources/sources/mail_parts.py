@@ -66,10 +66,10 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
     if len(content) > LARGEST:
         told = f"{uri}: its attachments are not read, since it is larger than {LARGEST >> 20} MB: save them as files"
         raise DocumentError(told, "limit_exceeded")
-    yield from _divided(content, uri, 1, [MOST_PARTS])
+    yield from _divide(content, uri, 1, [MOST_PARTS])
 
 
-def _divided(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[MailPart]:
+def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[MailPart]:
     """Yield the attachments of a mail, each attached mail followed by its own. `left` holds how many may follow."""
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
@@ -91,7 +91,7 @@ def _divided(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[
             continue
         below = f"{uri}/{part.below}"
         try:
-            inside = list(_divided(part.content, below, level + 1, left))
+            inside = list(_divide(part.content, below, level + 1, left))
         except DocumentError as error:
             yield replace(part, undivided=str(error))
             continue

@@ -58,9 +58,9 @@ def is_file(uri: str) -> bool:
 def in_folder(folder: SourceFolder) -> ReadMemberships:
     """Return what the file says in the folder that a source is, or was fetched to."""
     try:
-        with folder.opened(folder.resolved(FILE)) as stream:
+        with folder.open_file(folder.resolve(FILE)) as stream:
             content = stream.read(LARGEST + 1)
-        return ReadMemberships(parsed(content))
+        return ReadMemberships(parse_pairs(content))
     except (FileNotFoundError, NotADirectoryError):
         return GONE
     except OSError as error:
@@ -69,7 +69,7 @@ def in_folder(folder: SourceFolder) -> ReadMemberships:
         return unread(error)
 
 
-def fetched(connected: Source) -> ReadMemberships:
+def fetch_memberships(connected: Source) -> ReadMemberships:
     """Return what the file of a source that is no folder says; nothing else is read. Raise SourceError."""
     entry = next((entry for page in connected.entries() for entry in page if entry.uri == FILE), None)
     if entry is None:
@@ -81,23 +81,23 @@ def fetched(connected: Source) -> ReadMemberships:
             content += piece
             if len(content) > LARGEST:
                 break
-        return ReadMemberships(parsed(bytes(content)))
+        return ReadMemberships(parse_pairs(bytes(content)))
     except (DocumentError, ValueError) as error:
         return unread(error)
 
 
-def asked(connected: Source) -> ReadMemberships | None:
+def ask_memberships(connected: Source) -> ReadMemberships | None:
     """Return what a source reports that knows memberships itself, not from a file; None if it does not."""
     rows = connected.memberships() if isinstance(connected, TellsMemberships) else None
     if rows is None:
         return None
     try:
-        return ReadMemberships(_bounded(rows))
+        return ReadMemberships(_bounded_pairs(rows))
     except (SourceError, ValueError) as error:
         return unread(error)
 
 
-def _bounded(rows: Iterable[tuple[str | None, str | None]]) -> Pairs:
+def _bounded_pairs(rows: Iterable[tuple[str | None, str | None]]) -> Pairs:
     pairs, size = set(), 0
     for row in rows:
         pairs.add(pair := _pair(row))
@@ -107,7 +107,7 @@ def _bounded(rows: Iterable[tuple[str | None, str | None]]) -> Pairs:
     return frozenset(pairs)
 
 
-def parsed(content: bytes) -> Pairs:
+def parse_pairs(content: bytes) -> Pairs:
     """Return the pairs of a CSV file with the columns `principal` and `group`. Raise ValueError naming the line."""
     if len(content) > LARGEST:
         raise ValueError(f"{FILE} is over {LARGEST >> 20} MB")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pipelines.errors import SourceError
 from pipelines.settings.sources import SourceSettings
-from resources.connectors.locations import FILES, Location, folded, location_of
+from resources.connectors.locations import FILES, Location, folded_name, location_of
 
 Identity = tuple[int, int]
 """Device and inode number of a folder, which are the same under all its names."""
@@ -42,7 +42,7 @@ class Elsewhere:
         # The address of a web page may have a query after its name, and the page still lies in a folder of that name.
         forms = {uri, uri.replace("?", "/")} if self.folded else {uri}
         for form in forms:
-            parts = (folded(form) if self.folded else form).split("/")
+            parts = (folded_name(form) if self.folded else form).split("/")
             for depth in range(len(parts)):
                 if (name := "/".join(parts[: depth + 1])) in self.names:
                     return name
@@ -77,7 +77,7 @@ def _may_find(source: SourceSettings) -> str:
     return f"found by {', '.join(source.groups) if source.groups else 'everyone'}"
 
 
-def _named(source: SourceSettings) -> str:
+def _source_text(source: SourceSettings) -> str:
     return f"source {source.name!r} ({source.place}, {_may_find(source)})"
 
 
@@ -92,8 +92,8 @@ class _Place:
     """The place itself and the folders above it: each one's identity, and the name of the place from there."""
 
     @classmethod
-    def of(cls, owner: str, location: Location, source: SourceSettings | None = None) -> _Place:
-        above = tuple(_above(Path(*location.path))) if location.server == FILES and location.path else ()
+    def at_location(cls, owner: str, location: Location, source: SourceSettings | None = None) -> _Place:
+        above = tuple(_folders_above(Path(*location.path))) if location.server == FILES and location.path else ()
         return cls(owner, location, source, above)
 
     @property
@@ -112,7 +112,7 @@ class _Place:
         return name
 
 
-def _above(folder: Path) -> Iterator[tuple[Identity, str]]:
+def _folders_above(folder: Path) -> Iterator[tuple[Identity, str]]:
     for place in (folder, *folder.parents):
         try:
             state = os.stat(place)
@@ -127,7 +127,7 @@ class Overlaps:
     have their names as keys, is a document."""
 
     def __init__(self, sources: Sequence[SourceSettings], said: Collection[str], kept: Mapping[str, Location]) -> None:
-        places = [_Place.of(f"source {source.name!r}", location_of(source), source) for source in sources]
+        places = [_Place.at_location(f"source {source.name!r}", location_of(source), source) for source in sources]
         self.problems: list[str] = []
         """Problems that stop a run from beginning, each with its remedy."""
         self.closed: dict[str, str] = {}
@@ -140,9 +140,9 @@ class Overlaps:
             self._refuse_same(one, other)
         for outer, inner in permutations(places, 2):
             self._refuse_unsaid(outer, inner)
-        self._part([_Place.of(owner, location) for owner, location in kept.items()])
+        self._part([_Place.at_location(owner, location) for owner, location in kept.items()])
 
-    def of(self, source: SourceSettings) -> Elsewhere:
+    def elsewhere_of(self, source: SourceSettings) -> Elsewhere:
         """Return the places of a source that belong to others."""
         return self._elsewhere.get((source.name, source.path), OWN)
 
@@ -179,17 +179,18 @@ class Overlaps:
     def _opens(removed: SourceSettings, outer: SourceSettings, within: str) -> str:
         remedy = f"`exclude: [{within}/**]`" if within else f"`groups: [{', '.join(removed.groups)}]`"
         return (
-            f"{_named(removed)} lies within {_named(outer)}, which would show its documents to others once it is "
-            f"forgotten: write {remedy} for {outer.name!r} in the settings, then remove {removed.name!r}"
+            f"{_source_text(removed)} lies within {_source_text(outer)}, which would show its documents to others once "
+            f"it is forgotten: write {remedy} for {outer.name!r} in the settings, then remove {removed.name!r}"
         )
 
     def _refuse_same(self, one: _Place, other: _Place) -> None:
         if not (one.source and other.source) or one.source.name == other.source.name or not one.same(other):
             return
-        first, second = _named(one.source), _named(other.source)
+        first, second = _source_text(one.source), _source_text(other.source)
+        unclear = ", and who may find its documents is not clear" if one.source.groups != other.source.groups else ""
         problem = (
-            f"{first} and {second} have the same root, and who may find its documents is not clear: keep one of them "
-            "in the settings, and forget the other with `pincite sources remove NAME`"
+            f"{first} and {second} have the same root{unclear}: keep one of them in the settings or the command, and "
+            "forget the other with `pincite sources remove NAME`"
         )
         self.problems.append(problem)
         for source, beside in ((one.source, other.source), (other.source, one.source)):
@@ -203,8 +204,8 @@ class Overlaps:
         self.inner.add(b.name)
         if a.groups and not b.groups and b.name not in self._said:
             problem = (
-                f"{_named(b)} lies within {_named(a)}, and nothing says that everyone may find its documents: write "
-                f"`groups: []` for {b.name!r} in the settings, or name groups there"
+                f"{_source_text(b)} lies within {_source_text(a)}, and nothing says that everyone may find its "
+                f"documents: write `groups: []` for {b.name!r} in the settings, or name groups there"
             )
             self.problems.append(problem)
             self.closed[b.name] = problem
@@ -228,7 +229,7 @@ class Overlaps:
                 self._elsewhere[place.source.name, place.source.path] = found
 
     def _refuse_kept(self, source: SourceSettings, owner: str) -> None:
-        problem = f"{_named(source)} lies in {owner}, where files of all sources are: name another folder"
+        problem = f"{_source_text(source)} lies in {owner}, where files of all sources are: name another folder"
         self.problems.append(problem)
         self.closed[source.name] = problem
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipelines.counted import counted
 from pipelines.errors import SettingsError, SourceError, UsageError
 from pipelines.ranges import Range
 from pipelines.records import Failure, RawDocument
@@ -29,7 +30,7 @@ from resources.sources.files import Place, Skipped, opened_source
 from resources.sources.folder import NOTHING, FolderListing, list_source
 from resources.sources.landing import Landing
 from resources.sources.listed_documents import AllListed
-from resources.sources.memberships import QUERY, ReadMemberships, asked, fetched, in_folder
+from resources.sources.memberships import QUERY, ReadMemberships, ask_memberships, fetch_memberships, in_folder
 from resources.sources.overlaps import OWN, STATE, STORE, Elsewhere, Overlaps
 from resources.sources.siblings import Before
 from resources.sources.sorted_spool import SortedSpool
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
 GUARD_SHARE = 0.2
 GUARD_DOCUMENTS = 10
 ListedBefore = Callable[[Range], "pa.Table"]
-"""A function that returns the documents of a range of ids at the last listing, with at least the columns NAMED of
-listed_documents."""
+"""A function that returns the documents of a range of ids at the last listing, with at least their ids, sources and
+content hashes."""
 
 
 def many_gone(count: int, known: int) -> bool:
@@ -67,17 +68,17 @@ def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: C
     known, notes = Counter[str](), SortedSpool("gone", "fresh")
     for old, now in _by_range(listed, before, ranges):
         known.update(old["source"].to_pylist())
-        lacking = _without(_without(old, now["doc_id"].to_pylist()), [item.doc_id for item in failures])
+        lacking = _rows_without(_rows_without(old, now["doc_id"].to_pylist()), [item.doc_id for item in failures])
         notes.write("add_gone", zip(*(lacking[name].to_pylist() for name in ("source", "content_hash")), strict=True))
     if not notes.run("gone_by_source"):
         return
     for old, now in _by_range(listed, before, ranges):
-        fresh = _without(now, old["doc_id"].to_pylist())
+        fresh = _rows_without(now, old["doc_id"].to_pylist())
         notes.write("add_fresh", ((content,) for content in fresh["content_hash"].to_pylist()))
     for source, count in notes.run("gone_by_source"):
         if source not in there or many_gone(count, known[source]):
             raise SourceError(
-                f"source {source!r}: {count} of {known[source]} documents are gone from {said(source)}; "
+                f"source {source!r}: {count} of {counted(known[source], 'document')} gone from {said(source)}; "
                 "nothing was changed. If they were meant to go, run again with --allow-deletions, or in Dagster with "
                 "`allow_deletions: true` in the config of raw_documents",
                 "deletion_guard",
@@ -95,7 +96,7 @@ def _by_range(listed: Listed, before: ListedBefore, ranges: Sequence[Range]) -> 
         yield old.filter(pc.is_in(old["source"], sources)), listed.documents.names(*ends)
 
 
-def _without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:
+def _rows_without(rows: pa.Table, doc_ids: list[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -132,8 +133,8 @@ def read_memberships(source: SourceSettings, landing: Landing) -> ReadMembership
         with opened_source(source, Path(source.path)) as folder:
             return in_folder(folder)
     with landing.alone(wait=False), closing(connect(source, landing.folder)) as connected:
-        said = asked(connected)
-        return fetched(connected) if said is None and source.memberships else said
+        said = ask_memberships(connected)
+        return fetch_memberships(connected) if said is None and source.memberships else said
 
 
 # ---------------------------------------------------------------- the book of sources
@@ -163,14 +164,14 @@ class Restrictions:
         """Say whether a source may have documents listed before that are not its own now."""
         return bool(self.closed) or any(each.names for each in self.elsewhere.values())
 
-    def parted(self, source: str, uri: str) -> str | None:
+    def why_parted(self, source: str, uri: str) -> str | None:
         """Return why a document that was listed before is not one of its source now; None if it is."""
         if source in self.closed:
             return self.closed[source]
         why = self.elsewhere.get(source, OWN).why(uri)
         return None if why is None else f"{uri}: no document of source {source!r} any more: {why}"
 
-    def applied(self, raw: RawDocument) -> RawDocument:
+    def apply(self, raw: RawDocument) -> RawDocument:
         """Return an earlier listed document with the groups of today. Groups that a side-car does not name any more
         stay, since the file itself may name them."""
         groups = self.documents.get(raw.doc_id) or raw.groups
@@ -200,7 +201,7 @@ class Listed:
     """Time by the database's clock before the sources were read; None if no source can report memberships."""
 
 
-def _listed(
+def _make_listing(
     names: tuple[str, ...],
     listings: Sequence[FolderListing],
     known: Sequence[SourceSettings],
@@ -226,6 +227,19 @@ def _listed(
         },
         at,
     )
+
+
+def require_apart(project: Project, given: Sequence[SourceSettings]) -> None:
+    """Raise SourceError (`overlap`) if sources of the settings, or `given` in a command, have one folder under several
+    names. Nothing of the state is read, so sources that only it knows are compared when they are listed."""
+    declared = project.settings.sources
+    found = {
+        each.name: each if each.scheme else each.model_copy(update={"path": str(project.resolve(each.path))})
+        for each in declared
+    }
+    found.update({each.name: each for each in given})
+    said = {each.name for each in declared if "groups" in each.model_fields_set}
+    Overlaps(list(found.values()), said, {STATE: of_folder(project.state)}).require_none()
 
 
 class SourceRegistry:
@@ -254,7 +268,7 @@ class SourceRegistry:
                 "source_moved",
             )
 
-    def known(self) -> list[SourceSettings]:
+    def known_sources(self) -> list[SourceSettings]:
         """Return the remembered sources, then those of the settings that were never indexed, ordered by name.
 
         Filters and groups in the settings win over remembered ones; remembered groups stay if the settings name
@@ -298,23 +312,23 @@ class SourceRegistry:
         """Return the folder of a source's files: its own, or the one they were fetched to. Raise SourceError for an
         unknown name."""
         if name not in self._roots:
-            self._roots = {source.name: self._root(source) for source in self.known()}
+            self._roots = {source.name: self._root(source) for source in self.known_sources()}
         if name not in self._roots:
             raise SourceError(f"no source named {name!r}; known: {', '.join(self._roots) or 'none'}")
         return self._roots[name]
 
-    def said(self, name: str) -> str:
+    def place_text(self, name: str) -> str:
         """Return the place of a source, as people know it."""
-        return next((source.path for source in self.known() if source.name == name), name)
+        return next((source.path for source in self.known_sources() if source.name == name), name)
 
     def landing(self, source: SourceSettings) -> Landing:
         """Return the place that a source which is no folder is fetched to."""
-        return Landing(self._place or self._project.state, source, self._overlaps.of(source))
+        return Landing(self._place or self._project.state, source, self._overlaps.elsewhere_of(source))
 
     def overlaps(self) -> Overlaps:
         """Return how the known sources overlap, at the places in the settings and at the places where they were
         last."""
-        known, last = self.known(), {row.name: row.root for row in self._catalog.sources()}
+        known, last = self.known_sources(), {row.name: row.root for row in self._catalog.sources()}
         moved = [
             source.model_copy(update={"path": last[source.name]})
             for source in known
@@ -361,7 +375,7 @@ class SourceRegistry:
         A source that cannot be listed fails alone. If the last source was removed from an index, the listing is empty.
         Raise UsageError if there never was a source. Raise SourceError if no source can be listed, or if `everything`
         is set and a source fails that was listed before."""
-        known = self.known()
+        known = self.known_sources()
         self._require_groups(known)
         self._overlaps = self.overlaps()
         self._overlaps.require_none()
@@ -373,7 +387,8 @@ class SourceRegistry:
         sources = [source for source in known if not wanted or source.name in wanted]
         if not sources and (wanted or self._catalog.live() is None):
             raise UsageError(
-                "no source to index; give a folder with --source [NAME=]PATH, or list sources in the settings"
+                "no source to index; name a folder: `pincite index FOLDER` (or --source [NAME=]PATH), or list sources "
+                "in the settings"
             )
         self._listings, self._at = {}, self._clock(sources)
         found = {source.name: self._listing(source, before, tell) for source in sources}
@@ -389,17 +404,19 @@ class SourceRegistry:
             if source.name in listings:
                 self._catalog.remember_lost(source.name, listings[source.name].lost)
         faults = {name: str(error) for name, error in failing.items()}
-        return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at, faults)
+        return _make_listing(tuple(listings), list(listings.values()), known, self._overlaps, self._at, faults)
 
     def list_remembered(self, before: Callable[[str], Before] = lambda name: NOTHING) -> Listed:
         """List the remembered sources, each at its last place, as far as possible. Listings of this process are reused.
         The result only restricts, and may miss sources: a document that it lacks is not gone."""
         roots = {row.name: row.root for row in self._catalog.sources()}
-        known = [source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known()]
+        known = [
+            source.model_copy(update={"path": roots.get(source.name, source.path)}) for source in self.known_sources()
+        ]
         self._at, self._overlaps = self._at or self._clock(known), self.overlaps()
         found = {source.name: self._listing(source, before) for source in known if source.name in roots}
         listings = {name: item for name, item in found.items() if isinstance(item, FolderListing)}
-        return _listed(tuple(listings), list(listings.values()), known, self._overlaps, self._at)
+        return _make_listing(tuple(listings), list(listings.values()), known, self._overlaps, self._at)
 
     def _listing(
         self, source: SourceSettings, before: Callable[[str], Before], tell: Tell = untold
@@ -413,7 +430,7 @@ class SourceRegistry:
         return self._listings[key]
 
     def _read(self, source: SourceSettings, before: Before, tell: Tell) -> FolderListing:
-        parsing, elsewhere = self._project.settings.parsing, self._overlaps.of(source)
+        parsing, elsewhere = self._project.settings.parsing, self._overlaps.elsewhere_of(source)
         no_pictures = partial(without_ocr, parsing.ocr, tuple(parsing.ocr_languages))
         if not source.scheme:
             root, readers = Path(source.path), parsing.readers
@@ -421,13 +438,13 @@ class SourceRegistry:
         landing = self.landing(source)
         with landing.alone(), closing(connect(source, landing.folder)) as connected:
             landing.bring(connected, parsing.max_megabytes, partial(tell, f"fetched of {source.name}"))
-            said = asked(connected)
-        with landing.fetched() as brought:
+            said = ask_memberships(connected)
+        with landing.open_result() as brought:
             listing = list_source(
                 source, landing.root, parsing.max_megabytes, before, brought, parsing.readers, elsewhere, no_pictures
             )
         if said:
-            listing.told(source.name, QUERY, said)
+            listing.keep_memberships(source.name, QUERY, said)
         return listing
 
     def keep_memberships(self, listed: Listed, whole: bool = True) -> None:
@@ -441,12 +458,12 @@ class SourceRegistry:
 
     def settle(self, names: Sequence[str]) -> None:
         """Remove the fetched files of documents that are no longer listed. Call it once their listing is committed."""
-        for source in self.known():
+        for source in self.known_sources():
             if source.scheme and source.name in names:
                 self.landing(source).settle()
 
     def forget_files(self, name: str) -> None:
         """Remove everything that was fetched of a source."""
-        for source in self.known():
+        for source in self.known_sources():
             if source.scheme and source.name == name:
                 self.landing(source).remove()

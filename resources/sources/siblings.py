@@ -22,7 +22,7 @@ from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import named_by_strangers
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, MEDIA_TYPES, media_type_of
 from resources.side_cars import SIDE_CAR
-from resources.sources.files import hidden, taken
+from resources.sources.files import is_hidden, is_taken
 from resources.sources.memberships import is_file
 from resources.sources.sorted_spool import SortedSpool, TextSet
 
@@ -70,10 +70,10 @@ class Siblings:
         return (name for name in self._candidates if name in self)
 
     def __contains__(self, name: object) -> bool:
-        meant = self.meant(str(name))
+        meant = self.meaning_of(str(name))
         return bool(meant.keys or meant.missing)
 
-    def meant(self, name: str) -> Meant:
+    def meaning_of(self, name: str) -> Meant:
         """Return what a file may be meant for, by its name. If it continues a whole name, it is meant for no other."""
         if name not in self._candidates:
             return NOTHING_MEANT
@@ -81,18 +81,18 @@ class Siblings:
         whole = [key for prefix in prefixes if (key := _key(name, prefix)) in self._keys]
         stems = [] if whole or _is_parsed(name) else [_key(name, prefix, stem=True) for prefix in prefixes]
         keys = whole or [key for key in stems if key in self._keys]
-        own = name.endswith(SIDE_CAR) and not hidden(name)
+        own = name.endswith(SIDE_CAR) and not is_hidden(name)
         return Meant(keys, bool(whole), self._missing(name, prefixes) if own or not keys else "")
 
     def _missing(self, name: str, prefixes: Iterable[str]) -> str:
         """Return the missing document whose name is continued: by a side-car, by a name that continues one with a
         document's ending, or by one that continues a name known to be gone."""
-        if name.endswith(SIDE_CAR) and not hidden(name):
+        if name.endswith(SIDE_CAR) and not is_hidden(name):
             found = name.removesuffix(SIDE_CAR)
-            return found if taken(found, self._source) or not _is_parsed(found) else ""
+            return found if is_taken(found, self._source) or not _is_parsed(found) else ""
         keys = (key for prefix in prefixes for key in (_key(name, prefix), _key(name, prefix, stem=True)))
         found = next((self._lost[key] for key in keys if key in self._lost), "") or _inner_name(name)
-        return "" if _is_parsed(name) or found in self._names or not taken(found, self._source) else found
+        return "" if _is_parsed(name) or found in self._names or not is_taken(found, self._source) else found
 
     @cached_property
     def _candidates(self) -> TextSet:
@@ -109,13 +109,13 @@ class Siblings:
         if is_file(uri) or uri.endswith(ELEMENTS_SUFFIX):
             return False
         if uri.endswith(SIDE_CAR):
-            return hidden(uri) or uri.removesuffix(SIDE_CAR) not in self._names
-        if not _is_parsed(uri) or hidden(uri):
+            return is_hidden(uri) or uri.removesuffix(SIDE_CAR) not in self._names
+        if not _is_parsed(uri) or is_hidden(uri):
             return True
         return bool(_inner_name(uri)) and uri + SIDE_CAR not in self._names
 
     def _is_document(self, uri: str) -> bool:
-        return _is_parsed(uri) and not hidden(uri) and not is_file(uri) and taken(uri, self._source)
+        return _is_parsed(uri) and not is_hidden(uri) and not is_file(uri) and is_taken(uri, self._source)
 
 
 def keys_of(uri: str) -> tuple[str, str]:
@@ -274,23 +274,23 @@ class KnownContents:
     def __init__(self, read: Callable[[], Iterable[pa.Table]]) -> None:
         self._read = read
 
-    def of(self, source: str, lost: Mapping[str, str]) -> ContentsOf:
+    def contents_of(self, source: str, lost: Mapping[str, str]) -> ContentsOf:
         """Return the contents of a source; `lost` are contents of files that are gone while a side-car of theirs is
         left."""
         return ContentsOf(self, source, lost)
 
     def one(self, doc_id: str) -> tuple[str, bool] | None:
         """Return the content hash of a document, and whether it named groups of its own; None if it was not listed."""
-        found = self._noted.run("content", doc_id)
+        found = self._spool.run("content", doc_id)
         return (found[0][0], bool(found[0][1])) if found else None
 
-    def below(self, source: str, beginning: str) -> list[str]:
+    def names_below(self, source: str, beginning: str) -> list[str]:
         """Return the names of a source's documents that begin with a text."""
-        found = self._noted.run("names_from", source, beginning, beginning[:-1] + chr(ord(beginning[-1]) + 1))
+        found = self._spool.run("names_from", source, beginning, beginning[:-1] + chr(ord(beginning[-1]) + 1))
         return [uri for (uri,) in found]
 
     @cached_property
-    def _noted(self) -> SortedSpool:
+    def _spool(self) -> SortedSpool:
         noted = SortedSpool("contents", "names")
         for read in self._read():
             noted.write("add_content", _rows(read))
@@ -316,7 +316,7 @@ class ContentsOf:
         return found[0] if found else self.lost.get(uri)
 
     @property
-    def restricted(self) -> Container[str]:
+    def restricted_files(self) -> Container[str]:
         """The files that named groups of their own."""
         return _Restricted(self)
 

@@ -20,7 +20,7 @@ from pipelines.records import Failure, RawDocument
 from resources.clouds.bucket import AT_ONCE
 from resources.hashes import combined_hash, piecewise
 from resources.parsers.registry import ELEMENTS, ELEMENTS_SUFFIX, files_of, require_size
-from resources.sources.files import private_copy, written
+from resources.sources.files import private_copy, write_new
 from resources.sources.sorted_spool import TextSet, windows
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class StoredDocuments:
             for file, name in _files(raw):
                 copied, target = piecewise(), into / file.name
                 target.unlink(missing_ok=True)
-                with self._opened(name, raw, max_megabytes) as stream, written(raw.uri, target) as write:
+                with self._open(name, raw, max_megabytes) as stream, write_new(raw.uri, target) as write:
                     total += os.fstat(stream.fileno()).st_size
                     require_size(raw.uri, total, max_megabytes)
                     while piece := stream.read(_PIECE):
@@ -94,18 +94,18 @@ class StoredDocuments:
                 self._cache.drop(name)  # the local copy may be damaged: the second try fetches it
         raise self._wrong(raw, "has other bytes than were listed: delete it there, and")
 
-    def _opened(self, name: str, raw: RawDocument, max_megabytes: int | None) -> BinaryIO:
+    def _open(self, name: str, raw: RawDocument, max_megabytes: int | None) -> BinaryIO:
         # Readers know no size and have 0 here, so the limit on files bounds what is fetched.
         most = raw.size or (max_megabytes << 20 if max_megabytes else None)
         for _ in range(_TRIES):
             try:
-                return open(self._cache.found(name) or self._fetched(name, raw, most), "rb")
+                return open(self._cache.find(name) or self._fetch(name, raw, most), "rb")
             except FileNotFoundError:
                 continue  # another process removed the copy to make room
         told = "copies of it go away as fast as they are made; raise tables_cache_mb"
         raise DocumentError(f"{raw.uri}: {told}", "unreadable")
 
-    def _fetched(self, name: str, raw: RawDocument, most: int | None) -> Path:
+    def _fetch(self, name: str, raw: RawDocument, most: int | None) -> Path:
         """Fetch an object of at most `most` bytes."""
         fresh = self._cache.fresh()
         try:
@@ -130,18 +130,18 @@ class StoredDocuments:
     def prepare(self, raws: Iterable[RawDocument]) -> None:
         """Fetch the documents that are copied next together, as far as they are not here. `copy` reports those that
         fail."""
-        wanted = {name: raw for raw in raws for _, name in _files(raw) if self._cache.found(name) is None}
+        wanted = {name: raw for raw in raws for _, name in _files(raw) if self._cache.find(name) is None}
         if wanted:
             with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="fetch") as threads:
-                list(threads.map(self._tried, wanted, wanted.values()))
+                list(threads.map(self._try_to_fetch, wanted, wanted.values()))
 
-    def _tried(self, name: str, raw: RawDocument) -> None:
+    def _try_to_fetch(self, name: str, raw: RawDocument) -> None:
         try:
-            self._fetched(name, raw, raw.size)
+            self._fetch(name, raw, raw.size)
         except DocumentError:
             return
 
-    def mapped(self, content_hash: str) -> bool:
+    def is_mapped(self, content_hash: str) -> bool:
         """Say whether a document of this hash is read from a map beside its file."""
         return self._store.size(f"{BELOW}{content_hash}{ELEMENTS_SUFFIX}") is not None
 
@@ -168,10 +168,10 @@ class StoredDocuments:
                 names = [name for raw in fresh.values() for _, name in _files(raw)]
                 seen += len(window)
                 if held is None and len(names) > 1 + (len(documents) + len(known)) // _IN_A_PAGE:
-                    held = TextSet(found.key.removeprefix(BELOW) for found in self._store.listed(BELOW))
-                there = self._asked(names, threads) if held is None else {name for name in names if name in held}
+                    held = TextSet(found.key.removeprefix(BELOW) for found in self._store.list_objects(BELOW))
+                there = self._ask_each(names, threads) if held is None else {name for name in names if name in held}
                 missing = [raw for raw in fresh.values() if not {name for _, name in _files(raw)} <= there]
-                failed = self._kept(window, missing, partial(self._keep, root_of, max_megabytes), threads)
+                failed = self._keep_all(window, missing, partial(self._keep, root_of, max_megabytes), threads)
                 if held is not None:
                     kept = (raw for raw in missing if raw.content_hash not in failed)
                     held.update(name for raw in kept for _, name in _files(raw))
@@ -184,12 +184,12 @@ class StoredDocuments:
                     tell(seen, len(documents))
         return failures
 
-    def _asked(self, names: Sequence[str], threads: ThreadPoolExecutor) -> set[str]:
+    def _ask_each(self, names: Sequence[str], threads: ThreadPoolExecutor) -> set[str]:
         """Return those of these objects that the store has, asked one by one."""
         sizes = threads.map(lambda name: self._store.size(BELOW + name), names)
         return {name for name, size in zip(names, sizes, strict=True) if size is not None}
 
-    def _kept(
+    def _keep_all(
         self,
         documents: Sequence[RawDocument],
         missing: Sequence[RawDocument],
@@ -224,11 +224,11 @@ class StoredDocuments:
 
     # ------------------------------------------------------------ clean-up
 
-    def held(self) -> dict[str, int]:
+    def stored_sizes(self) -> dict[str, int]:
         """Return the raw files of the store by name, with their sizes in bytes.
 
         Other objects, whose keys may be any path, are left out, so that they are neither deleted nor used as paths."""
-        found = {each.key.removeprefix(BELOW): each.size for each in self._store.listed(BELOW)}
+        found = {each.key.removeprefix(BELOW): each.size for each in self._store.list_objects(BELOW)}
         return {name: size for name, size in found.items() if OWN_NAME.fullmatch(name)}
 
     def delete(self, names: Sequence[str]) -> None:
@@ -239,12 +239,12 @@ class StoredDocuments:
 
 def wanted_names(raws: Iterable[RawDocument]) -> set[str]:
     """Return the names of all objects of these documents."""
-    return {name for raw in raws for name in names_of(raw.content_hash, _mapped(raw))}
+    return {name for raw in raws for name in names_of(raw.content_hash, _is_mapped(raw))}
 
 
 def _code(raw: RawDocument, error: DocumentError) -> str:
     return code_of_map(error.code) if raw.media_type == ELEMENTS else error.code
 
 
-def _mapped(raw: RawDocument) -> bool:
+def _is_mapped(raw: RawDocument) -> bool:
     return raw.media_type == ELEMENTS and not raw.uri.lower().endswith(ELEMENTS_SUFFIX)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.fingerprint import records_hash
 from pipelines.increments import Made
-from pipelines.indexing.embeddings import blended, blended_key, embedded_text, headed, own_text_at, vector_key
+from pipelines.indexing.embeddings import blend, blended_key, embedded_text, own_text_at, vector_key, with_headings
 from pipelines.ranges import ALL_IDS, overlap
 from resources.engine.tables import range_of
 from resources.engine.vectors import VectorRow, imported_for, matrix, vector_table
@@ -95,7 +95,10 @@ def sentences(work: Work) -> list[Item]:
 def headed_sentences(work: Work) -> list[Item]:
     chains = {name: chain for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
     rows = _columns(work, "sentences", "index", "sentence_id", "chunk_id", "text")
-    return [_item(doc_id, index, name, headed(chains[chunk_id], text)) for doc_id, index, name, chunk_id, text in rows]
+    return [
+        _item(doc_id, index, name, with_headings(chains[chunk_id], text))
+        for doc_id, index, name, chunk_id, text in rows
+    ]
 
 
 def sentences_in_chunks(work: Work) -> list[Item]:
@@ -126,7 +129,7 @@ def blended_with_chunks(work: Work, made: Embedded) -> Embedded:
         replace(row, text_hash=blended_key(row.text_hash, keys[place]))
         for row, place in zip(made.rows, at, strict=True)
     ]
-    return Embedded(rows, blended(made.vectors, vectors[at]))
+    return Embedded(rows, blend(made.vectors, vectors[at]))
 
 
 def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -138,7 +141,7 @@ def _columns(work: Work, table: str, *names: str) -> Iterator[tuple[Any, ...]]:
 
 def headings(work: Work) -> dict[str, str]:
     """Return the headings above each chunk, and in a stage of sentences also above each sentence, by their ids."""
-    above = {name: headed(chain, "") for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
+    above = {name: with_headings(chain, "") for _, name, chain in _columns(work, "chunks", "chunk_id", "header_chain")}
     if work.part.has("sentences"):
         chunk_of = _columns(work, "sentences", "sentence_id", "chunk_id")
         above.update({name: above[chunk_id] for _, name, chunk_id in chunk_of})

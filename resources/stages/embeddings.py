@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
-from pipelines.indexing.embeddings import uneven, vector_key
+from pipelines.indexing.embeddings import uneven_rows, vector_key
 from pipelines.records import Failure
 from resources.engine import Fallback
 from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
@@ -29,7 +29,7 @@ from resources.stages.embedded_items import (
 )
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder, Progress, Vectors
+    from pipelines.ports import Progress, TextEmbedder, Vectors
     from resources.engine import Outcomes, StageReport, Work, Works
     from resources.state.state import State
 
@@ -60,10 +60,11 @@ class TextWithoutVector:
 
 @dataclass
 class TextCounts:
-    """Counts of texts in one run of a stage: to be embedded, embedded, and reused."""
+    """Counts of texts in one run of a stage: to be embedded, with their characters, embedded, and reused."""
 
     progress: Progress
     wanted: int = 0
+    characters: int = 0
     embedded: int = 0
     reused: int = 0
 
@@ -82,7 +83,7 @@ class _Pass:
     own: dict[str, dict[str, tuple[int, int] | None]] = field(default_factory=dict)
     beside: dict[str, list[Item]] = field(default_factory=dict)
 
-    def made(self, embedder: CountingEmbedder, progress: Progress) -> _Vectors:
+    def made(self, embedder: TextEmbedder, progress: Progress) -> _Vectors:
         """Embed the texts. Raise ModelError, or its subclass RefusedText."""
         texts = list(self.own)
         spans = [
@@ -129,7 +130,7 @@ class BoughtVectors:
         source: FromModel,
         known: Mapping[str, KnownVectors],
         texts: TextCounts,
-        embedder: Callable[[], CountingEmbedder],
+        embedder: Callable[[], TextEmbedder],
         name: str,
         file_of: Callable[[str], str],
     ) -> None:
@@ -148,7 +149,7 @@ class BoughtVectors:
         of a corpus do not fit in memory."""
         import numpy as np
 
-        keys, texts, parts = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)]
+        keys, texts, parts, lengths = [keys_from(())], [keys_from(())], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         self._numbers.clear()
         for number, work in enumerate(works):
             self._numbers[work.part.first] = number
@@ -156,16 +157,19 @@ class BoughtVectors:
             keys.append(keys_from(item.key for item in items))
             texts.append(keys_from(item.key if item.span is None else vector_key(item.text) for item in items))
             parts.append(np.full(len(items), number, np.int32))
+            lengths.append(np.array([len(item.text) for item in items], np.int64))
             work.forget()
-        asked, text_of, part_of = map(np.concatenate, (keys, texts, parts))
+        asked, text_of, part_of, length_of = map(np.concatenate, (keys, texts, parts, lengths))
         order = np.argsort(asked, kind="stable")
-        asked, text_of, part_of = asked[order], text_of[order], part_of[order]
+        asked, text_of, part_of, length_of = asked[order], text_of[order], part_of[order], length_of[order]
         edge, changes = np.ones(len(asked[:1]), np.bool_), asked[1:] != asked[:-1]
         first, last = (np.flatnonzero(np.concatenate(own)) for own in ((edge, changes), (changes, edge)))
         several = last[part_of[first] != part_of[last]]
         self._last = dict(zip(digits_of(asked[several]), part_of[several].tolist(), strict=True))
-        fresh = np.unique(text_of[last][~self._known.expect(asked[last])])
+        unknown = last[~self._known.expect(asked[last])]
+        fresh, at = np.unique(text_of[unknown], return_index=True)
         self._texts.wanted += len(fresh)
+        self._texts.characters += int(length_of[unknown][at].sum())
         self._texts.reused += len(np.unique(text_of[last])) - len(fresh)
 
     def rows_of(self, work: Work) -> Embedded:
@@ -236,7 +240,7 @@ class BoughtVectors:
         self._keep_beside(work, asked, made)
         owners = [(text, key, span) for text, keys in asked.own.items() for key, span in keys.items()]
         vectors = made.of([(text, span) for text, _, span in owners])
-        poor = {owners[row][0] for row in uneven(vectors)} - failed.refused.keys()
+        poor = {owners[row][0] for row in uneven_rows(vectors)} - failed.refused.keys()
         said = f"embedder {self._name!r} gave no unit vector"
         failed = RefusedText(said, {**failed.refused, **dict.fromkeys(poor, said)}, None,
                              {**failed.codes, **dict.fromkeys(poor, BAD_VECTOR)})  # fmt: skip
@@ -264,7 +268,7 @@ class BoughtVectors:
             return
         items = [item for own in asked.beside.values() for item in own]
         vectors = made.of([(item.text, item.span) for item in items])
-        poor = set(uneven(vectors))
+        poor = set(uneven_rows(vectors))
         good = [row for row in range(len(items)) if row not in poor]
         self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.range)
 
@@ -329,7 +333,7 @@ def embed(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     identity, name = generation.embedder["identity"], generation.embedder["name"]
     texts = TextCounts(state.run.progress_of(stage))
     known = {table: KnownVectors(state.parts.tables, table, identity) for table in _tables(stage, form)}
-    ready = partial(_embedder, state, form)
+    ready = partial(_embedder, state, form, texts)
     tables = [
         BoughtVectors(each, known, texts, ready, name, state.listing.file_of) if isinstance(each, FromModel) else each
         for each in STAGES[stage](form)
@@ -351,11 +355,18 @@ def _tables(stage: str, form: str) -> set[str]:
     return beside | {each.table for each in sources}
 
 
-def _embedder(state: State, form: str) -> CountingEmbedder:
+FEW_CHARACTERS = 40_000
+"""Characters of the texts that a stage embeds without torch, at most. The light embedder takes about as long for them
+as torch and the model take to load."""
+
+
+def _embedder(state: State, form: str, texts: TextCounts) -> TextEmbedder:
     """Return the embedder, ready to use. If it cannot give what the settings ask for, raise SettingsError at its first
     use, before more is paid for."""
+    if form != "fast" and texts.characters <= FEW_CHARACTERS:
+        return state.ready_embedder_for_few()
     if not state.parts.embedders.is_ready(state.ensure_generation().embedder["identity"]):
-        state.run.at(f"loading {state.ensure_generation().embedder['name']}")
+        state.run.report_start(f"loading {state.ensure_generation().embedder['name']}")
     embedder = state.ready_embedder()
     if form == "fast" and not embedder.pools:
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
@@ -406,7 +417,7 @@ def _refusal(state: State, doc_id: str, stage: str, refused: Sequence[TextWithou
 
 
 def _require_unit(table: str, made: Embedded, file_of: Callable[[str], str]) -> None:
-    for bad in uneven(made.vectors) if made.rows else ():
+    for bad in uneven_rows(made.vectors) if made.rows else ():
         row = made.rows[bad]
         where = f"{row.item_id} in {file_of(row.doc_id)}"
         raise ModelError(

@@ -28,7 +28,7 @@ from pipelines.indexing.enrichment import (
     summary_prompt,
 )
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
-from pipelines.llm.reply_text import cleaned, runs_of, unusable
+from pipelines.llm.reply_text import clean, runs_of, unusable
 from pipelines.parsing.formats import PAGED
 from pipelines.parsing.pictures import IMAGE_HASH
 from pipelines.ports import LanguageModel, NoReply, Prompt, Reply, ReplyCheck
@@ -258,7 +258,9 @@ def _bought(state: State, stage: Enrichment) -> Compute:
                 outcome: Any = plain.rows
                 if not isinstance(plain.rows, Failure):
                     require_answers(state, said, model)
-                    before = {stage.identity(row): row for row in plain.work.before(stage.stage, plain.task.doc_id)}
+                    before = {
+                        stage.identity(row): row for row in plain.work.earlier_rows(stage.stage, plain.task.doc_id)
+                    }
                     bought = [
                         _row(row, reply, before.get(stage.identity(row)), stage.characters, model)
                         for row, reply in zip(plain.rows, said, strict=True)
@@ -290,7 +292,7 @@ def require_answers(state: State, said: Sequence[Any], model: Any) -> None:
 def _row(plain: Generated, said: Reply | NoReply, before: Any, characters: int, model: Any) -> Generated:
     if isinstance(said, Reply):
         by = said.model or model.name
-        return replace(plain, text=cleaned(said.text, characters), method=LLM, model=by, reply=said.key)
+        return replace(plain, text=clean(said.text, characters), method=LLM, model=by, reply=said.key)
     if said.code == "unusable":
         return replace(plain, method=FALLBACK, model=model.name, reply=said.key, note=said.message)
     if before is not None and before.model in model.role.names and before.reply:
@@ -416,7 +418,7 @@ def _described(state: State) -> Compute:
                         figures_of(work.all("parsed_elements", doc_id)),
                         in_language(templates, language),
                     )
-                    root, before = state.parts.sources.place(raw.source), work.before(STAGE, doc_id)
+                    root, before = state.parts.sources.place(raw.source), work.earlier_rows(STAGE, doc_id)
                     yield FigureTask(raw, root, figures, template, before)
 
         def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Fallback]]:

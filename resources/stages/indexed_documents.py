@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines import names
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.indexing.indexed_documents import VERSION, DocumentFacts, document_facts
 from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
@@ -383,4 +383,4 @@ def _chunks_but(held: Collection[str], part: Part) -> int:
 def _input(parts: Sequence[Part]) -> str:
     """Return a hash of the inputs of these parts' rows, and of how rows are made of them."""
     inputs = (text for part in parts for text in (*map(part.output, INPUTS), *map(part.input, INPUTS)))
-    return combined([f"rows {VERSION}", *inputs]) if parts else combined([])
+    return combine([f"rows {VERSION}", *inputs]) if parts else combine([])

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
+from pipelines.counted import counted
 from pipelines.errors import IndexStateError, Waiting
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.documents.protocol import parse_task
@@ -122,7 +123,7 @@ def make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
 def _make(state: State, stage: str, buckets: Sequence[int]) -> StageReport:
     if stage not in _BEFORE_GENERATIONS:
         state.ensure_generation()
-    lost = lost_buckets(state, stage) if state.engine.damaged else set()
+    lost = lost_buckets(state, stage) if state.engine.damaged_files else set()
     buckets = sorted({*buckets, *state.run.rebuilt, *lost})
     if stage == "chunk_embeddings":
         require_replies(state)
@@ -142,7 +143,7 @@ def require_replies(state: State) -> None:
     embed it twice."""
     waiting = {item.doc_id: item.message for item in state.engine.failures() if item.code == "pending"}
     if waiting and not state.serving:
-        count = f"{len(waiting)} documents wait" if len(waiting) > 1 else "1 document waits"
+        count = counted(len(waiting), "document waits", "documents wait")
         raise Waiting(
             f"{count} for a batch of the language model ({next(iter(waiting.values()))}); run `pincite index` "
             "again to collect it"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from pipelines.errors import IndexStateError
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.increments import FIRST, PART, DocumentState, plan
 from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, PreviousLinks, places_in
 from pipelines.indexing.embeddings import vector_key
@@ -86,7 +86,7 @@ def updated(
         fresh.append(group.ids[new])
         groups.append(group)
     count = sum(len(group.ids) for group in groups)
-    held, lost = standing.held()
+    held, lost = standing.held_links()
     new_ids = np.concatenate([held.sources[:0], *fresh])
     asked = np.concatenate([new_ids, lost])
     if len(asked) * count > EXACT_PAIRS:
@@ -100,7 +100,7 @@ def updated(
     if over == floor:
         return Updated(links, len(asked), floor) if len(links.sources) else None
     reaching = links.cosines >= floor
-    return Updated(links.taken(reaching), len(asked), floor) if reaching.any() else Updated(links, len(asked), over)
+    return Updated(links.take(reaching), len(asked), floor) if reaching.any() else Updated(links, len(asked), over)
 
 
 def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: Progress) -> Updated | None:
@@ -352,9 +352,9 @@ def link_sentences(state: State) -> StageReport:
     report, started = StageReport(STAGE, notes={"sentences compared": 0}), time.perf_counter()
     state.ensure_generation()
     engine, parts = state.engine, made_from(state)
-    wanted = combined(part.output(table) for table in STAGES[STAGE].inputs for part in parts)
+    wanted = combine(part.output(table) for table in STAGES[STAGE].inputs for part in parts)
     before = engine.whole_before(STAGE)
-    if before and engine.table(STAGE).made and before.input(STAGE) == wanted:
+    if before and engine.table(STAGE).is_made and before.input(STAGE) == wanted:
         report.kept, report.total = before.documents(STAGE), before.rows(STAGE)
         if note := before.note(STAGE):
             report.notes["floor"] = float(note)

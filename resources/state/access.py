@@ -54,7 +54,7 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[Table], ends: tuple
 
     parsed: dict[str, tuple[str, ...]] = {}
     for parse in parses:
-        rows = parse.between(*ends, ["doc_id", "groups"])
+        rows = parse.rows_between(*ends, ["doc_id", "groups"])
         if parsed:  # groups that a newer parse does not name no longer hold
             for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
                 del parsed[doc_id]
@@ -127,7 +127,7 @@ def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
     if unknown := [name for name in names if name not in indexed]:
         told = ", ".join(sorted(indexed)) or "none"
         raise UsageError(f"no source named {unknown[0]!r} was indexed; indexed: {told}")
-    wanted = [source for source in book.known() if source.name in (names or indexed)]
+    wanted = [source for source in book.known_sources() if source.name in (names or indexed)]
     found = [_synced(source, book.landing(source), table) for source in wanted]
     return [asdict(each) for each in found if names or each.problem or each.memberships is not None]
 

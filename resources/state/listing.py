@@ -69,7 +69,7 @@ class CommittedListing:
     def between(self, first: str, after: str, names: Sequence[str] | None = None) -> pa.Table:
         """Return columns of the documents whose ids are from `first` to before `after`, in order of ids; all columns,
         as rows of RawDocument, if none are named."""
-        read = self.table.between(first, after, names)
+        read = self.table.rows_between(first, after, names)
         return read if names else _whole(read)
 
     def sources(self) -> Collection[str]:
@@ -144,10 +144,10 @@ def merged_listing(
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
     for part in engine.parts([LISTING], buckets, partial=True):
         old = before.between(part.first, part.after)
-        stay, now = _staying(old, sources, unread, hidden), documents.between(part.first, part.after)
+        stay, now = _staying(old, sources, unread, hidden), documents.documents_between(part.first, part.after)
         if stay.num_rows:
             if known:
-                stay = to_table(RawDocument, [known.applied(row) for row in from_table(RawDocument, stay)])
+                stay = to_table(RawDocument, [known.apply(row) for row in from_table(RawDocument, stay)])
             now = pa.concat_tables([now, stay]).sort_by("doc_id")
         yield part, Merged(old, now)
 
@@ -161,13 +161,12 @@ def _whole(read: pa.Table) -> pa.Table:
 def _staying(old: pa.Table, sources: Sequence[str], unread: Collection[str], hidden: Collection[str]) -> pa.Table:
     """Return the rows of other sources and of documents that could not be read, except withheld documents."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    names = {name: pa.array(sorted(values), pa.string())
-             for name, values in (("sources", sources), ("unread", unread), ("hidden", hidden))}  # fmt: skip
-    others = pc.invert(pc.is_in(old["source"], names["sources"]))
-    stay = pc.or_(others, pc.is_in(old["doc_id"], names["unread"]))
-    return old.filter(pc.and_(stay, pc.invert(pc.is_in(old["doc_id"], names["hidden"]))))
+    read = frozenset(sources)
+    places = zip(old["doc_id"].to_pylist(), old["source"].to_pylist(), strict=True)
+    stay = [doc_id not in hidden and (source not in read or doc_id in unread) for doc_id, source in places]
+    # Most often none stays. A filter would import the functions of pyarrow, which a run with nothing to do never needs.
+    return old.filter(pa.array(stay)) if any(stay) else old.slice(0, 0)
 
 
 def _commit_bucket(
@@ -279,7 +278,7 @@ class SourceListing:
         for ends in self._ranges():
             columns = (before(ends)[name].to_pylist() for name in ("doc_id", "source", "uri"))
             for doc_id, source, uri in zip(*columns, strict=True):
-                if why := listed.known.parted(source, uri):
+                if why := listed.known.why_parted(source, uri):
                     failures.append(Failure(doc_id, source, uri, "raw_documents", "overlap", why))
         listed.documents.drop([item.doc_id for item in failures])
         return replace(listed, failures=[*listed.failures, *failures])
@@ -291,8 +290,8 @@ class SourceListing:
 
         def before(name: str) -> Before:
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
-            own = contents.of(name, lost.get(name, {}))
-            return Before(own, own.restricted, withheld, lost.get(name, {}), partial(contents.below, name))
+            own = contents.contents_of(name, lost.get(name, {}))
+            return Before(own, own.restricted_files, withheld, lost.get(name, {}), partial(contents.names_below, name))
 
         return before
 
@@ -305,7 +304,7 @@ class SourceListing:
     def guard(self, allow_deletions: bool) -> None:
         """Raise SourceError if the listing as read now would delete most of a source."""
         if not allow_deletions:
-            guard(self.now(), self._listed_before(), self._ranges(), self._parts.sources.said)
+            guard(self.now(), self._listed_before(), self._ranges(), self._parts.sources.place_text)
 
     def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[Range], pa.Table]:
         """Return a function from a range of ids to these columns of its last committed listing. If the file of a part
@@ -353,7 +352,7 @@ class SourceListing:
     def restrict(self) -> None:
         """Commit new restrictions of the documents that were listed before, as far as their sources can be listed
         now."""
-        if not self._engine.table(LISTING).made:
+        if not self._engine.table(LISTING).is_made:
             return
         listed = self._listed or self._parted(self._parts.sources.list_remembered(self._known_before()))
         failures = [item for item in listed.failures if withheld(item)]

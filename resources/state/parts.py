@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipelines.settings.base import Settings
 from resources.child_process import protect_children
-from resources.memory import uncollected
+from resources.memory import without_collection
 from resources.private_files import shut
 from resources.settings_file import Project
 from resources.sources.registry import SourceRegistry
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- warmup
 
 
+FEW_BYTES = 32_000
+"""Bytes of added files whose texts are few enough to be embedded without torch, most likely. An edited file counts as
+none: most of its texts are known."""
+
+
 class Warmup:
     """The early start of worker processes, and of the slow imports for an embedder that runs here."""
 
@@ -38,10 +43,11 @@ class Warmup:
         self._parts, self._asked = parts, False
         self._threads: list[threading.Thread] = []
 
-    def start(self, documents: int) -> None:
-        """Start the worker processes for `documents` documents, and allow the imports to begin while they parse."""
+    def start(self, documents: int, added_bytes: int) -> None:
+        """Start the worker processes for `documents` documents. Allow the imports to begin while they parse, if so much
+        is added that the light embedder would take longer."""
         self._parts.pool.warm(documents)
-        self._asked = True
+        self._asked = added_bytes > FEW_BYTES
 
     def import_models(self) -> None:
         """Begin the imports in a thread while this process waits for others; once, and only after `start`."""
@@ -58,7 +64,7 @@ class Warmup:
 
 def _import_models() -> None:
     """Import the slow packages, so that the interpreter loads them while worker processes parse."""
-    with uncollected():
+    with without_collection():
         import sentence_transformers  # noqa: F401
 
 

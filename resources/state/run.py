@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipelines.counted import counted
+
 if TYPE_CHECKING:
     from resources.engine import StageReport
     from resources.llm.model import BoughtModel, Spent
@@ -36,7 +38,7 @@ class Missing:
         told = ", ".join(self.names[:_NAMED])
         if len(self.names) > _NAMED:
             told += f" and {len(self.names) - _NAMED} more, all in `pincite status --json`"
-        lacks = f"{len(self.names)} of {self.served} documents that should be found in it failed: {told}"
+        lacks = f"{len(self.names)} of {counted(self.served, 'document')} that should be found in it failed: {told}"
         remedy = "raise the limit that they met or mend them, and run `pincite index --retry-failed`"
         if not self.most:
             return f"generation {generation} is published, and {lacks}. To have them again, {remedy}"
@@ -179,7 +181,7 @@ class Run:
         """Keep the reason why the run stops early without a fault."""
         self.waiting = why
 
-    def at(self, what: str) -> None:
+    def report_start(self, what: str) -> None:
         """Report the start of work of unknown length."""
         self.progress(what, 0, 0)
 

@@ -17,7 +17,7 @@ from resources.hashes import bytes_hash
 from resources.parsers.registry import ELEMENTS_SUFFIX
 from resources.settings_file import Project
 from resources.side_cars import SIDE_CAR
-from resources.sources.files import hidden, opened_source, taken, walk
+from resources.sources.files import is_hidden, is_taken, opened_source, walk
 from resources.sources.landing import Landing
 from resources.sources.memberships import FILE
 from resources.sources.siblings import Siblings
@@ -56,7 +56,7 @@ def watch(project: Project) -> Seen:
     Raise DatabaseError if the remembered sources cannot be read."""
     state = State(project)
     try:
-        sources = state.parts.sources.known()
+        sources = state.parts.sources.known_sources()
     finally:
         state.close()
     digests, problems, files = {}, {}, 0
@@ -107,10 +107,10 @@ def _states(source: SourceSettings) -> tuple[int, list[tuple[str, int, int]]]:
         names = TextSet(uri for uri in walk(folder, source, with_hidden=True) if isinstance(uri, str))
         siblings = Siblings(source, names)
         for uri in names:
-            own = not hidden(uri) and taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source)
+            own = not is_hidden(uri) and is_taken(uri.removesuffix(SIDE_CAR).removesuffix(ELEMENTS_SUFFIX), source)
             if own or (uri == FILE and source.memberships) or uri in siblings:
                 try:
-                    state = folder.state(folder.resolved(uri))
+                    state = folder.state(folder.resolve(uri))
                     states.append((uri, state.st_size, state.st_mtime_ns))
                 except OSError:
                     states.append((uri, -1, 0))

@@ -22,7 +22,7 @@ from resources.state.parts import Parts, Warmup
 from resources.state.run import Run
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder
+    from pipelines.ports import CountingEmbedder, TextEmbedder
     from resources.engine import Compute, StageReport
     from resources.llm.model import BoughtModel
     from resources.models.embedders.specs import EmbedderSpec
@@ -178,6 +178,10 @@ class State:
     def ready_embedder(self) -> CountingEmbedder:
         """Return the generation's embedder, loaded, with the weights that the generation names."""
         return self.parts.embedders.ready(generations.spec_of(self.ensure_generation()), self.settings.embedder)
+
+    def ready_embedder_for_few(self) -> TextEmbedder:
+        """Return an embedder for few texts, as ready_embedder() does for many. It may import no torch."""
+        return self.parts.embedders.ready_for_few(generations.spec_of(self.ensure_generation()), self.settings.embedder)
 
     def language_model(self, role: str, stage: str) -> BoughtModel:
         """Return the model of a role, whose replies are stored under this run and generation."""

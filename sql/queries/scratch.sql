@@ -52,7 +52,7 @@ SELECT doc_id, source, uri, content_hash, size, media_type, title, effective_dat
 FROM listed WHERE listed AND doc_id >= ? AND doc_id < ? ORDER BY doc_id;
 
 -- name: names_between
-SELECT doc_id, source, content_hash FROM listed WHERE listed AND doc_id >= ? AND doc_id < ? ORDER BY doc_id;
+SELECT doc_id, source, content_hash, size FROM listed WHERE listed AND doc_id >= ? AND doc_id < ? ORDER BY doc_id;
 
 -- name: listed_by_place
 SELECT doc_id, source, uri, content_hash, size, media_type, title, effective_date, version, groups, source_groups,

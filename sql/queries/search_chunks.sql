@@ -71,6 +71,26 @@ FROM (SELECT d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIM
 SELECT count(*) FILTER (WHERE d.effective_date IS NULL AND ({has_day}) IS NOT TRUE), count(*)
 FROM (SELECT d.effective_date, d.metadata FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s) AS d;
 
+-- name: values_of
+-- How many documents were looked at, and some of their values of a key.
+WITH looked_at AS (
+    SELECT CASE %(named)s::text WHEN 'source' THEN d.source WHEN 'language' THEN d.language
+        ELSE left(d.metadata ->> %(named)s::text, 200) END AS value
+    FROM {schema}.documents AS d WHERE {document_filter} LIMIT %(most)s
+)
+SELECT (SELECT count(*) FROM looked_at),
+    ARRAY(SELECT DISTINCT value FROM looked_at WHERE value IS NOT NULL ORDER BY value LIMIT %(most_values)s);
+
+-- name: block_types
+-- The same for the kinds of blocks in chunks.
+WITH looked_at AS (
+    SELECT c.block_types
+    FROM {schema}.documents AS d JOIN {schema}.chunks AS c ON c.doc_id = d.doc_id
+    WHERE {document_filter} LIMIT %(most)s
+)
+SELECT (SELECT count(*) FROM looked_at),
+    ARRAY(SELECT DISTINCT kind FROM looked_at, unnest(block_types) AS kind ORDER BY kind LIMIT %(most_values)s);
+
 -- name: has_restricted
 SELECT EXISTS (SELECT FROM {schema}.documents WHERE groups <> ARRAY[]::text[]);
 

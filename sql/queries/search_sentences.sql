@@ -111,7 +111,7 @@ LIMIT %(most)s;
 -- name: sentences_of
 -- With their cosine to a vector, NULL where that is and for code, of which embedders of prose tell little.
 SELECT s.chunk_id, s.text, s.page, s.lead, s.sentence_id,
-       CASE WHEN s.source <> 'code' THEN 1 - (s.embedding <=> %(vector)s::vector) END
+       CASE WHEN s.source <> 'code' THEN 1 - (s.embedding <=> %(vector)s::vector) END, s.source
 FROM {schema}.sentences AS s JOIN {schema}.documents AS d USING (doc_id)
 WHERE s.chunk_id = ANY (%(chunk_ids)s::text[])
 ORDER BY s.doc_id, s.ordinal;

@@ -36,7 +36,7 @@ from resources.dagster_instance.backfills import (
     start,
     under_way,
 )
-from resources.dagster_instance.run_errors import coded, error_of
+from resources.dagster_instance.run_errors import add_codes, error_of
 from resources.generations.due import Served
 from resources.postgres.launched_runs import LaunchedRun
 from resources.state.run import Run
@@ -81,7 +81,7 @@ def test_a_backfill_is_of_all_that_can_be_made_and_all_partitions(instance: dg.D
     assert {key.to_user_string() for key in target.asset_keys} == {"lamps", "light"}
     assert target.num_partitions_and_non_partitioned_assets == 3
     (found,) = under_way(instance, "pincite/index")
-    assert (found.id, found.ended, found.tags) == (backfill_id, False, {"pincite/index": "{}"})
+    assert (found.id, found.is_ended, found.tags) == (backfill_id, False, {"pincite/index": "{}"})
     assert began <= found.began <= time.time()
     assert under_way(instance, "another/tag") == []
     assert backfill_of(instance, "none") is None
@@ -95,8 +95,8 @@ def test_every_status_is_known(instance: dg.DagsterInstance, status: BulkActionS
     instance.update_backfill(kept.with_status(status))
     seen = backfill_of(instance, backfill_id)
     assert seen is not None
-    assert seen.ended == (status in BULK_ACTION_TERMINAL_STATUSES) == (under_way(instance, "pincite/index") == [])
-    assert [seen.cancelled, seen.broken, seen.failed] == [
+    assert seen.is_ended == (status in BULK_ACTION_TERMINAL_STATUSES) == (under_way(instance, "pincite/index") == [])
+    assert [seen.is_cancelled, seen.is_broken, seen.is_failed] == [
         status.name == name for name in ("CANCELED", "FAILED", "COMPLETED_FAILED")
     ]
 
@@ -145,7 +145,7 @@ def test_a_ui_starts_no_second_daemon_on_an_instance_that_has_one(
 def failing(body: Callable[[], None], instance: dg.DagsterInstance, tags: Mapping[str, str] | None = None) -> str:
     @dg.op
     def work() -> None:
-        with coded():
+        with add_codes():
             body()
 
     @dg.job
@@ -189,7 +189,7 @@ def test_a_usage_error_keeps_its_exit_code(instance: dg.DagsterInstance) -> None
 
 
 def test_an_error_says_its_code_once_however_often_it_passes() -> None:
-    with pytest.raises(PinciteError) as caught, coded(), coded():
+    with pytest.raises(PinciteError) as caught, add_codes(), add_codes():
         refuse()
     assert caught.value.__notes__ == ["code: deletion_guard"]
 
@@ -251,7 +251,7 @@ def test_a_run_that_failed_is_waited_for_while_dagster_has_not_decided_on_it(
     lines = list[str]()
     watch = Watch(instance, _Rows(), backfill_id, lambda *_: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
     seen = watch.to_the_end()
-    assert seen and seen.failed
+    assert seen and seen.is_failed
     assert looks == [None, None, True]
     assert closed_early(runs_of(instance, backfill_id))
 
@@ -282,7 +282,7 @@ def test_an_attempt_that_dagster_forgot_is_not_waited_for(
     lines = list[str]()
     watch = Watch(instance, _Rows(), backfill_id, lambda *_: None, lines.append, lambda: now[0])  # type: ignore[arg-type]
     seen = watch.to_the_end()
-    assert seen and seen.failed
+    assert seen and seen.is_failed
     assert waited == [8.0 * look for look in range(1, 9)], "it waits, and would for ever"
     assert f"would try run {run.run_id[:8]} again and has not" in lines[-1]
     runs = runs_of(instance, backfill_id)
@@ -323,11 +323,11 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
     state: Any = SimpleNamespace(database=database, settings=Settings())
     first = distributed._Begun("b0", Served())
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
-    assert (begun.ids, seen and seen.failed) == (("b0", "b1", "b2"), False)
+    assert (begun.ids, seen and seen.is_failed) == (("b0", "b1", "b2"), False)
     assert (len(asked), len(told)) == (2, 2)
     ends = iter([BulkActionStatus.COMPLETED_FAILED] * 99)
     begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
-    assert (len(begun.earlier), seen and seen.failed) == (distributed._AGAIN, True), "not for ever"
+    assert (len(begun.earlier), seen and seen.is_failed) == (distributed._AGAIN, True), "not for ever"
     ends, made = iter([BulkActionStatus.COMPLETED_FAILED]), len(asked)
     others = distributed._Begun("b-of-another", Served())
     monkeypatch.setattr(distributed, "_attached", lambda *_: others)

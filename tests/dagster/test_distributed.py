@@ -166,7 +166,7 @@ def test_the_error_of_a_run_is_the_error_of_the_command(project: Project, home: 
     assert (ran.code, ran.json["error"]["code"]) == (1, "deletion_guard"), ran.err
     assert "--allow-deletions" in ran.json["error"]["message"]
     assert "the workers list the sources, since this machine cannot" in ran.err
-    assert backfills(home)[0].failed
+    assert backfills(home)[0].is_failed
 
     elsewhere.configure(chunking={"target_tokens": 100})
     ran = elsewhere.run("index", "--distributed")
@@ -182,7 +182,7 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
             assert endpoint.arrived.wait(HANG_SECONDS)
             worker = worker_at(project)
             busy = project.run("index", "--distributed", "--retry-failed")
-            (found,) = [each for each in backfills(home) if not each.ended]
+            (found,) = [each for each in backfills(home) if not each.is_ended]
             assert (busy.code, busy.json["error"]["code"]) == (1, "busy")
             assert found.id in busy.json["error"]["message"]
 

@@ -134,7 +134,7 @@ def test_a_range_may_not_write_other_buckets(parted: Project) -> None:
     parted.index()
     with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
         rows, key = state.engine.commits("packed_chunks").rows, state.engine.key("packed_chunks")
-        with state.parts.database.shared("index", [0, 1]):
+        with state.parts.database.share("index", [0, 1]):
             state.catalog.commit([rows[1]], "packed_chunks", key, [rows[1].range], bucket=1)
             with pytest.raises(IndexStateError, match="may not write bucket 02") as caught:
                 state.catalog.commit([rows[2]], "packed_chunks", key, [rows[2].range], bucket=2)

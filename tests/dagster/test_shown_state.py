@@ -200,7 +200,7 @@ def test_a_part_of_a_swap_says_how_far_it_is(project: Project, webserver: Webser
     project.configure(embedder={**project.settings["embedder"], "model": "another"})
     one = {"dagster/asset_partition_range_start": "00", "dagster/asset_partition_range_end": "00"}
     run(webserver, {**one, "dagster/backfill": "half"}, "corpus_statistics", "chunk_embeddings", "sentence_embeddings")
-    with pytest.raises(IndexStateError, match=r"0 documents are in the index by .* readers are served generation 1"):
+    with pytest.raises(IndexStateError, match=r"0 documents in the index by .* readers are served generation 1"):
         run(webserver, {"dagster/backfill": "half"}, "sentence_links")
 
 

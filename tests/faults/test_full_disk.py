@@ -16,7 +16,7 @@ import pytest
 from pipelines.errors import PinciteError
 from pipelines.settings.base import ParsingSettings
 from resources.child_process import child_command
-from resources.documents.pool import FUNCTION, DocumentPool
+from resources.documents.pool import FEW_DOCUMENTS, FUNCTION, DocumentPool
 from resources.postgres.server import PostgresServer
 from resources.workers.template import MODULE
 from tests.faults.held_run import HeldRun, held_run
@@ -73,7 +73,7 @@ def test_where_no_process_has_room_to_start_the_disk_is_named(tmp_path: Path, mo
         monkeypatch.setenv("TMPDIR", str(small))
         monkeypatch.setattr(tempfile, "tempdir", None)
         with DocumentPool(ParsingSettings(workers=1), tmp_path / "work") as pool:
-            pool.warm(1)
+            pool.warm(FEW_DOCUMENTS + 1)  # so that models are loaded at the start
             with pytest.raises(PinciteError, match=f"MB free in {small}: make room there, or set TMPDIR") as caught:
                 parsed(pool, LIBRARY / "notes" / "archive-move.txt")
         assert caught.value.code == "disk"

@@ -12,7 +12,7 @@ from typing import cast
 from pipelines.errors import DocumentError
 from pipelines.ports import Progress
 from resources.documents.pool import DocumentPool, Result, Total
-from resources.documents.protocol import Attempt, Batch, Task, TaskRefusal, framed
+from resources.documents.protocol import Attempt, Batch, Task, TaskRefusal, frame_request
 from resources.documents.tasks import DocumentTasks
 from resources.models.text_models import TextModels
 from resources.workers.frames import HEADER, Received, unpacked
@@ -37,7 +37,7 @@ def _done(pool: DocumentPool, task: Task) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         batch = Batch((task,), task.inputs())
         try:
-            whole = framed(batch, pool.settings, Path(folder) / "file")
+            whole = frame_request(batch, pool.settings, Path(folder) / "file")
         except DocumentError as error:
             return task.failure(error.code, str(error))
         _, json_length = HEADER.unpack_from(whole.frame)

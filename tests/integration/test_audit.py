@@ -68,6 +68,6 @@ def test_postings_that_are_looked_at_in_parts_are_looked_at_all(
     index.vector_indexes.build()
     assert audit(index) == []
     spoil(index, "DELETE FROM postings WHERE term IN ('green', 'other')")
-    assert [message.split(",")[0] for _, message in audit(index)] == ["1 chunks cannot be found by their terms"]
+    assert [message.split(",")[0] for _, message in audit(index)] == ["1 chunk cannot be found by terms"]
     spoil(index, "DELETE FROM chunks WHERE text IN ('blue red', 'other red')")
     assert "2 chunk numbers in the postings have no chunk" in dict(audit(index))["posting_without_chunk"]

@@ -270,18 +270,18 @@ def test_exactly_one_generation_is_live(catalog: Catalog, database: Database) ->
     live = catalog.live()
     assert live is not None
     assert live.generation == second.generation and live.published_at is not None
-    assert (catalog.previous(), catalog.held()) == (first.generation, False)
+    assert (catalog.previous(), catalog.is_held()) == (first.generation, False)
 
 
 def test_a_rollback_holds_until_somebody_publishes(catalog: Catalog) -> None:
     first, second = generation(catalog), generation(catalog)
-    assert (catalog.previous(), catalog.held()) == (None, False)
+    assert (catalog.previous(), catalog.is_held()) == (None, False)
     catalog.publish(first.generation)
     catalog.publish(second.generation)
     assert catalog.publish(first.generation, held=True)
-    assert (catalog.previous(), catalog.held()) == (second.generation, True)
+    assert (catalog.previous(), catalog.is_held()) == (second.generation, True)
     assert catalog.publish(first.generation)
-    assert (catalog.previous(), catalog.held()) == (second.generation, False)
+    assert (catalog.previous(), catalog.is_held()) == (second.generation, False)
 
 
 def test_a_dropped_generation_leaves_nothing_and_the_live_one_cannot_be_dropped(

@@ -35,7 +35,7 @@ DOCUMENTS: Mapping[str, dict[str, Any]] = {
     "month": {"metadata": {"price": "+2025.10", "due": "2024-06", "date": "2024-05-07"}},
     "date": {"metadata": {"price": "2025-01-01", "date": "7 May 2024"}},
     "none": {"metadata": {}},
-    "secret": {"metadata": {"price": "10", "due": "2024-05-01"}, "groups": ["hr"]},
+    "secret": {"metadata": {"price": "10", "due": "2024-05-01"}, "source": "vault", "groups": ["hr"]},
     "hidden": {"metadata": {}, "groups": ["hr"]},
     **{
         f"bad {at}": {"metadata": {"price": value, "due": value, "date": value}}
@@ -131,6 +131,35 @@ def test_documents_without_a_value_are_counted_among_those_that_the_asker_sees(
     index: PostgresSearchIndex, arguments: list[str], groups: tuple[str, ...], expected: dict[str, tuple[int, int]]
 ) -> None:
     assert index.without_value(filters_from(arguments, groups)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "groups", "notes"),
+    [
+        (["source=othr"], (), ["no source 'othr'; did you mean 'other'?"]),
+        (["source=other", "block_type=table-row"], (), []),
+        (["source=Vault"], ("hr",), ["no source 'Vault'; did you mean 'vault'?"]),
+        # The same for a value that only others may see and for one that does not exist.
+        (["source=Vault"], (), ["no source 'Vault'; the documents that you may find have 'other', 's'"]),
+        (["source=vault"], (), ["no source 'vault'; the documents that you may find have 'other', 's'"]),
+        (["block_type=tablerow"], (), ["no block_type 'tablerow'; did you mean 'table-row'?"]),
+        (["due=2024-06-"], (), ["no due '2024-06-'; did you mean '2024-06'?"]),
+    ],
+)
+def test_a_value_that_no_visible_document_has_is_named_with_the_nearest(
+    index: PostgresSearchIndex, arguments: list[str], groups: tuple[str, ...], notes: list[str]
+) -> None:
+    assert list(index.unmet(filters_from(arguments, groups))) == notes
+
+
+def test_nothing_is_said_of_values_unless_all_were_looked_at(
+    index: PostgresSearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_LOOKED_AT", 3)
+    assert list(index.unmet(filters_from(["source=othr"], ()))) == []
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "MOST_VALUES", 1)
+    assert list(index.unmet(filters_from(["source=othr"], ()))) == []
 
 
 def test_no_more_documents_are_looked_at_than_the_limit(

@@ -24,7 +24,7 @@ from resources.postgres import database as module
 from resources.postgres import statements as sql_files
 from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
-from resources.postgres.postings import bounded, unpacked
+from resources.postgres.postings import are_bounded, unpack_row
 from resources.postgres.run_lock import lock_key
 from tests.support.places import ROOT
 from tests.support.schema_shape import shape
@@ -126,7 +126,7 @@ def test_what_restricted_documents_say_leaves_the_statistics_of_all(old_generati
         ("yours", [], struct.pack(">i", 2), struct.pack(">f", 2)),
     ]
     assert posted == single
-    assert all(bounded(*row) for row in blocks)
+    assert all(are_bounded(*row) for row in blocks)
     assert counted == [("all", [], 2), ("all", ["hr"], 2), ("mine", ["hr"], 2), ("yours", [], 1)]
     assert statistics == {"terms": 4, "chunks": 4}
     assert settings == {"buckets": 4}, "the address of the database is left, and may hold a password"
@@ -151,9 +151,9 @@ def test_blocks_are_made_of_postings_that_stand(module_database: Database, poste
             ((chunks, weights, blocks),) = connection.execute(
                 f"SELECT chunks, weights, blocks FROM {schema}.postings"
             ).fetchall()
-            assert bounded(chunks, weights, blocks) and len(blocks) == 16 * -(-posted // 128)
+            assert are_bounded(chunks, weights, blocks) and len(blocks) == 16 * -(-posted // 128)
         pairs = [(number, struct.unpack(">f", struct.pack(">f", weight))[0]) for number, weight in sorted(pairs)]
-        assert list(zip(*(values.tolist() for values in unpacked(chunks, weights)), strict=True)) == pairs
+        assert list(zip(*(values.tolist() for values in unpack_row(chunks, weights)), strict=True)) == pairs
         connection.rollback()
 
 
@@ -425,7 +425,7 @@ def test_a_lock_is_free_before_the_server_sees_that_its_connection_is_closed(
     open_still: list[psycopg.Connection] = []
     close = psycopg.Connection.close
     monkeypatch.setattr(psycopg.Connection, "close", lambda connection: open_still.append(connection))
-    with suppress(RuntimeError), database.exclusive("index") if buckets is None else database.shared("index", buckets):
+    with suppress(RuntimeError), database.exclusive("index") if buckets is None else database.share("index", buckets):
         if error:
             raise error
     with database.exclusive("index"):
@@ -485,7 +485,7 @@ def test_runs_of_other_buckets_go_on_together_and_one_of_all_is_alone(
     database: Database, fresh_url: str, tmp_path: Path
 ) -> None:
     with Database(fresh_url, tmp_path) as other, Database(fresh_url, tmp_path) as third:
-        with database.shared("index", [0, 1]), other.shared("index", [2]):
+        with database.share("index", [0, 1]), other.share("index", [2]):
             for each, bucket in ((database, 0), (database, 1), (other, 2)):
                 with each.writing(bucket) as connection:
                     connection.execute("SELECT 1")
@@ -493,14 +493,14 @@ def test_runs_of_other_buckets_go_on_together_and_one_of_all_is_alone(
                 third.exclusive("index").__enter__()
             assert raised.value.code == "busy"
         with third.exclusive("index"), pytest.raises(IndexStateError, match="another index run"):
-            other.shared("index", [2]).__enter__()
+            other.share("index", [2]).__enter__()
 
 
 @pytest.mark.case(3)
 @pytest.mark.parametrize("bucket", [None, 2], ids=["the corpus", "another bucket"])
 def test_a_run_of_some_buckets_may_write_nothing_else(database: Database, bucket: int | None) -> None:
     with (
-        database.shared("index", [0, 1]),
+        database.share("index", [0, 1]),
         pytest.raises(IndexStateError, match="buckets 00, 01 may not write") as raised,
         database.writing(bucket),
     ):
@@ -516,13 +516,13 @@ def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
     with (
         Database(fresh_url, tmp_path) as beside,
         Database(fresh_url, tmp_path) as newer,
-        database.shared("index", [8], count=16),
-        beside.shared("index", [9], count=16),
+        database.share("index", [8], count=16),
+        beside.share("index", [9], count=16),
     ):
         for each, bucket in ((database, 8), (beside, 9)):
             with each.writing(bucket) as connection:
                 connection.execute("SELECT 1")
-        with newer.shared("index", [4], count=8):
+        with newer.share("index", [4], count=8):
             for each, bucket in ((database, 8), (beside, 9)):
                 with pytest.raises(IndexStateError, match="took over its buckets") as raised, each.writing(bucket):
                     pass
@@ -533,7 +533,7 @@ def test_a_run_that_divides_documents_otherwise_takes_over_from_those_before(
 
 @pytest.mark.case(3)
 def test_of_two_runs_of_a_bucket_the_newer_writes(database: Database, fresh_url: str, tmp_path: Path) -> None:
-    with Database(fresh_url, tmp_path) as newer, database.shared("index", [0, 1]), newer.shared("index", [1, 2]):
+    with Database(fresh_url, tmp_path) as newer, database.share("index", [0, 1]), newer.share("index", [1, 2]):
         with pytest.raises(IndexStateError, match="took over its buckets") as raised, database.writing(1):
             pass
         assert raised.value.code == "lock_lost"
@@ -551,7 +551,7 @@ def test_a_run_without_its_lock_writes_nothing_that_a_newer_one_may(
     with Database(fresh_url, tmp_path) as other:
         runs = {"the older": database, "the newer": other}
         held = {
-            name: each.exclusive("index") if name == alone else each.shared("index", [1]) for name, each in runs.items()
+            name: each.exclusive("index") if name == alone else each.share("index", [1]) for name, each in runs.items()
         }
         with held["the older"]:
             with psycopg.connect(database.url, autocommit=True) as administrator:
@@ -579,13 +579,13 @@ def test_who_waits_to_be_alone_comes_before_those_who_ask_later(
 
     waiter = threading.Thread(target=alone, daemon=True)
     with Database(fresh_url, tmp_path) as later:
-        with database.shared("index", [0]):
+        with database.share("index", [0]):
             waiter.start()
             assert waits.wait(HANG_SECONDS)
             with pytest.raises(IndexStateError, match="another index run"):
-                later.shared("index", [1]).__enter__()
+                later.share("index", [1]).__enter__()
         waiter.join(HANG_SECONDS)
-        with later.shared("index", [1]):
+        with later.share("index", [1]):
             order.append("later")
     assert order == ["alone", "later"]
 

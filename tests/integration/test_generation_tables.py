@@ -22,7 +22,7 @@ from resources.postgres.catalog import Catalog
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import packed_rows
-from resources.postgres.postings import unpacked
+from resources.postgres.postings import unpack_row
 from tests.support.index_tables import AVERAGE, DIMENSION, document, rows, tables, vector
 
 pytestmark = pytest.mark.integration
@@ -38,7 +38,7 @@ def posted(index: GenerationTables) -> dict[str, dict[str, float]]:
     texts = dict(rows(index, "SELECT number, text FROM chunks"))
     found: dict[str, dict[str, float]] = {}
     for term, *packed in rows(index, "SELECT term, chunks, weights FROM postings"):
-        chunks, weights = (values.tolist() for values in unpacked(*packed))
+        chunks, weights = (values.tolist() for values in unpack_row(*packed))
         assert chunks == sorted(set(chunks))
         for number, weight in zip(chunks, weights, strict=True):
             found.setdefault(term, {})[texts[number]] = weight

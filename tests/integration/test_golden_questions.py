@@ -157,8 +157,8 @@ def test_answers_are_scored_beside_the_hits(plain: Project, tmp_path: Path) -> N
     file = tmp_path / "golden.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in QUESTIONS), encoding="utf-8")
     (run,) = ran(plain, file, "--answers")["runs"]
-    names = ("answer_accuracy", "kept_answerable", "answer_pinned", "declined_unanswerable")
-    assert [run["metrics"][name] for name in names] == [1.0] * 4
+    names = ("answer_accuracy", "kept_answerable", "answer_pinned", "first_quotation", "declined_unanswerable")
+    assert [run["metrics"][name] for name in names] == [1.0] * 5
     assert run["metrics"]["task_score"] is None and run["n"] == 2
     (without,) = ran(plain, file)["runs"]
     assert "answer_accuracy" not in without["metrics"]

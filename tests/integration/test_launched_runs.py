@@ -73,7 +73,7 @@ def test_a_run_is_at_work_while_its_session_lasts(database: Database) -> None:
         OwnRun(database, name).begin("b1", [0, 1] if name == "r1" else None)
     assert workers(database) == []
     with database.connect(f"{SESSION}r1", autocommit=True), database.connect(f"{SESSION}r3", autocommit=True):
-        with database.shared("index", [0, 1], run_id="r1"):
+        with database.share("index", [0, 1], run_id="r1"):
             OwnRun(database, "r1").tell("chunks", 1, 5)
             first, third = workers(database)
         assert (first["run"], first["buckets"], first["lock"]) == ("r1", [0, 1], "shared")

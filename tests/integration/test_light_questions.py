@@ -1,4 +1,4 @@
-"""Questions embedded without torch: vectors are those of the passages, and a command loads nothing else for them."""
+"""Questions and few texts embedded without torch: vectors are the same, and commands import nothing else for them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from pipelines.settings.models import EmbedderSettings
 from resources.models.embedders import light, transformer
+from resources.models.embedders.e5_weights import FewTexts
 from resources.models.embedders.light import LightEmbedder, light_embedder
+from resources.models.embedders.loaded import Embedders
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, preset_spec
 from resources.models.embedders.transformer import TransformerEmbedder, model_location
 from tests.support.direct_runs import quick_runs
 from tests.support.places import ROOT
-from tests.support.projects import Project, make_project
+from tests.support.projects import DOCUMENTS, Project, make_project
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +39,6 @@ TEXTS = (
     "word " * 1200,
     "x" * 3000,
 )
-HEAVY = ("torch", "transformers", "sentence_transformers", "dagster", "polars", "spacy", "sklearn", "openai", "scipy")
 
 
 def embedder(name: str) -> LightEmbedder:
@@ -48,11 +50,41 @@ def embedder(name: str) -> LightEmbedder:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [ENGLISH, pytest.param(MULTILINGUAL, marks=pytest.mark.faults)])
 def test_vectors_are_those_of_the_embedder_of_passages(name: str) -> None:
-    wanted = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32").queries(TEXTS)
-    found = embedder(name).queries(TEXTS)
-    assert found.shape == wanted.shape == (len(TEXTS), 384)
-    assert np.abs(found - wanted).max() < 1e-4
-    assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+    whole, light = TransformerEmbedder(preset_spec(name, EmbedderSettings()), dtype="float32"), embedder(name)
+    for wanted, found in (
+        (whole.queries(TEXTS), light.queries(TEXTS)),
+        (whole.passages(TEXTS), light.passages(TEXTS)),
+    ):
+        assert found.shape == wanted.shape == (len(TEXTS), 384)
+        assert np.abs(found - wanted).max() < 1e-4
+        assert np.allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
+    assert light.tokens == whole.tokens, "their cost is counted alike"
+
+
+@pytest.mark.faults
+def test_more_questions_are_divided_by_the_whole_vocabulary_and_have_the_same_vectors() -> None:
+    made, asked = embedder(MULTILINGUAL), TEXTS[:5]
+    first = made.queries(asked)
+    with mock.patch.object(FewTexts, "ids", autospec=True, side_effect=FewTexts.ids) as divided:
+        answers = [made.queries(asked) for _ in range(light.FEW_CALLS)]
+    assert 0 < divided.call_count < light.FEW_CALLS
+    assert all(np.array_equal(answer, first) for answer in answers)
+
+
+def test_a_passage_has_the_same_vector_whatever_is_beside_it() -> None:
+    made, told = embedder(ENGLISH), list[tuple[int, int]]()
+    together = made.passages(TEXTS, lambda done, of: told.append((done, of)))
+    assert all(np.array_equal(together[row], made.passages([text])[0]) for row, text in enumerate(TEXTS))
+    assert told[-1][0] == told[-1][1] == len(told)
+
+
+def test_many_texts_are_left_to_the_embedder_of_many_which_then_takes_the_few_too() -> None:
+    spec, made = preset_spec(ENGLISH, EmbedderSettings()), Embedders()
+    assert isinstance(made.ready_for_few(spec, EmbedderSettings()), LightEmbedder)
+    with mock.patch.object(TransformerEmbedder, "load"):
+        many = made.ready(spec, EmbedderSettings())
+    assert isinstance(many, TransformerEmbedder)
+    assert made.ready_for_few(spec, EmbedderSettings()) is many
 
 
 def test_threads_get_what_one_gets() -> None:
@@ -84,18 +116,54 @@ def test_a_model_of_another_form_is_left_to_what_knows_it(
     assert light.light_embedder(spec) is None
 
 
-@pytest.mark.slow
-def test_a_question_by_command_loads_nothing_that_is_heavy(server_url: str, tmp_path: Path) -> None:
+# ---------------------------------------------------------------- what commands import
+
+HEAVY = ("torch", "transformers", "sentence_transformers", "spacy", "sklearn", "openai", "scipy")
+RUN = ("dagster", "polars", "sqlalchemy", "assets")
+CHANGED = ("pyarrow.compute", "snowballstemmer")
+
+
+@pytest.fixture(scope="module")
+def project(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    made: Project = make_project(tmp_path_factory.mktemp("light"), embedder={"preset": ENGLISH})
     with quick_runs():
-        project: Project = make_project(tmp_path / "project", embedder={"preset": ENGLISH})
-        project.index()
-    for command in ("query", "ask"):
-        arguments = [command, "who holds the vault key", "--json", "--config", str(project.config)]
-        ran = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "pincite.cli", *arguments],
-            capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stderr[-2000:]
-        assert json.loads(ran.stdout)["hits"][0]["uri"] == "archive/keys.md"
-        imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in ran.stderr.splitlines()}
-        assert "numpy" in imported and not imported & set(HEAVY)
+        made.index()
+    (made.state / "dagster").mkdir()  # a state without it is one of a first run, which imports Dagster at once
+    return made
+
+
+def imported_by(project: Project, *arguments: str) -> tuple[Any, set[str]]:
+    """Return the JSON of a command, and the names of the modules and packages that its process imports."""
+    command = [sys.executable, "-X", "importtime", "-m", "pincite.cli", *arguments]
+    ran = subprocess.run(
+        [*command, "--json", "--config", str(project.config)],
+        capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    modules = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
+    return json.loads(ran.stdout), modules | {name.partition(".")[0] for name in modules}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["query", "ask"])
+def test_a_question_by_command_loads_nothing_that_is_heavy(project: Project, command: str) -> None:
+    said, imported = imported_by(project, command, "who holds the vault key")
+    assert said["hits"][0]["uri"] == "archive/keys.md"
+    assert "numpy" in imported and not imported & {*HEAVY, *RUN}
+
+
+@pytest.mark.slow
+def test_a_run_imports_what_its_changes_need(project: Project) -> None:
+    said, imported = imported_by(project, "index")
+    assert said["documents"]["unchanged"] == len(DOCUMENTS)
+    assert not imported & {*HEAVY, *RUN, *CHANGED}, "nothing changed"
+
+    project.write("archive/keys.md", DOCUMENTS["archive/keys.md"] + "The second key is in the safe.\n")
+    said, imported = imported_by(project, "index")
+    assert said["documents"]["changed"] == 1 and said["embedded"]["chunks"] == 1
+    assert not imported & set(HEAVY), "few texts were embedded"
+
+    (project.docs / "archive/keys.md").unlink()
+    said, imported = imported_by(project, "index")
+    assert said["documents"]["removed"] == 1
+    assert not imported & set(HEAVY), "nothing was embedded"

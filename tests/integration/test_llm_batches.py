@@ -348,7 +348,7 @@ def test_a_run_killed_before_it_submitted_leaves_nothing(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.BatchModel, "_created", die)
+        patched.setattr(module.BatchModel, "_create_batch", die)
         with pytest.raises(Killed):
             said(model("first"), "one")
     assert states(database) == [("submitting", False)]

@@ -46,7 +46,7 @@ def bring(bucket: LyingBucket, folder: Path) -> FolderListing:
 
 def listed(bucket: LyingBucket, folder: Path) -> FolderListing:
     landing = Landing(folder, bucket.settings)
-    with landing.fetched() as brought:
+    with landing.open_result() as brought:
         return list_source(bucket.settings, landing.root, None, brought=brought)
 
 

@@ -40,7 +40,7 @@ def bring(server: LyingServer, kind: str, folder: Path, **options: str) -> Folde
     landing = Landing(folder, source)
     with landing.alone(), closing(connect(source, landing.folder)) as connected:
         landing.bring(connected, 1)
-    with landing.fetched() as brought:
+    with landing.open_result() as brought:
         return list_source(source, landing.root, None, brought=brought)
 
 

@@ -447,11 +447,11 @@ def test_what_a_server_says_unasked_is_not_kept(server: ImapServer) -> None:
     with closing(client):
         (folder,) = client.folders()
         client.examine(folder)
-        assert (client.search(folder, "ALL"), client.expunged()) == ([1, 2], 1)
-        assert (client.search(folder, "DELETED"), client.expunged()) == ([], 1)
+        assert (client.search(folder, "ALL"), client.count_expunged()) == ([1, 2], 1)
+        assert (client.search(folder, "DELETED"), client.count_expunged()) == ([], 1)
         assert client._wire is not None and not any("JUNK" in kind for kind in client._wire.untagged_responses)
         client.examine(folder)
-        assert client.expunged() == 0
+        assert client.count_expunged() == 0
 
 
 def test_mails_of_folders_whose_names_read_alike_are_told_apart(server: ImapServer, tmp_path: Path) -> None:

@@ -63,19 +63,19 @@ def test_a_store_keeps_the_contract(opened: Opens, monkeypatch: pytest.MonkeyPat
         store.fetch("raw/ab", tmp_path / "copy")
         assert (tmp_path / "copy").read_bytes() == (tmp_path / "file").read_bytes()
         assert store.read("raw/cd", 1, 4) == b"eco"
-        assert {found.key: found.size for found in store.listed("raw/")} == {"raw/ab": 2 << 20, "raw/cd": 6}
-        assert all(found.changed > 1.7e9 for found in store.listed("raw/"))
+        assert {found.key: found.size for found in store.list_objects("raw/")} == {"raw/ab": 2 << 20, "raw/cd": 6}
+        assert all(found.changed > 1.7e9 for found in store.list_objects("raw/"))
         assert [store.size(key) for key in ("raw/cd", "rawer", "raw", "raw/c", "other/x")] == [6, 0, None, None, None]
-        assert store.listed("other/") == []
+        assert store.list_objects("other/") == []
         with pytest.raises(FileNotFoundError):
             store.fetch("raw/zz", tmp_path / "none")
         with pytest.raises(OverflowError):
             store.fetch("raw/cd", tmp_path / "none", 5)
         store.delete(["raw/ab", "raw/zz"])
         store.delete([])
-        assert {found.key for found in store.listed("")} == {"raw/cd", "rawer"}
+        assert {found.key for found in store.list_objects("")} == {"raw/cd", "rawer"}
         store.delete(["raw/cd"])
-        assert {found.key for found in store.listed("")} == {"rawer"}
+        assert {found.key for found in store.list_objects("")} == {"rawer"}
         store.close()
 
 
@@ -121,9 +121,9 @@ def test_more_than_a_page_is_listed_and_deleted(served: S3Store) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda key: served.server.put(f"team/handbook/{key}", "x"), keys))
     store = open_store(served.address)
-    assert [found.key for found in store.listed("raw/")] == keys
+    assert [found.key for found in store.list_objects("raw/")] == keys
     store.delete(keys)
-    assert store.listed("raw/") == [] and [each.split()[0] for each in served.taken()].count("POST") == 2
+    assert store.list_objects("raw/") == [] and [each.split()[0] for each in served.taken()].count("POST") == 2
 
 
 def test_a_large_object_is_sent_in_parts_and_is_there_with_the_last(
@@ -177,15 +177,15 @@ def test_a_server_that_lies_ends_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
             "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>team/a</Key></Contents></ListBucketResult>",
         ):
             server.says = {"": answer(page.encode())}
-            for ask in (store.listed, store.size):
+            for ask in (store.list_objects, store.size):
                 with pytest.raises(IndexStateError, match="no page of a listing"):
                     ask("a")
         server.says = {"": answer(listed.format("<IsTruncated>true</IsTruncated>", "team/a", 1).encode())}
         with pytest.raises(IndexStateError, match="no page of a listing"):
-            store.listed("a")
+            store.list_objects("a")
         server.says = {"": answer(b"\x1f\x8b", "Content-Encoding: gzip, gzip")}
         with pytest.raises(IndexStateError, match="packed"):
-            store.listed("a")
+            store.list_objects("a")
         server.says = {"": answer(listed.format(whole, "team/a", 7).encode())}
         assert store.size("a") == 7
         store.close()

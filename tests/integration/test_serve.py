@@ -17,7 +17,7 @@ from typing import Any, get_args
 import pytest
 from starlette.testclient import TestClient
 
-from pincite.guard import TokenFile, access_of
+from pincite.guard import Asker, TokenFile, access_of
 from pincite.serve.application import application
 from pincite.serve.service import Service
 from pipelines.errors import DocumentError
@@ -75,6 +75,11 @@ def served(server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.
         project.write("treasury/secret.md.meta.yaml", "groups: [treasury]\n")
         project.write("treasury/broken.pdf", b"%PDF-1.4 nothing")
         project.write("treasury/broken.pdf.meta.yaml", "groups: [treasury]\n")
+        project.write("treasury/vault.md", "# Vault\n\nThe vault holds 340 spoons of silver from the old town hall.\n")
+        project.write("treasury/vault.md.meta.yaml", "groups: [treasury]\n")
+        project.write(
+            "fees.md", "---\ndate: 2019-05-06\n---\n\n# Fees\n\nBoats pay 12 pounds for each night at the pier.\n"
+        )
         project.write("public-broken.pdf", b"%PDF-1.4 nothing")
         project.write("hostile <b>.md", HOSTILE)
         mapped = {"kind": "paragraph", "text": "The harbour gate is painted green each spring."}
@@ -116,14 +121,23 @@ def test_an_asker_without_the_group_sees_nothing_by_any_address(served: Served) 
         "/?q=safe word of the treasury", "/api/search?q=safe word of the treasury", "/api/ask?q=what is the safe word",
         f"/passages/{passage}", f"/passages/{passage}?q=safe&view=text", f"/api/passages/{passage}",
         f"/documents/{document}", f"/documents/{document}?view=text", f"/api/documents/{document}",
+        f"/documents/{document}?find=safe", f"/documents/{document}?page=2&q=safe",
         f"/api/documents/{document}/file", f"/api/pages/{document}/1.png", f"/api/pages/{document}/1.png?passage=x",
         "/status", "/api/status", "/api/documents", "/", "/api/search?q=safe&filter=uri%3Dtreasury/secret.md",
+        "/documents", "/documents?name=treasury", "/documents?kind=plain&page=2",
     ]  # fmt: skip
     for address in addresses:
         for accept in ("application/json", "text/html"):
             reply = served.get(address, "guest", headers={"Accept": accept})
             assert reply.status_code in (200, 404), (address, reply.text)
             assert "heliotrope" not in reply.text and "treasury/" not in reply.text, address
+    views = [address for address in addresses if address.startswith("/documents/")]
+    for view in views:  # as of a document that does not exist
+        as_page = {"Accept": "text/html"}
+        hidden = served.get(view, "guest", headers=as_page)
+        none = served.get(view.replace(document, "0" * 32), "guest", headers=as_page)
+        assert hidden.status_code == none.status_code == 404
+        assert hidden.text.replace(document, "0" * 32) == none.text
     for address in addresses[3:6]:
         assert served.get(address, "guest").status_code == 404
         assert "heliotrope" in served.get(address, "treasurer").text
@@ -156,7 +170,9 @@ def test_names_of_failed_documents_are_told_to_those_who_may_find_them(served: S
 def test_the_state_tells_the_last_runs(served: Served) -> None:
     (run, *_) = served.get("/api/status", "guest").json()["runs"]
     assert (run["job"], run["status"]) == ("index", "SUCCESS") and run["seconds"] > 0
-    assert "success" in served.get("/status", "guest").text
+    assert run["outcome"] == "finished; 2 documents failed"
+    shown = served.get("/status", "guest").text
+    assert "Indexing: finished" in shown and "; 2 documents could not be read" in shown and "success" not in shown
 
 
 def test_only_an_operator_is_told_which_runs_are_at_work(served: Served) -> None:
@@ -202,6 +218,83 @@ def test_other_hosts_and_other_sites_are_refused(served: Served) -> None:
     assert served.client.get("/api/search?q=x", headers={**cookie, "Sec-Fetch-Site": "cross-site"}).status_code == 403
 
 
+# ---------------------------------------------------------------- front page and browsing
+
+FACET = re.compile(r'<a href="/documents\?([^"]*)"(?: aria-current="true")?><span>([^<]*)</span> <b>([\d,]+)</b>')
+HEAD = re.compile(r'<p class="count" role="status">(\S+) documents?\b')
+
+
+def facets(served: Served, who: str, query: str = "") -> tuple[int, dict[str, int]]:
+    """How many documents are browsed, and the counts of the facets by their words."""
+    page = served.get(f"/documents?{query}", who).text
+    (total,) = HEAD.findall(page)
+    return int(total), {words: int(count) for _, words, count in FACET.findall(page)}
+
+
+def test_counts_of_facets_are_those_of_what_the_asker_may_see(served: Served) -> None:
+    """The treasury's two are Markdown without a date, which no count tells to a guest."""
+    guest, treasurer = facets(served, "guest"), facets(served, "treasurer")
+    assert treasurer[0] == guest[0] + 2
+    assert treasurer[1]["Plain text"] == guest[1]["Plain text"] + 2
+    assert treasurer[1]["Without a date"] == guest[1]["Without a date"] + 2
+    assert treasurer[1]["PDF"] == guest[1]["PDF"] == 1
+    assert facets(served, "guest", "name=VAULT")[0] == 0 and facets(served, "treasurer", "name=VAULT")[0] == 1
+    front = {who: served.get("/", who).text for who in ("guest", "treasurer")}
+    for who, (total, _) in (("guest", guest), ("treasurer", treasurer)):
+        assert f"Browse all {total} documents" in front[who]
+
+
+def test_counts_of_a_facet_are_those_within_the_choice_of_the_others(served: Served) -> None:
+    total, counts = facets(served, "guest", "year=2019")
+    assert total == counts["2019"] == 1 and "PDF" not in counts
+    assert counts["Without a date"] > 1, "what else may be chosen in place of the year"
+    page = served.get("/documents?year=2019", "guest").text
+    assert re.findall(r'<li><span class="badge"[^>]*>(\w+)<', page) == ["MD"] and "fees.md" in page
+
+
+@pytest.mark.parametrize(
+    "query", ["page=1000000000", "page=-1", "page=x", "source=zzz", "kind=zzz", "year=9999999", "year=none",
+              "language=%F0%9F%A6%86", "name=%25_%5C%27", "name=" + "a+" * 300, "other=1", "page=1&page=2"],
+)  # fmt: skip
+def test_a_hostile_choice_is_answered_with_a_page(served: Served, query: str) -> None:
+    reply = served.get(f"/documents?{query}", "guest", headers={"Accept": "text/html"})
+    assert reply.status_code == 200 and HEAD.search(reply.text)
+
+
+def test_a_choice_that_no_database_holds_is_refused_in_words(served: Served) -> None:
+    reply = served.get("/documents?name=%00&source=%00", "guest", headers={"Accept": "text/html"})
+    assert reply.status_code == 400 and "U+0000" in reply.text
+
+
+def test_documents_that_could_not_be_read_are_listed_for_operators_alone(served: Served) -> None:
+    assert "2 documents could not be read" in served.get("/documents", "operator").text
+    assert "could not be read" not in served.get("/documents", "treasurer").text
+
+
+def test_examples_are_answered_and_made_of_what_everybody_may_see(served: Served) -> None:
+    """Two documents state an amount; the silver of the treasury is asked about nowhere."""
+    service = Service(locate(str(served.project.config)))
+    try:
+        service.overview(Asker())
+        service.examples.wait()
+        for asker in (Asker(), Asker("treasurer", ("treasury",))):
+            (question,) = [asked for asked in service.overview(asker).examples if "pounds" in asked or "pay" in asked]
+            answer = service.ask(question, asker)
+            assert not answer["declined"] and "12 pounds" in answer["answer"]
+            assert not any("spoons" in asked or "silver" in asked for asked in service.overview(asker).examples)
+    finally:
+        service.close()
+
+
+def test_the_front_page_asks_the_database_nothing_while_it_knows(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.get("/", "guest")
+    asked: list[Any] = []
+    monkeypatch.setattr(Database, "connect", lambda *given, **more: asked.append(given))
+    assert served.get("/", "guest").status_code == 200 and asked == []
+
+
 # ---------------------------------------------------------------- what is shown
 
 
@@ -220,6 +313,38 @@ def test_every_hit_opens_with_its_words_marked(served: Served) -> None:
         assert said and said <= set(re.findall(r"\w+", f"{hit['overlap']} {hit['text']}".casefold())), hit["uri"]
         marked += 1
     assert marked >= 7
+
+
+def test_words_are_found_in_a_document_and_marked_on_its_page_or_in_its_text(served: Served) -> None:
+    (hit, *_) = served.hits("lighthouse lamp trimmed")
+    for view in ("", "&view=text"):
+        page = served.get(f"/documents/{hit['doc_id']}?find=LAMP+is{view}", "guest").text
+        assert "1 place with “LAMP is”" in page and "lighthouse <b>lamp is</b> trimmed" in page
+        assert page.count('class="now" x=' if not view else '<mark class="now">lamp is</mark>') == 1
+    none = served.get(f"/documents/{hit['doc_id']}?find=heliotrope", "guest").text
+    assert "0 places with “heliotrope”" in none and "<rect" not in none
+    last = served.get(f"/documents/{hit['doc_id']}?page=7", "guest").text
+    assert "This document ends at page 1, which is shown." in last and "1.png" in last
+
+
+def test_a_hit_leads_to_the_ones_before_and_after_it(served: Served) -> None:
+    question = "lantern boiler leave suppliers visitors keys lighthouse"
+    hits = served.hits(question)
+    for number, hit in enumerate(hits, start=1):
+        page = served.get(f"/passages/{hit['chunk_id']}", "guest", params={"q": question}).text
+        assert f"Result {number} of {len(hits)}" in page
+        steps = re.findall(r'class="step" href="/passages/(\w+)\?', page)
+        assert steps == [near["chunk_id"] for near in (*hits[max(number - 2, 0) : number - 1], *hits[number:][:1])]
+    narrowed = {"q": question, "source": "elsewhere"}
+    assert "Result " not in served.get(f"/passages/{hits[0]['chunk_id']}", "guest", params=narrowed).text
+
+
+def test_the_contents_lead_to_their_headings(served: Served) -> None:
+    (hit, *_) = served.hits("annual leave expires March")
+    page = served.get(f"/documents/{hit['doc_id']}", "guest").text
+    links = re.findall(r'<a href="#(e-\d+)">(.*?)</a>', page)
+    assert [title for _, title in links] == ["Staff handbook", "Leave", "Expenses"]
+    assert all(f'id="{name}">{title}' in page for name, title in links)
 
 
 def test_the_quote_of_a_citation_is_set_off_where_it_leads(served: Served) -> None:
@@ -317,6 +442,9 @@ def test_malformed_requests_are_answered_clearly(served: Served) -> None:
         "/api/ask",
         "/passages/",
         "/documents/",
+        "/documents?name=",
+        "/documents?page=",
+        "/documents?kind=",
         "/api/pages/x/",
         "/api/documents/",
         "/",

@@ -23,7 +23,7 @@ from resources.postgres import server_process as postgres_setup
 from resources.postgres.database import Database
 from resources.postgres.server import PostgresServer
 from resources.postgres.server_process import name_of
-from resources.private_files import unshared
+from resources.private_files import private_umask
 
 pytestmark = pytest.mark.integration
 
@@ -246,7 +246,7 @@ def test_a_new_state_is_made_by_copied_programs_under_the_umask_of_commands(
     open_folder: Path, closed_programs: Path
 ) -> None:
     """initdb takes libraries that no other program does."""
-    with unshared():
+    with private_umask():
         server = PostgresServer(open_folder / "new")
         assert asked(server.acquire(), "SELECT 42") == 42
         server.release()

@@ -11,7 +11,7 @@ import pytest
 from pipelines.errors import DocumentError, SettingsError, SourceError
 from pipelines.settings.sources import SourceSettings
 from resources.connectors import site as site_module
-from resources.connectors.site import Scope, links_of, named, sitemap_urls
+from resources.connectors.site import Scope, document_name, links_of, sitemap_urls
 from resources.connectors.source import connect
 from resources.sources.folder import FolderListing, list_source
 from resources.sources.landing import Landing
@@ -43,7 +43,7 @@ def bring(site: Site, folder: Path, **options: str) -> FolderListing:
     landing = Landing(folder, source)
     with landing.alone(), closing(connect(source, landing.folder)) as connected:
         landing.bring(connected, None)
-    with landing.fetched() as brought:
+    with landing.open_result() as brought:
         return list_source(source, landing.root, None, brought=brought)
 
 
@@ -168,7 +168,9 @@ def test_what_was_lost_from_the_state_is_asked_for_again(site: Site, tmp_path: P
     ],
 )
 def test_pages_are_named_by_their_paths(path: str, media_type: str, name: str) -> None:
-    assert named(Scope.of("https://example.org/docs/"), f"https://example.org{path}", media_type) == name
+    assert (
+        document_name(Scope.from_start("https://example.org/docs/"), f"https://example.org{path}", media_type) == name
+    )
 
 
 @pytest.mark.parametrize(
@@ -185,14 +187,14 @@ def test_pages_are_named_by_their_paths(path: str, media_type: str, name: str) -
     ],
 )
 def test_a_source_is_one_site_and_what_is_below_its_path(url: str, within: bool) -> None:
-    assert Scope.of("https://example.org/docs/").has(url) is within
+    assert Scope.from_start("https://example.org/docs/").has(url) is within
 
 
 def test_links_are_read_from_any_markup() -> None:
     body = (
         b"<A class=x HREF = 'b?x=1&amp;y=2'>1</A><a href=c#top>2</a><a name=n>3</a><a href='http://[bad'>4</a><ahref=d>"
     )
-    scope = Scope.of("https://example.org/docs/")
+    scope = Scope.from_start("https://example.org/docs/")
     first, second = "https://example.org/docs/b?x=1&y=2", "https://example.org/docs/c"
     assert links_of(body, "https://example.org/docs/", scope, 10) == (first, second)
     assert links_of(body, "https://example.org/docs/", scope, 1) == (first,)

@@ -16,7 +16,7 @@ from pipelines.ports import Candidate, Filters
 from resources.postgres.database import Database
 from resources.postgres.generation_tables import GenerationTables
 from resources.postgres.index_rows import IndexedDocument
-from resources.postgres.postings import bounded, joined, unpacked
+from resources.postgres.postings import are_bounded, join_rows, unpack_row
 from resources.postgres.search_index import LEAST_IDF, PostgresSearchIndex, search_index
 from tests.support.index_tables import document, rows, tables
 
@@ -79,7 +79,7 @@ def summed(own: GenerationTables, search: PostgresSearchIndex, terms: Sequence[s
     for term, own_groups, *packed in rows(own, "SELECT term, groups, chunks, weights FROM postings ORDER BY term"):
         if term in terms and (not own_groups or set(own_groups) & set(groups)):
             posted.setdefault(term, []).append((packed[0], packed[1]))
-    terms_of = {term: unpacked(*joined(packed)) for term, packed in posted.items()}
+    terms_of = {term: unpack_row(*join_rows(packed)) for term, packed in posted.items()}
     sums: dict[int, float] = {}
     for term, (numbers, weights) in sorted(terms_of.items(), key=lambda item: len(item[1][0])):
         found, total = (known[term], chunks) if known.get(term) else (len(numbers), chunks + len(numbers))
@@ -101,7 +101,7 @@ def asked() -> Iterator[list[str]]:
 def test_the_first_are_those_of_the_sum_of_every_posting(
     index: GenerationTables, groups: tuple[str, ...], filtered: bool
 ) -> None:
-    assert all(bounded(*row) for row in rows(index, "SELECT chunks, weights, blocks FROM postings"))
+    assert all(are_bounded(*row) for row in rows(index, "SELECT chunks, weights, blocks FROM postings"))
     visible = {
         number: chunk_id
         for number, chunk_id, own, metadata in rows(

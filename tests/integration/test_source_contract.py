@@ -21,7 +21,7 @@ from resources.connectors.source import SourceAddress, connect
 from resources.side_cars import read_side_car
 from resources.sources import landing
 from resources.sources.landing import Landing
-from resources.sources.memberships import asked
+from resources.sources.memberships import ask_memberships
 from tests.support.imap_server import ImapServer, imap_server
 from tests.support.lying_server import lying_server
 from tests.support.projects import new_database
@@ -475,7 +475,7 @@ def test_rows_tell_memberships(
     rows.options = {"memberships": query}
     rows.run("INSERT INTO papers VALUES ('1', 'One', NULL, NULL, 'ann'), ('2', 'Two', NULL, NULL, 'ben')")
     with closing(connect(rows.settings, tmp_path)) as source:
-        told = asked(source)
+        told = ask_memberships(source)
         assert listed(rows, tmp_path).texts.keys() >= {"1.txt", "2.txt"}
     if wanted is None or isinstance(wanted, set):
         assert (told and told.pairs) == wanted

@@ -110,7 +110,7 @@ def bring(store: Store, folder: Path, largest: int | None = None) -> FolderListi
 
 def listing_of(store: Store, folder: Path) -> FolderListing:
     landing = Landing(folder, store.settings)
-    with landing.fetched() as brought:
+    with landing.open_result() as brought:
         return list_source(store.settings, landing.root, None, brought=brought)
 
 

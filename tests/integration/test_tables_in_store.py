@@ -215,13 +215,13 @@ def test_the_book_of_written_files_keeps_hashes_and_forgets_what_is_deleted(fres
     with Database(fresh_url, tmp_path) as database:
         database.migrate()
         book = WrittenFiles(lambda: database)
-        assert not book.known() and book.file("a/k/00-1") is None
+        assert not book.any_known() and book.file("a/k/00-1") is None
         book.note({"a/k/00-1": Written(9, b"hash"), "b/k/00-2": Written(5)})
         book.note({"a/k/00-1": Written(9), "b/k/00-2": Written(5, b"read")})
-        assert book.known() and book.below("a/") == {"a/k/00-1": Written(9, b"hash")}
-        assert book.file("b/k/00-2") == Written(5, b"read") and len(book.below("")) == 2
+        assert book.any_known() and book.files_below("a/") == {"a/k/00-1": Written(9, b"hash")}
+        assert book.file("b/k/00-2") == Written(5, b"read") and len(book.files_below("")) == 2
         book.forget(["a/k/00-1", "gone"])
-        assert book.below("") == {"b/k/00-2": Written(5, b"read")}
+        assert book.files_below("") == {"b/k/00-2": Written(5, b"read")}
 
 
 # ---------------------------------------------------------------- another machine

@@ -21,7 +21,7 @@ from resources.checks.hnsw_recall import (
     needed_ef_search,
     recall,
     to_be_judged,
-    tuned,
+    tuned_statistics,
     walk_problems,
 )
 from resources.postgres.catalog import Catalog
@@ -275,9 +275,9 @@ def test_an_index_that_lacks_most_rows_fails_by_its_recall(
 def test_an_index_that_lacks_most_rows_is_built_anew_before_a_generation_is_published(
     lacking: GenerationTables,
 ) -> None:
-    assert tuned(lacking, ["sentences"])["ef_search"] == COMPARED, "nothing falls short there"
+    assert tuned_statistics(lacking, ["sentences"])["ef_search"] == COMPARED, "nothing falls short there"
     judged = {"chunks": 40, "sentences": 40}
-    assert tuned(lacking, ["chunks", "sentences"]) == {"ef_search": WIDTHS[0], "judged": judged, "short": []}
+    assert tuned_statistics(lacking, ["chunks", "sentences"]) == {"ef_search": WIDTHS[0], "judged": judged, "short": []}
     assert audit(lacking) == []
 
 
@@ -295,7 +295,7 @@ def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: Genera
         index.replace(0, [document("log", *["the same line"] * 6000)])
         index.vector_indexes.build()
         index.replace(1, [document("others", *others)])
-        if (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL and (found := tuned(index))[
+        if (recall(index, "chunks", WIDTHS[-1]) or 0) < LEAST_RECALL and (found := tuned_statistics(index))[
             "ef_search"
         ] == COMPARED:
             break
@@ -304,7 +304,7 @@ def test_a_generation_whose_graph_leads_nowhere_compares_every_row(index: Genera
     assert any("finds" in message for message in found["short"])
     changed = Catalog(index.database).add_statistics(index.generation.generation, found)
     judged = GenerationTables(index.database, changed)
-    assert audit(judged) == [] and tuned(judged) == {}
+    assert audit(judged) == [] and tuned_statistics(judged) == {}
     with index.database.connect() as connection, search_index(connection, changed.generation) as search:
         (plans,) = connection.execute("SELECT current_setting('plan_cache_mode')").fetchone() or ("",)
         assert plans == "force_custom_plan", "set for every search, also where it walks nothing"

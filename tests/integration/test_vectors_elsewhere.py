@@ -224,7 +224,7 @@ def test_windows_of_a_long_text_are_averaged(server_url: str, tmp_path: Path) ->
         embedder = make_embedder(resolve(settings, "english-small"), settings)
         whole: dict[str, str] = {}
         for name, each in zip(texts["key"].to_pylist(), texts["text"].to_pylist(), strict=True):
-            key = RowKey.parsed(name)
+            key = RowKey.parse(name)
             assert key is not None and each.startswith("note: ")
             whole[key.key] = whole.get(key.key, "") + each.removeprefix("note: ")
         assert {text_hash(each): each for each in whole.values()} == whole
@@ -668,7 +668,7 @@ def test_what_people_read(project: Project, vectors: pa.Table, tmp_path: Path) -
     texts = shown("export-texts", tmp_path / "texts")
     assert f"{vectors.num_rows} texts in " in texts.out and f"{PROMPT!r} stands before each" in texts.out
     ran = shown("import-vectors", tmp_path / "vectors.parquet")
-    assert f"{vectors.num_rows - 1} vectors taken" in ran.out and "1 texts have no vector yet" in ran.out
+    assert f"{vectors.num_rows - 1} vectors taken" in ran.out and "1 text has no vector yet" in ran.out
 
 
 def test_files_of_the_state_are_written_by_its_tables_alone(

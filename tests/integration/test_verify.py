@@ -489,7 +489,7 @@ def test_files_of_no_commit_are_a_note(project: Project) -> None:
     (project.state / "parquet" / "chunks" / "left.parquet.77.partial").write_bytes(b"half")
     ran = project.run("verify")
     assert (ran.code, ran.json["ok"]) == (0, True)
-    assert ran.json["notes"] == ["1 files (0.0 MB) are named by no commit; `pincite generations prune` collects them"]
+    assert ran.json["notes"] == ["no commit names 1 file (0.0 MB); `pincite generations prune` collects them"]
 
 
 # ---------------------------------------------------------------- beside others

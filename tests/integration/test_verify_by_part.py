@@ -124,7 +124,7 @@ def findings(project: Project) -> list[Finding]:
         with seen.parts.database.connect() as connection:
             for bucket in range(BUCKETS + 1):
                 own = IndexBuild(seen).documents(bucket) if bucket < BUCKETS else ()
-                found = bucket_findings(connection, live.schema, bucket, own, average, seen.engine.held())
+                found = bucket_findings(connection, live.schema, bucket, own, average, seen.engine.held_documents())
                 told += found
     return sorted(told)
 
@@ -357,7 +357,7 @@ def test_a_document_that_is_held_is_left_alone_and_so_are_its_postings(project: 
     rows = [(table[:-1], each) for table in ("chunks", "sentences") for each in ids(project, table, doc_id)]
     assert findings(project) == [] and len(rows) > 1
     wanted = [("extra_document", of), *((f"extra_{noun}", f"{each} of {of}") for noun, each in rows)]
-    with mock.patch("resources.engine.engine.Engine.held", return_value={}):
+    with mock.patch("resources.engine.engine.Engine.held_documents", return_value={}):
         assert findings(project) == sorted(wanted)
     found = tampered(
         project,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.llm.prompts import TAGS
-from pipelines.llm.reply_text import cleaned
+from pipelines.llm.reply_text import clean
 from pipelines.settings.query import QuerySettings
 from resources.prompts import read_prompts
 from tests.llm.conftest import DOCUMENTS, MODEL, PRICES, Made
@@ -70,7 +70,7 @@ def test_every_document_and_chunk_is_written_about_by_the_model_or_extractively(
 def test_what_it_says_is_clean(made: Made) -> None:
     for texts in generated(made, "llm").values():
         for text in texts:
-            assert cleaned(text, LONGEST) == text
+            assert clean(text, LONGEST) == text
             assert not _TAG.search(text)
 
 

@@ -11,11 +11,13 @@ from pincite.serve.service import Service
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
 from pipelines.settings.base import settings_from
-from resources.search.documents import DocumentText, FoundDocument, SentenceInPlace
+from resources.evaluation.suggest import Example
+from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
 from resources.search.passages import with_documents
 from resources.settings_file import Project
 
 URL = "http://127.0.0.1:8750"
+COUNTED = Counted(1, 1, {"source": (("s", 1),), "kind": (("pdf", 1),), "language": (("", 1),), "year": (("none", 1),)})
 DOCUMENT = FoundDocument(1, "d", "s", "a.pdf", "", "", None, None, None, "", {}, "", False, "")
 
 PASSAGE: dict[str, Any] = {
@@ -45,6 +47,19 @@ class Bare:
 
     def listed(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
         return [DOCUMENT]
+
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+        return COUNTED, {"d"} & set(doc_ids)
+
+    def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
+        counted, _ = self.overview(groups, ())
+        return Browsed(counted, tuple(self.listed(groups, "", 1)), 1, 1)
+
+    def updated(self, sources: Sequence[str]) -> str | None:
+        return None
+
+    def examples(self) -> Iterator[Example]:
+        yield Example("What is in it?", "d")
 
     def text(self, document: FoundDocument) -> DocumentText | None:
         return self._text

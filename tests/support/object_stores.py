@@ -63,7 +63,7 @@ class MemoryBook(WrittenFiles):
     def __init__(self) -> None:
         self.files: dict[str, Written] = {}
 
-    def known(self) -> bool:
+    def any_known(self) -> bool:
         return bool(self.files)
 
     def note(self, files: Mapping[str, Written]) -> None:
@@ -72,7 +72,7 @@ class MemoryBook(WrittenFiles):
     def file(self, name: str) -> Written | None:
         return self.files.get(name)
 
-    def below(self, folder: str) -> dict[str, Written]:
+    def files_below(self, folder: str) -> dict[str, Written]:
         return {name: file for name, file in self.files.items() if name.startswith(folder)}
 
     def forget(self, names: Collection[str]) -> None:

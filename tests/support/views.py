@@ -24,7 +24,7 @@ from resources.settings_file import locate
 from tests.support.projects import Project
 
 URL = "http://127.0.0.1:8750"
-NUMBERS = ("0", "-1", "9999999", "x")
+NUMBERS = ("0", "-1", "9999999", "1000000000", "x")
 PART = re.compile(r"part (\d+) of (\d+)")
 
 
@@ -65,6 +65,9 @@ class Shown:
             there = number.isdecimal() and len(number) < 8 and 1 <= int(number) <= pages and self.has_pages(uri)
             assert (drawn.status_code == 200) == there, (number, drawn.text[:300])
             self.opens(f"/documents/{doc_id}?view=text&part={number}")
+        for view in ("", "&view=text"):
+            for at in ("", "2", "9999999"):
+                self.opens(f"/documents/{doc_id}?find=the{view}&at={at}")
         self.whole_text(f"/documents/{doc_id}")
         sentences = ["", "unknown", *(row[1] for row in named)]
         for chunk in {*chunks[:1], *chunks[-1:], "unknown", *(row[0] for row in named)}:

@@ -82,7 +82,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with embedding_server() as endpoint:
         folder = tmp_path_factory.mktemp("served") / "project"
         embedder = {"endpoint": endpoint.url, "model": "fake"}
-        project = make_project(folder, embedder=embedder, serve={"seconds": SECONDS})
+        project = make_project(folder, embedder=embedder, serve={"seconds": SECONDS, "feedback": True})
         for name, how in FILES.items():
             drawn(project.docs / name, **how)
         for file in sorted(POLICIES.glob("*.pdf"))[:2]:
@@ -209,6 +209,49 @@ def test_by_keyboard(served: str, page: Page) -> None:
     assert page.evaluate("document.activeElement.name") == "q"
 
 
+def test_words_are_found_by_keyboard_and_marked_on_the_page(served: str, page: Page) -> None:
+    (hit,) = hits(served, SOUGHT, k=1, filter="uri=plain.pdf")
+    page.goto(f"{served}/documents/{hit['doc_id']}")
+    assert page.locator(".beside").count() == 0, "nothing is beside a document without a passage"
+    page.get_by_role("searchbox", name="Find in this document").focus()
+    page.keyboard.type("LANTERN of")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="1 place with “LANTERN of”").wait_for()
+    (box,) = page.evaluate(BOXES, "now")
+    picture = Image.open(io.BytesIO(httpx.get(f"{served}/api/pages/{hit['doc_id']}/1.png", timeout=None).content))
+    left, top, right, bottom = ink(picture)
+    assert left < box[0] < box[2] < right and top - 20 <= box[1] < box[3] <= bottom + 20
+
+
+def test_the_contents_are_folded_on_a_phone_and_open_beside_a_page(served: str, page: Page) -> None:
+    (hit,) = hits(served, "annual leave expires March", k=1, filter="uri=handbook.md")
+    for width, unfolded in ((390, False), (1280, True)):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(f"{served}/documents/{hit['doc_id']}")
+        page.wait_for_load_state()
+        assert page.get_by_role("link", name="Expenses").is_visible() == unfolded
+    page.get_by_role("link", name="Expenses").press("Enter")
+    page.wait_for_url(re.compile(r"#e-\d+$"))
+
+
+def test_feedback_is_sent_without_leaving_the_page_and_without_javascript(
+    served: str, page: Page, browser: Browser
+) -> None:
+    (hit,) = hits(served, SOUGHT, k=1)
+    address = f"{served}/passages/{hit['chunk_id']}?q=warden+lantern"
+    page.goto(address)
+    page.wait_for_load_state()
+    page.get_by_role("button", name="It answers it").press("Enter")
+    page.get_by_role("status").filter(has_text="noted for review").wait_for()
+    assert page.url == address
+    with browser.new_context(java_script_enabled=False) as context:
+        context.set_default_timeout(PATIENCE)
+        plain = context.new_page()
+        plain.goto(address)
+        plain.get_by_role("button", name="It does not").click()
+        plain.get_by_role("heading", name="Thank you").wait_for()
+
+
 def test_arrows_turn_pages(served: str, page: Page) -> None:
     (document,) = {hit["doc_id"] for hit in hits(served, "benefit", k=1)}
     pages = httpx.get(f"{served}/api/documents/{document}", timeout=HANG_SECONDS).json()["pages"]
@@ -233,26 +276,51 @@ def test_without_javascript(served: str, browser: Browser) -> None:
         page.locator(".paper rect, mark").first.wait_for(state="attached")
 
 
-@pytest.mark.parametrize("path", ["/", "/?q=warden+lantern", LONG, "reader", "text", "/status", "/nothing-here"])
+def test_documents_are_narrowed_down_by_keyboard(served: str, page: Page) -> None:
+    """A list of choices opens by Enter, closes by Escape, and gives the focus back."""
+    page.goto(f"{served}/documents?year=none")
+    page.wait_for_load_state()
+    page.locator(".facets summary").first.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".facets details[open] a")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".facets details[open]", state="detached")
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.locator(".facets .chosen summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # all years
+    page.wait_for_url(f"{served}/documents?")
+    page.locator("main input[name=name]").fill("turned-90")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**name=turned-90**")
+    assert page.locator(".documents a").all_inner_texts() == ["turned-90"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=warden+lantern", LONG, "reader", "text", "find", "/documents?name=p", "/status", "/nothing-here"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_serious_for_axe_and_no_scrolling_sideways(
-    served: str, browser: Browser, axe: str, path: str, scheme: Any, width: int
+    served: str, browser: Browser, axe: str, path: str, scheme: Any
 ) -> None:
+    if path == "find":
+        path = f"/documents/{hits(served, SOUGHT, k=1)[0]['doc_id']}?find=lantern&q=warden"
     if path in ("reader", "text"):
         view = "&view=text" if path == "text" else ""
         path = f"/passages/{hits(served, SOUGHT, k=1)[0]['chunk_id']}?q=warden+lantern{view}"
-    size: Any = {"width": width, "height": 800}
-    with browser.new_context(color_scheme=scheme, viewport=size, bypass_csp=True) as context:
+    with browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 800}, bypass_csp=True) as context:
         context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.goto(served + path)
         page.evaluate("document.querySelectorAll('details').forEach((each) => each.open = true)")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
         page.add_script_tag(path=axe)
-        found = page.evaluate("axe.run()")["violations"]
-        serious = [item for item in found if item["impact"] in ("serious", "critical")]
-        assert serious == [], json.dumps(serious, indent=1)[:3000]
+        for width in (360, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            found = page.evaluate("axe.run()")["violations"]
+            serious = [item for item in found if item["impact"] in ("serious", "critical")]
+            assert serious == [], json.dumps(serious, indent=1)[:3000]
 
 
 @pytest.fixture(scope="module")

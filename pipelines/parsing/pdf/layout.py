@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from pipelines.fingerprint import combined
+from pipelines.fingerprint import combine
 from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.page_marks import union
 from pipelines.parsing.pdf.cells import (
@@ -378,7 +378,7 @@ def figures_of(page: PdfPage) -> list[Block]:
         else:
             regions.append((box, [picture.image_hash]))
     return [
-        figure(hashes[0] if len(hashes) == 1 else combined(hashes), box=box)
+        figure(hashes[0] if len(hashes) == 1 else combine(hashes), box=box)
         for box, hashes in regions
         if shown_large(box.x1 - box.x0, box.y1 - box.y0)
         and _area(box) <= MOST_SHARE * page.width * page.height

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, RefusedText
-from pipelines.indexing.embeddings import averaged, windows
+from pipelines.indexing.embeddings import average_windows, windows
 from pipelines.ports import WeightedText
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
-from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, posted, refused, silent
+from resources.llm.endpoint import LeaveAlone, NotRead, at_most, endpoint_client, not_read, post, refusal, silent
 from resources.models.embedders.specs import EmbedderSpec, WholeTexts
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class EndpointEmbedder(WholeTexts):
         if refused and (self._size is None or len(made) < len(pieces)):
             raise RefusedText(next(iter(told[0].values())), told[0], None, told[1])
         rows = [np.zeros(self._size or 0, np.float32) if isinstance(row, _NoVector) else row for row in made]
-        vectors = averaged(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
+        vectors = average_windows(np.asarray(rows, dtype=np.float32), owners, weights, len(texts))
         if refused:
             vectors[[text in refused for text in texts]] = 0.0
             raise RefusedText(next(iter(told[0].values())), told[0], vectors, told[1])
@@ -217,7 +217,7 @@ class EndpointEmbedder(WholeTexts):
         if not kept:
             return {}
         rows = np.asarray([made[at] for at in kept], dtype=np.float32)
-        vectors = averaged(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
+        vectors = average_windows(rows, [owners[at] for at in kept], [weights[at] for at in kept], count)
         return {texts[owner]: vectors[owner] for owner in {owners[at] for at in kept}}
 
     def _takes_any(self, fields: Fields) -> bool:
@@ -271,14 +271,14 @@ class EndpointEmbedder(WholeTexts):
         try:
             with at_most(_SLACK + len(texts) * (self._size or _MOST_DIMENSIONS) * _NUMBER_BYTES):
                 # The client builds its own types number by number, which takes longer than the rest.
-                reply = posted(client, "/embeddings", body)
+                reply = post(client, "/embeddings", body)
         except NotRead as error:
             raise not_read(error, where) from None
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
                 said = f"{where} answered {error.status_code}; check the model{self._named(fields)}"
                 raise RefusedText(said, dict.fromkeys(texts, said)) from None
-            raise refused(error, where, "embedder") from None
+            raise refusal(error, where, "embedder") from None
         except openai.APIError as error:
             raise silent(error, where) from None
         vectors, tokens = vectors_of(reply, where)

@@ -1,17 +1,20 @@
-"""Questions embedded by the shipped presets without torch, which takes seconds to load.
+"""Questions and few passages embedded by the shipped presets without torch, which takes seconds to load.
 
 The encoder of BERT (Devlin, Chang, Lee and Toutanova, 2019, after Vaswani et al., Attention is all you need, 2017,
 section 3) in float32, with mean pooling over tokens (Reimers and Gurevych, Sentence-BERT, 2019, section 3). All is
 read from the model's own files; a model of any other form is left to sentence-transformers.
 
 NumPy's products run in one thread. Its threads wait for one another actively, so if another process takes one of the
-cores, a question takes ten times as long as with one thread.
+cores, a question takes ten times as long as with one thread. Several texts go through the model at once instead, each
+in a thread of its own.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,11 +25,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.indexing.embeddings import averaged, windows
-from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec
+from pipelines.indexing.embeddings import average_windows, windows
+from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, WholeTexts
 
 if TYPE_CHECKING:
-    from pipelines.ports import Vectors
+    from pipelines.ports import Progress, Vectors
+    from resources.models.embedders.e5_weights import FewTexts
 
 
 # ---------------------------------------------------------------- one thread
@@ -59,6 +63,9 @@ _FORM = {"model_type": "bert", "hidden_act": "gelu"}
 _MODULES = (("Transformer", "Pooling"), ("Transformer", "Pooling", "Normalize"))
 _MEAN = "pooling_mode_mean_tokens"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+FEW_CALLS = 8
+"""Calls whose texts are divided by a tokenizer of their own. More of them would take longer than to build the whole
+one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class _Layer:
 
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
-    """Return the embedder of a preset's questions; None if the model is not a preset, or not of this form."""
+    """Return the light embedder of a preset; None if the model is not a preset, or not of this form."""
     if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location
@@ -95,35 +102,70 @@ def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
         return None
 
 
-class LightEmbedder:
-    """The embedder of questions: unit vectors equal to TransformerEmbedder's within 1e-3. Threads may share it."""
+class LightEmbedder(WholeTexts):
+    """The embedder of questions and of few passages: unit vectors equal to TransformerEmbedder's within 1e-3. Threads
+    may share it."""
 
     def __init__(self, spec: EmbedderSpec, folder: Path, config: dict[str, Any]) -> None:
         self._spec, self._folder, self._config = spec, folder, config
         self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
         self._loading = Lock()
+        self.identity, self.dimension = spec.identity, int(config["hidden_size"])
+        self.tokens = self._calls = 0
 
     def load(self) -> None:
         with self._loading:
-            _ = self._tokenizer, self._layers
+            _ = self._ends, self._layers
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (len(texts), dimension)."""
+        return self._embed(texts, self._spec.query_prefix or "", None)
+
+    def passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Return unit vectors, shape (len(texts), dimension)."""
+        return self._embed(texts, self._spec.passage_prefix or "", progress)
+
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
         self.load()
-        tokenizer, (first, last) = self._tokenizer, self._ends
-        encoded = [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
-        prefix = self._spec.query_prefix or ""
-        head = [first, *(tokenizer.encode(prefix, add_special_tokens=False).ids if prefix else [])]
+        lead, *encoded = self._ids([prefix, *texts])
+        first, last = self._ends
+        head = [first, *lead]
         room = min(self._spec.max_tokens, int(self._config["max_position_embeddings"])) - len(head) - 1
         rows = [
             (owner, [*head, *ids[start:end], last])
             for owner, ids in enumerate(encoded)
             for start, end in windows(len(ids), room)
         ]
-        with one_thread():
-            made = np.array([self._vector(ids) for _, ids in rows], dtype=np.float32)
-        made = made.reshape(len(rows), int(self._config["hidden_size"]))
-        return averaged(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
+        made = np.zeros((len(rows), self.dimension), dtype=np.float32)
+        with one_thread(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as lanes:
+            passed = (lanes.map if len(rows) > 1 else map)(self._vector, [ids for _, ids in rows])
+            for number, vector in enumerate(passed):
+                made[number] = vector
+                if progress:
+                    progress(number + 1, len(rows))
+        self.tokens += sum(len(ids) for _, ids in rows)
+        return average_windows(made, [owner for owner, _ in rows], [len(ids) for _, ids in rows], len(texts))
+
+    # ------------------------------------------------------------ tokens
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, without special ones."""
+        few, self._calls = self._few, self._calls + 1
+        if self._calls == FEW_CALLS:
+            self._few = None  # which frees its pieces
+        if few is not None and (found := few.ids(texts)) is not None:
+            return found
+        with self._loading:
+            tokenizer = self._tokenizer
+        return [item.ids for item in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+    @cached_property
+    def _few(self) -> FewTexts | None:
+        if self._spec.name != MULTILINGUAL:
+            return None  # its tokenizer is loaded in no time
+        from resources.models.embedders.e5_weights import FewTexts, read_weights
+
+        return FewTexts(read_weights())
 
     # ------------------------------------------------------------ loading
 
@@ -139,6 +181,8 @@ class LightEmbedder:
     @cached_property
     def _ends(self) -> tuple[int, int]:
         """Return the tokens before and after each text."""
+        if self._few is not None:
+            return self._few.ends
         named = _json(self._folder / "tokenizer_config.json")
         first, last = (self._tokenizer.token_to_id(named[name]) for name in ("cls_token", "sep_token"))
         return int(first), int(last)

@@ -14,7 +14,8 @@ from pipelines.settings.models import EmbedderSettings, recorded_variable
 from resources.models.embedders.specs import EmbedderSpec, require_weights
 
 if TYPE_CHECKING:
-    from pipelines.ports import CountingEmbedder
+    from pipelines.ports import CountingEmbedder, TextEmbedder
+    from resources.models.embedders.light import LightEmbedder
 
 
 def make_embedder(spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
@@ -39,6 +40,8 @@ class Embedders:
     def __init__(self) -> None:
         self._made: OrderedDict[str, CountingEmbedder] = OrderedDict()
         self._checked: set[str] = set()
+        self._light: tuple[str, LightEmbedder | None] | None = None
+        self._light_checked = ""
         self._lock = Lock()
 
     def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
@@ -61,9 +64,33 @@ class Embedders:
             self._checked.add(spec.identity)
         return embedder
 
+    def light(self, spec: EmbedderSpec) -> LightEmbedder | None:
+        """Return the embedder of a spec for questions and few passages, which imports no torch, if there is one. It is
+        loaded at first use. The last one is kept."""
+        with self._lock:
+            if self._light is None or self._light[0] != spec.identity:
+                from resources.models.embedders.light import light_embedder
+
+                self._light = spec.identity, light_embedder(spec)
+            return self._light[1]
+
+    def ready_for_few(self, spec: EmbedderSpec, settings: EmbedderSettings) -> TextEmbedder:
+        """Return an embedder of a spec for few passages, loaded and checked as `ready` does: the light one if there is
+        one, and if the other is not loaded already."""
+        light = None if spec.identity in self._checked else self.light(spec)
+        if light is None:
+            return self.ready(spec, settings)
+        if self._light_checked != spec.identity:
+            light.load()
+            require_weights(spec)
+            self._light_checked = spec.identity
+        return light
+
     def is_ready(self, identity: str) -> bool:
         return identity in self._checked
 
     def tokens(self, identity: str) -> int:
-        """Return how many tokens an embedder has been given so far."""
-        return self._made[identity].tokens if identity in self._made else 0
+        """Return how many tokens the embedders of an identity have been given so far."""
+        made = self._made[identity].tokens if identity in self._made else 0
+        light = self._light[1] if self._light is not None and self._light[0] == identity else None
+        return made + (light.tokens if light is not None else 0)

@@ -18,6 +18,7 @@ from pipelines.fingerprint import fingerprint
 from pipelines.ports import WeightedText
 from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.models import EmbedderSettings, Fields
+from resources.models.safe_weights import model_place
 
 if TYPE_CHECKING:
     from pipelines.ports import Progress, Spans
@@ -120,6 +121,12 @@ def named_spec(settings: EmbedderSettings) -> EmbedderSpec:
         kind, settings.model, identity, passage, query, settings.max_tokens, "*", settings.dimensions,
         settings.endpoint, settings.revision, settings.api_key_env, **asked,
     )  # fmt: skip
+
+
+def require_place(settings: EmbedderSettings) -> None:
+    """Raise ModelError or SettingsError if there is no model at the place that the settings name."""
+    if settings.model:
+        model_place(settings.model, settings.revision, "embedder", "embedder")
 
 
 def _weights_identity(model: str, revision: str | None) -> str:

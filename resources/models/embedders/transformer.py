@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipelines.errors import ModelError
-from pipelines.indexing.embeddings import averaged, unit, windows
+from pipelines.indexing.embeddings import average_windows, unit, windows
 from pipelines.ports import WeightedText
-from resources.memory import uncollected
+from resources.memory import without_collection
 from resources.models.embedders.e5_weights import cache_folder, unpacked_model
 from resources.models.embedders.specs import ENGLISH, MULTILINGUAL, EmbedderSpec, no_parts, package_folder
 from resources.models.safe_weights import model_place
@@ -247,7 +247,7 @@ class TransformerEmbedder:
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
-        with uncollected():
+        with without_collection():
             import torch
             import transformers
             from sentence_transformers import SentenceTransformer
@@ -370,7 +370,7 @@ class TransformerEmbedder:
         for batch, vectors, sums in self._passed(rows, parts, progress):
             made[batch] = vectors
             parts.add(sums)
-        whole = averaged(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
+        whole = average_windows(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
         return whole, self._parts(parts)
 
     def _parts(self, parts: SpanSums) -> Vectors:

@@ -26,6 +26,7 @@ from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
+from resources.parsers.office.docx_grounds import Grounds, shades_cell, shades_paragraph
 from resources.parsers.office.docx_headings import CAPTION, Line, is_clause, is_text, with_headings
 from resources.parsers.office.docx_paragraphs import (
     LEVELS,
@@ -288,9 +289,10 @@ def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFi
     document = xml_part(package, main, path)
     if document is None:
         raise DocumentError(f"{path.name}: not a Word document: it has no {main}", "corrupt")
-    reader = _DocxReader(package, path, main, chunks)
+    reader = _DocxReader(package, path, main, document, chunks)
     body = document.find(f"{W}body")
-    blocks = with_headings(list(reader.blocks(body)), reader.line_of) if body is not None else []
+    read = list(reader.body(body)) if body is not None else []
+    blocks = with_headings(read, reader.line_of)
     notes = list(reader.notes())
     headers, footers = reader.edges()
     warnings = (*reader.warnings(), *unread(reader.main.values()), *chunks.told())
@@ -301,12 +303,18 @@ class _DocxReader:
     """The reader of one package's parts. A part's own relations say what it points to: `related` holds those of the
     part being read, `main` those of the document. `elsewhere` lists addresses of text that is not in the file."""
 
-    def __init__(self, package: zipfile.ZipFile, path: Path, main: str, chunks: AltChunks) -> None:
+    def __init__(self, package: zipfile.ZipFile, path: Path, main: str, document: Any, chunks: AltChunks) -> None:
         self.package, self.path, self.chunks = package, path, chunks
         self.main = self.related = relations(package, main, path)
         self.linked = linked(package, main, path)
         self.elsewhere = [target for kind, target in self.linked.values() if kind == "subDocument"]
-        self.styles = styles_of(self.root(self.named("styles")))
+        styles = self.root(self.named("styles"))
+        self.styles = styles_of(styles)
+        edges = [self.root(name) for kind, name in self.main.values() if kind in ("header", "footer")]
+        settings = self.root(self.named("settings"))
+        self.grounds = Grounds(document, settings, styles, [edge for edge in edges if edge is not None])
+        self.bare = False
+        """True while white letters would be white on white: in the body, outside of shapes and coloured tables."""
         self.numbering = Numbering(self.root(self.named("numbering")))
         self.plain = self.styles.get("", ParagraphStyle())
         self.lines: dict[int, tuple[Block, Line]] = {}
@@ -338,6 +346,17 @@ class _DocxReader:
         if self.elsewhere:
             told = listed(list(dict.fromkeys(self.elsewhere)))
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"
+
+    def body(self, body: Any) -> Iterator[Block]:
+        """Yield the blocks of the body. In an included document, which may stand anywhere, white letters count as
+        seen."""
+        return self._on(body, self.grounds.page_is_white and not self.chunks.depth)
+
+    def _on(self, container: Any, bare: bool) -> Iterator[Block]:
+        """Yield the blocks of a part that is bare or coloured."""
+        before, self.bare = self.bare, bare
+        yield from self.blocks(container)
+        self.bare = before
 
     def blocks(self, container: Any) -> Iterator[Block]:
         """Yield the paragraphs and tables of a body, cell, box or note, through content controls."""
@@ -409,7 +428,8 @@ class _DocxReader:
         """Yield the blocks of a paragraph, which may have several parts, see `goes_on`."""
         paragraph = parts[-1]
         style = self.styles.get(value_of(paragraph, "w:pPr/w:pStyle") or "", self.plain)
-        found = Walk(parts, style.letters, self.styles, self.chunks.hidden).found
+        bare = self.bare and not shades_paragraph(paragraph, style)
+        found = Walk(parts, style.letters, self.styles, self.chunks.hidden, bare).found
         self.deleted += found.deleted
         self.active += found.active
         if found.text:
@@ -431,7 +451,7 @@ class _DocxReader:
     def _drawn(self, found: Inline) -> Iterator[Block]:
         """Yield the blocks of a paragraph's text boxes, charts, diagrams and pictures."""
         for box in found.boxes:
-            yield from self.blocks(box)
+            yield from self._on(box, False)
         for chart in map(self.part, found.charts):
             yield from chart_blocks(chart, None, figures=True) if chart is not None else ()
         for diagram in map(self.part, found.diagrams):
@@ -481,8 +501,10 @@ class _DocxReader:
         pairs: dict[str, str] = {}
         elements = [row for row in rows_of(table) if self._is_row(row, pairs)]
         rows = [list(cells_of(row)) for row in elements]
+        before, bare = self.bare, self.bare and not self.grounds.shades_table(table)
         if sum(map(len, rows)) == 1:
-            yield from self.blocks(next(cell for row in rows for cell in row))
+            cell = next(cell for row in rows for cell in row)
+            yield from self._on(cell, bare and not shades_cell(cell))
             return
         cells: list[BlockCell] = []
         figures: list[Block] = []
@@ -491,6 +513,7 @@ class _DocxReader:
         for at, row in enumerate(rows):
             column = skipped_columns(elements[at])
             for cell in row:
+                self.bare = bare and not shades_cell(cell)
                 runs = self._cell_runs(cell, pairs, figures)
                 wide = count(value_of(cell, "w:tcPr/w:gridSpan"), 1)
                 merge = cell.find(f"{W}tcPr/{W}vMerge")
@@ -505,6 +528,7 @@ class _DocxReader:
                         open_cells.pop(column, None)
                     cells.append(BlockCell(at, column, runs, 1, wide, at < headers))
                 column += wide
+        self.bare = before
         yield Block("table", cells=tuple(cells), metadata=pairs)
         yield from figures
 

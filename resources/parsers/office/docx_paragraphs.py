@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import symbol_text
 from resources.parsers.labels import CHECK_MARKS, key_value
@@ -29,6 +29,7 @@ from resources.parsers.untrusted import signed, whole
 
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 LEVELS = 9
 """Levels of a list that Word has."""
 _ABSTRACT = f"{W}abstractNumId"
@@ -205,6 +206,10 @@ class Letters(NamedTuple):
     place: str | None = None
     shift: int | None = None
     font: str | None = None
+    white: bool | None = None
+    struck: bool | None = None
+    dressed: bool | None = None
+    """True for letters with a ground, an outline, a shadow or a fill of their own, so that white ones may be seen."""
 
     def over(self, below: Letters) -> Letters:
         """Return these properties, and those of `below` that these do not set."""
@@ -230,6 +235,7 @@ class ParagraphStyle:
     centred: bool = False
     kept: bool = False
     letters: Letters = USUAL
+    shaded: bool = False
 
 
 def styles_of(root: Any) -> dict[str, ParagraphStyle]:
@@ -275,12 +281,54 @@ def letters_of(properties: Any) -> Letters:
         value_of(properties, "w:vertAlign"),
         signed(value_of(properties, "w:position"), 0) or None,
         None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
+        None if (color := found.get(f"{W}color")) is None else _is_white(color),
+        said("strike") or said("dstrike"),
+        _are_dressed(found),
     )
+
+
+MOST_OFF_WHITE = 6
+"""Steps of 255 by which the red, green and blue of a colour may miss white and still look white."""
+_HEX = re.compile(r"[0-9A-Fa-f]{6}")
+
+
+def _is_white(color: Any) -> bool:
+    """Say whether a colour is white, or the white of the usual theme."""
+    theme, value = color.get(f"{W}themeColor"), color.get(f"{W}val") or ""
+    if theme is not None:
+        return theme in ("background1", "light1") and not {f"{W}themeTint", f"{W}themeShade"} & set(color.keys())
+    return _looks_white(value)
+
+
+def _looks_white(value: str) -> bool:
+    return bool(_HEX.fullmatch(value)) and all(255 - part <= MOST_OFF_WHITE for part in bytes.fromhex(value))
+
+
+def is_shaded(shading: Any) -> bool:
+    """Say whether a `w:shd` gives a ground that is not white, or one that may be any."""
+    pattern, fill = shading.get(f"{W}val"), shading.get(f"{W}fill") or "auto"
+    if pattern == "nil":
+        return False
+    themed = shading.get(f"{W}themeFill") is not None
+    return themed or pattern not in (None, "clear") or not (fill == "auto" or _looks_white(fill))
+
+
+def _are_dressed(found: Mapping[str, Any]) -> bool | None:
+    """Return True if run properties, given by their tags, put anything behind or around letters, else None: a style may
+    do so all the same."""
+    light, shading = found.get(f"{W}highlight"), found.get(f"{W}shd")
+    lit = light is not None and light.get(f"{W}val") not in ("none", "white")
+    drawn = any(is_on(found.get(f"{W}{name}")) for name in _EFFECTS) or any(f"{W14}{name}" in found for name in _FILLS)
+    return lit or drawn or (shading is not None and is_shaded(shading)) or None
+
+
+_EFFECTS = ("outline", "shadow", "emboss", "imprint")
+_FILLS = ("textFill", "textOutline", "glow", "shadow", "reflection", "props3d")
 
 
 def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
     """Return a style with its inherited values; a circle of styles ends at the first repetition."""
-    name, outline, number, level, align, kept = "", None, None, None, None, None
+    name, outline, number, level, align, kept, shading = "", None, None, None, None, None, None
     letters = PLAIN
     seen: set[str] = set()
     at: str | None = key
@@ -296,17 +344,20 @@ def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
         level = level if level is not None else value_of(element, "w:pPr/w:numPr/w:ilvl")
         align = align or value_of(element, "w:pPr/w:jc")
         kept = kept if kept is not None else element.find(f"{W}pPr/{W}keepNext")
+        shading = shading if shading is not None else element.find(f"{W}pPr/{W}shd")
         letters = letters.over(letters_of(element.find(f"{W}rPr")))
         at = value_of(element, "w:basedOn")
     outline = outline if outline is not None and outline < 9 else None
-    return ParagraphStyle(name, key, outline, number, whole(level, None), align == "center", is_on(kept), letters)
+    shaded = shading is not None and is_shaded(shading)
+    return ParagraphStyle(
+        name, key, outline, number, whole(level, None), align == "center", is_on(kept), letters, shaded
+    )
 
 
 # ---------------------------------------------------------------- inline content
 
 
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-W14 = "{http://schemas.microsoft.com/office/word/2010/wordml}"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _LEFT_OUT_NAMES = "instrText delText pPr rPr tblPr tcPr sectPr sdtPr sdtEndPr rt"
 _LEFT_OUT = frozenset(f"{W}{name}" for name in _LEFT_OUT_NAMES.split())
@@ -451,15 +502,22 @@ class _Field:
 class Walk:
     """The walk over the elements of a paragraph in order. It has no recursion, so deep nesting is read too.
 
-    A paragraph may have several parts, see `goes_on`."""
+    A paragraph may have several parts, see `goes_on`. It is `bare` if white letters would not be seen in it."""
 
     def __init__(
-        self, parts: Sequence[Any], base: Letters, styles: Mapping[str, ParagraphStyle], hidden: HiddenContent
+        self,
+        parts: Sequence[Any],
+        base: Letters,
+        styles: Mapping[str, ParagraphStyle],
+        hidden: HiddenContent,
+        bare: bool = False,
     ) -> None:
+        self.bare = bare
         self.found = Inline()
         self.base = self.letters = base
         self.styles, self.hidden = styles, hidden
-        self.hiding = False
+        self.hiding = ""
+        """The reason why the text before is left out, if it is."""
         self.place: str | None = None
         self.place_from, self.last_text = 0, -1
         self.fields: list[_Field] = []
@@ -483,7 +541,7 @@ class Walk:
             self._write(_TEXTS[tag])
         elif tag == f"{W}sym":
             self._write(symbol_text(_symbol(element), element.get(f"{W}font") or ""))
-        elif tag in _DELETED:
+        elif tag in _REMOVED:
             found.deleted += any((text.text or "").strip() for text in element.iter(f"{W}t", f"{W}delText"))
         elif tag == f"{M}oMath":
             found.formulas = True
@@ -519,17 +577,22 @@ class Walk:
             letters = letters.over(self.styles[style].letters)
         self.letters = _placed(letters.over(self.base), self.base.size)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
-        unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN
-        if unseen and says:
-            read = self.hidden.read if self.hiding else self.hidden.taken("passages")
-            self.hiding = True
+        unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN or self._is_white()
+        how = "passages" if unseen else DELETED if self.letters.struck else ""
+        if how and says:
+            read = self.hidden.read if self.hiding == how else self.hidden.taken(how)
+            self.hiding = how
             if not read:
                 self.stack += reversed(run.findall(f"{W}fldChar"))
                 return
             self.found.hidden = True
         elif says:
-            self.hiding = False
+            self.hiding = ""
         self.stack += reversed(run)
+
+    def _is_white(self) -> bool:
+        """Say whether the letters are white on white."""
+        return self.bare and bool(self.letters.white) and not self.letters.dressed
 
     def _taken_shape(self) -> bool:
         read = self.hidden.taken("shapes")
@@ -592,7 +655,7 @@ class Walk:
                 self.found.controls.append(Control(_form_name(field.data), field.start, end))
 
 
-_DELETED = frozenset((f"{W}del", f"{W}moveFrom"))
+_REMOVED = frozenset((f"{W}del", f"{W}moveFrom"))
 _FORMS = {"superscript": raised, "subscript": lowered}
 LONGEST_RAISED = 40
 """Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
@@ -638,7 +701,7 @@ def goes_on(paragraph: Any) -> bool:
     if frame is not None and frame.get(f"{W}dropCap") in ("drop", "margin"):
         return True
     marked = paragraph.find(f"{W}pPr/{W}rPr")
-    return marked is not None and any(marked.find(tag) is not None for tag in _DELETED)
+    return marked is not None and any(marked.find(tag) is not None for tag in _REMOVED)
 
 
 def _symbol(element: Any) -> str:

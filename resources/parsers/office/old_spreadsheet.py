@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.hidden import HiddenContent
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, ParsedFile
@@ -30,8 +30,8 @@ _STATES = ("visible", "hidden", "veryHidden")
 
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read an XLS file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`."""
-    book = OldWorkbook(_opened(path), path)
     content = HiddenContent(hidden)
+    book = OldWorkbook(_opened(path), path, content)
     blocks: list[Block] = []
     left = MOST_CELLS
     for sheet in book.sheets:
@@ -66,8 +66,8 @@ def _opened(path: Path) -> Any:
 class OldWorkbook:
     """A book of xlrd with the methods that resources/parsers/office/workbook.py has for XLSX."""
 
-    def __init__(self, book: Any, path: Path) -> None:
-        self.book, self.path = book, path
+    def __init__(self, book: Any, path: Path, content: HiddenContent) -> None:
+        self.book, self.path, self.content = book, path, content
         self._sheets = {sheet.name: sheet for sheet in book.sheets()}
         self._styles: dict[int, CellStyle] = {}
         self.sheets = [Sheet(name, _STATES[found.visibility], "", False) for name, found in self._sheets.items()]
@@ -94,13 +94,15 @@ class OldWorkbook:
         for at in range(found.nrows):
             cells = []
             for column, cell in enumerate(found.row(at)):
-                value = self._value(cell, found.rich_text_runlist_map.get((at, column), ()))
+                parts = found.rich_text_runlist_map.get((at, column), ())
+                value = self._value(cell, parts)
                 if value.strip():
                     style = self._style(cell)
                     shown = self._shown(cell, value, style).strip()
                     number = cell.ctype in _NUMBERS
                     text = shown or value.strip()
-                    cells.append(SheetCell(column + 1, text, number, style.strong, not shown or style.white))
+                    hidden = not shown or style.white
+                    cells.append(SheetCell(column + 1, text, number, style.strong, hidden, style.struck and not parts))
             row = found.rowinfo_map.get(at)
             hidden = row is not None and bool(row.hidden or row.height == 0)
             if cells or hidden:
@@ -123,6 +125,8 @@ class OldWorkbook:
             piece = text[begin:end]
             font = self.book.font_list[font_number] if 0 <= font_number < len(self.book.font_list) else None
             if font is not None:
+                if font.struck_out and piece.strip() and not self.content.taken(DELETED):
+                    continue
                 piece = symbol_text(piece, font.name or "")
                 piece = {1: raised, 2: lowered}.get(font.escapement, str)(piece)
             written.append(piece)
@@ -139,7 +143,9 @@ class OldWorkbook:
             name = (font.name or "") if font is not None else ""
             number_format = NumberFormat(found.format_str if found else "General", self.book.datemode == 1)
             white = font is not None and self._is_white(font.colour_index) and self._is_bare(look)
-            self._styles[at] = CellStyle(number_format, strong, name if is_symbol_font(name) else "", white)
+            struck = font is not None and bool(font.struck_out)
+            symbols = name if is_symbol_font(name) else ""
+            self._styles[at] = CellStyle(number_format, strong, symbols, white, struck)
         return self._styles[at]
 
     def _is_white(self, color: int) -> bool:

@@ -19,7 +19,7 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.box_order import Placed, in_reading_order
-from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
 from pipelines.parsing.raised import lowered, raised
@@ -175,6 +175,20 @@ def line_of(paragraph: Any) -> str:
     return "".join(forms[side](text) if side and len(text) <= LONGEST_RAISED else text for side, text in parts)
 
 
+def _settle_struck(root: Any, content: HiddenContent) -> None:
+    """Take runs that are struck out from a slide unless they are read. Neighbours count once."""
+    for paragraph in root.iter(f"{A}p"):
+        before = False
+        for run in list(paragraph.iterchildren(f"{A}r")):
+            look = run.find(f"{A}rPr")
+            struck = look is not None and look.get("strike", "noStrike") != "noStrike"
+            if struck and run.findtext(f"{A}t", "").strip():
+                read = content.read if before else content.taken(DELETED)
+                if not read:
+                    paragraph.remove(run)
+            before = struck
+
+
 def text_of(element: Any) -> str:
     """Return the text of the element of a shape or cell, a line for each paragraph."""
     return "\n".join(map(line_of, element.iter(f"{A}p")))
@@ -293,8 +307,12 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     slides = list(deck.slides)
     content = HiddenContent(hidden)
     shown = [slide._element.get("show") not in _OFF or content.taken("slides") for slide in slides]
-    for slide in slides:
+    for slide, is_shown in zip(slides, shown, strict=True):
         settle(slide._element)
+        if is_shown:
+            _settle_struck(slide._element, content)
+            if slide.has_notes_slide:
+                _settle_struck(slide.notes_slide._element, content)
     layers = layers_of(slides, shown)
     size = (deck.slide_width or 1, deck.slide_height or 1)
     blocks: list[Block] = []

@@ -16,7 +16,7 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.pictures import FIGURE
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import key_value
@@ -119,8 +119,9 @@ def shown_rows(
             waiting = []
         for cell in cells:
             tall, wide = grid.merges.get((number, cell.column), _ONE)
-            if cell.hidden:
-                kept += [cell] if content.taken("cells") else []
+            if cell.hidden or cell.struck:
+                taken = content.taken("cells" if cell.hidden else DELETED)
+                kept += [cell._replace(hidden=True)] if taken else []
             elif row_hidden and (tall == 1 or content.read):
                 kept += [cell._replace(hidden=True)] if content.read else []
             elif row_hidden:
@@ -625,8 +626,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read an XLSX file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`,
     `limit_exceeded`."""
     with opened_package(path) as package:
-        book = Workbook(package, path)
         content = HiddenContent(hidden)
+        book = Workbook(package, path, content)
         blocks: list[Block] = []
         edges: dict[tuple[str, str], Block] = {}
         embedded: list[tuple[str, str]] = []

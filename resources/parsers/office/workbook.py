@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
+from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.raised import lowered, raised
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from resources.parsers.office.number_formats import NumberFormat
@@ -45,13 +46,15 @@ MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 class SheetCell(NamedTuple):
     """A filled cell as a person reads it; columns count from 1.
 
-    `strong`: it is bold, or larger than the sheet's usual letters. `hidden`: its number format shows nothing."""
+    `strong`: it is bold, or larger than the sheet's usual letters. `hidden`: its number format shows nothing, or it is
+    white on white. `struck`: it is struck out."""
 
     column: int
     text: str
     is_number: bool
     strong: bool = False
     hidden: bool = False
+    struck: bool = False
 
 
 class SheetRow(NamedTuple):
@@ -73,13 +76,14 @@ class HeaderRow(NamedTuple):
 
 
 class CellStyle(NamedTuple):
-    """The look of cells: their number format, whether they stand out, the font if its letters are signs, and whether
-    they are white on white."""
+    """The look of cells: their number format, whether they stand out, the font if its letters are signs, whether they
+    are white on white, and whether they are struck out."""
 
     number_format: NumberFormat
     strong: bool = False
     symbol_font: str = ""
     white: bool = False
+    struck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +114,8 @@ def index(name: str) -> int:
 class Workbook:
     """An open workbook. Raise DocumentError `corrupt` if the package has none."""
 
-    def __init__(self, package: zipfile.ZipFile, path: Path) -> None:
-        self.package, self.path = package, path
+    def __init__(self, package: zipfile.ZipFile, path: Path, content: HiddenContent) -> None:
+        self.package, self.path, self.content = package, path, content
         roots = relations(package, "", path).values()
         self.part = next((part for kind, part in roots if kind == "officeDocument"), "xl/workbook.xml")
         root = xml_part(package, self.part, path)
@@ -121,6 +125,8 @@ class Workbook:
         properties = root.find(f"{MAIN}workbookPr")
         self.from_1904 = properties is not None and properties.get("date1904") in ("1", "true")
         self.sheets = [sheet for element in root.iter(f"{MAIN}sheet") if (sheet := self._sheet(element)) is not None]
+        self.formatted: set[int] = set()
+        """Numbers of the shared strings whose parts have fonts of their own."""
         self.strings = list(self._strings())
         self.styles = self._styles()
         self._read: tuple[str, bytes] = ("", b"")
@@ -136,8 +142,28 @@ class Workbook:
 
     def _strings(self) -> Iterator[str]:
         """Yield the shared strings, without the phonetic guides of East Asian text."""
-        for item in streamed(self.package, self._named("sharedStrings"), "si", self.path):
-            yield _words(item)
+        for at, item in enumerate(streamed(self.package, self._named("sharedStrings"), "si", self.path)):
+            if item.find("{*}r/{*}rPr") is not None:
+                self.formatted.add(at)
+            yield self._words(item)
+
+    def _is_formatted(self, cell: Any, kind: str) -> bool:
+        """Say whether the parts of a cell's text have fonts of their own, whatever the font of the cell."""
+        shared = kind == "s" and whole(cell.findtext("{*}v"), -1) in self.formatted
+        return shared or cell.find("{*}is/{*}r/{*}rPr") is not None
+
+    def _words(self, element: Any) -> str:
+        """Return the text of a string with or without formatted parts."""
+        words = []
+        for part in element.iter("{*}t"):
+            above = part.getparent()
+            if not part.text or above.tag.endswith("}rPh"):
+                continue
+            look = above.find("{*}rPr") if above.tag.endswith("}r") else None
+            struck = look is not None and _is_on(look.find("{*}strike")) and bool(part.text.strip())
+            if not struck or self.content.taken(DELETED):
+                words.append(unescaped(part.text) if look is None else _formatted(unescaped(part.text), look))
+        return "".join(words)
 
     def _styles(self) -> list[CellStyle]:
         """Return the cell styles; cells name them by number."""
@@ -162,7 +188,7 @@ class Workbook:
             symbols = font.name if is_symbol_font(font.name) else ""
             fill = whole(style.get("fillId"), 0)
             white = font.white and (fill >= len(bare) or bare[fill])
-            found.append(CellStyle(number_format, font.bold or large, symbols, white))
+            found.append(CellStyle(number_format, font.bold or large, symbols, white, font.struck))
         return found
 
     # ------------------------------------------------------------ one sheet
@@ -191,7 +217,9 @@ class Workbook:
                 text = shown or value.strip()
                 hidden = not shown or (style.white and not coloured)
                 is_number = kind in ("n", "b", "d")
-                cells.append(SheetCell(column, known.setdefault(text, text), is_number, style.strong, hidden))
+                text = known.setdefault(text, text)
+                struck = style.struck and not self._is_formatted(cell, kind)
+                cells.append(SheetCell(column, text, is_number, style.strong, hidden, struck))
             if len(known) > _MOST_KNOWN:
                 known.clear()
             hidden = element.get("hidden") in ("1", "true") or _is_zero(element.get("ht"))
@@ -205,7 +233,7 @@ class Workbook:
 
     def _value(self, cell: Any, kind: str) -> str:
         if kind == "inlineStr":
-            return _words(cell)
+            return self._words(cell)
         value = ""
         for child in cell:
             if child.tag.endswith("}v"):
@@ -305,17 +333,6 @@ def unescaped(text: str) -> str:
     return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _words(element: Any) -> str:
-    """Return the text of a string with or without formatted parts."""
-    words = []
-    for part in element.iter("{*}t"):
-        above = part.getparent()
-        if part.text and not above.tag.endswith("}rPh"):
-            look = above.find("{*}rPr") if above.tag.endswith("}r") else None
-            words.append(unescaped(part.text) if look is None else _formatted(unescaped(part.text), look))
-    return "".join(words)
-
-
 def _formatted(text: str, look: Any) -> str:
     """Return a formatted part of a string; signs of fonts and raised letters get characters of their own."""
     font, place = look.find("{*}rFont"), look.find("{*}vertAlign")
@@ -342,14 +359,19 @@ class _Font(NamedTuple):
     size: float = 0.0
     name: str = ""
     white: bool = False
+    struck: bool = False
 
 
 def _font(element: Any) -> _Font:
-    bold, size, name = (element.find(f"{MAIN}{tag}") for tag in ("b", "sz", "name"))
+    size, name, color = (element.find(f"{MAIN}{tag}") for tag in ("sz", "name", "color"))
     points = _SIZE.match((size.get("val") or "") if size is not None else "")
-    is_bold = bold is not None and bold.get("val") not in ("0", "false")
+    bold, struck = (_is_on(element.find(f"{MAIN}{tag}")) for tag in ("b", "strike"))
     called = (name.get("val") or "") if name is not None else ""
-    return _Font(is_bold, float(points[0]) if points else 0.0, called, _is_white(element.find(f"{MAIN}color")))
+    return _Font(bold, float(points[0]) if points else 0.0, called, _is_white(color), struck)
+
+
+def _is_on(property: Any) -> bool:
+    return property is not None and property.get("val") not in ("0", "false")
 
 
 def _is_white(color: Any) -> bool:

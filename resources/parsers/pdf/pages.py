@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -563,11 +563,15 @@ def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem
     """Return PDFium's lines, whose text is right, with size, font and tag of the piece in the same place."""
     dressed, area = [], Area(items)
     for line in lines:
-        found = max(area.touching(line), key=lambda item: _shared(line, item), default=line)
+        found = max(islice(area.touching(line), _MOST_BESIDE), key=lambda item: _shared(line, item), default=line)
         fits = _shared(line, found) > 0
         placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1, at=line.at)
         dressed.append(placed if fits else line)
     return dressed
+
+
+_MOST_BESIDE = 500
+"""Pieces in the band of a line that are compared with it. A page may have all of its pieces in one band."""
 
 
 def _shared(a: PdfItem, b: PdfItem) -> float:

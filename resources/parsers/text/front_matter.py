@@ -15,7 +15,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.groups import GROUPS, PRINCIPALS, group_names, means_groups, meant, misnamed, remedy, require_few
+from pipelines.groups import (
+    GROUPS,
+    PRINCIPALS,
+    group_names,
+    means_groups,
+    meant_key,
+    misnamed_keys,
+    remedy,
+    require_few,
+)
 from pipelines.parsing.formats import HTML, MARKDOWN, PLAIN
 from resources import yaml_text
 from resources.parsers.source_text import BINARY_SHARE, decode, decode_plainly
@@ -293,7 +302,7 @@ def _in_tags(text: str) -> str:
 def _is_own_word(name: str) -> bool:
     """Return whether a property is `groups` or `principals`, perhaps misspelt, and not another program's, such as
     `content_group`."""
-    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant(name))) <= 1
+    return name.isalpha() and means_groups(name) and abs(len(name) - len(meant_key(name))) <= 1
 
 
 # ---------------------------------------------------------------- front matter
@@ -356,6 +365,21 @@ def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], i
             raise _refused("it names groups and is no mapping: write `groups: [NAME]` on a line of its own")
         return {}, 0, ()
     return _properties(values), block.end, ()
+
+
+_TITLE_BLOCK = re.compile(r"\ufeff?(?:%[ \t]++[^\r\n]++|%)(?:\r?\n(?:%|[ \t]++(?=\S))[^\r\n]*+){0,9}+")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def title_block(source: str) -> tuple[dict[str, str], int]:
+    """Return the title, authors and date of a text that begins with pandoc's title block, `% Title`, and its end."""
+    found = _TITLE_BLOCK.match(source)
+    fields = [" ".join(field.split()) for field in found[0].split("%")] if found else []
+    if found is None or len(fields) > 4 or not any(fields):
+        return {}, 0
+    _, title, authors, day, *_ = (*fields, "", "")
+    known = {"title": title, "author": authors.replace(";", ","), "effective_date": day if _DAY.fullmatch(day) else ""}
+    return {key: value for key, value in known.items() if value}, found.end()
 
 
 def _without_say(source: str) -> tuple[dict[str, str], int, tuple[str, ...]]:
@@ -456,7 +480,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
         if name in folded:
             raise _refused(f"{name} is given twice: leave one of them")
         folded[name] = value
-    if wrong := next(misnamed(folded), None):
+    if wrong := next(misnamed_keys(folded), None):
         raise _refused(remedy(wrong))
     metadata, groups = folded.pop("metadata", None), folded.pop(GROUPS, None)
     properties: dict[str, str] = {}

@@ -10,25 +10,28 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import escape, unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
-from pipelines.parsing.hidden import METADATA, HiddenContent
+from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.joining import unwrapped
+from pipelines.parsing.raised import raised
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
-from resources.parsers.html import blocks_of, data_figure, tree_of
-from resources.parsers.html_shown import DELETED, USUAL_SIZE, Shown, Styles
+from resources.parsers.html import blocks_of, data_figure, drawings_with_words, told_of_drawings, tree_of
+from resources.parsers.html_shown import STRUCK, USUAL_SIZE, Shown, Styles
 from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
-from resources.parsers.text.front_matter import front_matter
+from resources.parsers.text.front_matter import front_matter, title_block
 from resources.parsers.text.markdown_rules import LEVELS, add_rules
 from resources.parsers.text.pages import Pages
+from resources.parsers.text.text_tables import table_of
 
 ORIGIN = "markdown-it"
 LONGEST_PARAGRAPH = 4000
@@ -47,6 +50,7 @@ _OF_HTML = "bdi canvas data dialog hgroup main math meter output picture rp sear
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
 _LABEL = re.compile(r"\\(?:label\{[^{}]*+\}|(?:notag|nonumber)(?![A-Za-z]))")
 _BOLD = re.compile(r"\s*\*\*([^*]++)\*\*\s*")
+_CAPTION = re.compile(r"(?:[Tt]able)?:\s++(?=\S)")
 _CAN_HIDE = re.compile(r"\b(?:hidden|style|class|id)\b", re.IGNORECASE)
 _LATEX_KINDS = {"author": "paragraph", "date": "paragraph", "caption": "caption", "footnotetext": "footnote"}
 
@@ -55,17 +59,22 @@ def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFil
     """Read a file. If `restricts` is false, the file may not restrict who finds it."""
     source, warnings = read_text(path)
     properties, begin, problems = front_matter(source, restricts)
+    if not begin:
+        named, begin = title_block(source)
+        properties = {**named, **properties}
     reader = _MarkdownReader(source, begin, HiddenContent(hidden))
     blocks = unwrapped(tuple(reader.read()))
     return ParsedFile(blocks, properties, reader.pages.count, warnings + problems + reader.warnings(), ORIGIN)
 
 
-def _tokens(text: str) -> list[Any]:
+def _tokens(text: str) -> tuple[list[Any], int]:
+    """Return the tokens of a text, and the number of its comments."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     add_rules(parser)
-    return parser.parse(text)
+    found: dict[str, Any] = {}
+    return parser.parse(text, found), int(found.get("comments", 0))
 
 
 class _PlainFormulas(Finder):
@@ -115,15 +124,17 @@ class _MarkdownReader:
         self.offsets += [begin + m.end() for m in re.finditer(r"\r\n|\r|\n", text)]
         self.end = len(source)
         self.source = source
-        self.tokens = _tokens(text.replace("\x00", "\ufffd"))
+        self.tokens, comments = _tokens(text.replace("\x00", "\ufffd"))
+        hidden.taken("comments", comments)
         self.lists: list[dict[str, Any]] = []
         self.quotes = 0
         self.pending: TextRun | None = None
+        self.term: list[TextRun] = []
         self.hidden, self.styles = hidden, Styles()
-        self.deleted = 0
         self.open_html: list[tuple[str, str]] = []
         """Elements that HTML before left open: the name of each, and how it hides what is in it, if it does."""
         self.open_names, self.hiding = Counter[str](), Counter[str]()
+        self.drawings = 0
         self.told = True
         """False if the elements that hide are not counted yet."""
         self.holds_hidden = False
@@ -147,8 +158,7 @@ class _MarkdownReader:
         return self.pages.placed(with_bold_headings(found, bold))
 
     def warnings(self) -> tuple[str, ...]:
-        struck = (f"{self.deleted} deleted passages were left out",) if self.deleted else ()
-        return (*self.hidden.warnings(), *struck)
+        return (*self.pages.warnings(), *self.hidden.warnings(), *told_of_drawings(self.drawings))
 
     def _bounds(self, token: Any) -> tuple[int, int]:
         first, last = token.map if token.map else (0, len(self.offsets))
@@ -172,7 +182,8 @@ class _MarkdownReader:
                 run = self.finder.run(text, end, joined=joined)
                 is_code = child.type == "code_inline"
                 shown = run.text if is_code else _with_check_marks(run.text)
-                written = formula_text(text) if child.type == "formula" else shown
+                written = formula_text(text) if child.type == "formula" else _sign(child) or shown
+                self.holds_hidden = self.holds_hidden or child.type == "comment"
                 runs.append(replace(run, text=written))
             joined = child.type != "softbreak" and (joined or bool(text))
         return runs
@@ -185,9 +196,7 @@ class _MarkdownReader:
         if root is None:
             yield Block("paragraph", tuple(places))
             return
-        shown = Shown(root, self.hidden, self.styles)
-        self.deleted += shown.deleted
-        yield from blocks_of(root, _Located(places), shown)[0]
+        yield from blocks_of(root, _Located(places), Shown(root, self.hidden, self.styles))[0]
 
     def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
         """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
@@ -196,7 +205,6 @@ class _MarkdownReader:
         if root is None:
             return places
         shown = Shown(root, self.hidden, self.styles)
-        self.deleted += shown.deleted
         self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
         return runs_in(root, _Located(places), shown)
 
@@ -220,7 +228,7 @@ class _MarkdownReader:
                 joined = False
             elif text and child.type != "hardbreak":
                 places.append(self.finder.run(text, end, joined=joined))
-                markup.append(_MARKUP.get(child.type, "{}").format(escape(text)))
+                markup.append(_MARKUP.get(child.type, "{}").format(escape(_sign(child) or text)))
                 joined = joined or bool(text.strip())
             else:
                 markup.append(_TAGS.get(child.type, ""))
@@ -249,8 +257,12 @@ class _MarkdownReader:
                     yield found
 
     def _piece(self, child: Any) -> str:
-        if child.type in ("text", "code_inline", "text_special", "formula"):
+        if child.type in ("text", "code_inline", "text_special", "formula", "note_mark"):
             return str(child.content)
+        if child.type == "comment" and self.hidden.read:
+            return str(child.content)
+        if child.type == "callout_end":
+            return ": "
         if child.type in ("softbreak", "hardbreak"):
             return "\n"
         if child.type == "image":
@@ -309,7 +321,15 @@ class _MarkdownReader:
 
     def _on_inline(self, token: Any, at: int) -> Iterator[Block]:
         opened = self.tokens[at - 1]
-        if opened.type == "heading_open":
+        if "note" in opened.meta:
+            yield Block("footnote", tuple(self._runs(token)), marker=opened.meta["note"])
+        elif "definition" in opened.meta:
+            yield from self._defined(token, opened.meta["definition"])
+        elif (sign := _CAPTION.match(token.content)) and self._is_by_table(at):
+            self.finder.at = max(self.finder.at, self._bounds(token)[0] + sign.end())
+            token.content = token.content[sign.end() :]
+            yield Block("caption", (self.finder.run(token.content, self._bounds(token)[1]),))
+        elif opened.type == "heading_open":
             yield Block("heading", tuple(_without_attributes(self._runs(token))), int(opened.tag[1]))
         elif self.lists:
             yield from self._in_list(self._runs(token))
@@ -348,6 +368,35 @@ class _MarkdownReader:
             begin = at + 1
         token.children = children
 
+    def _defined(self, token: Any, part: str) -> Iterator[Block]:
+        """Yield a definition after its term, as an item."""
+        runs = self._runs(token)
+        if part == "term":
+            self.term = runs
+            return
+        lead = [*self.term, TextRun(": ", joined=True)] if self.term and part == "first" else []
+        self.term = []
+        first = [replace(run, joined=bool(lead) or run.joined) for run in runs[:1]]
+        yield Block("list_item", (*lead, *first, *runs[1:]), 1)
+
+    def _is_by_table(self, at: int) -> bool:
+        """Say whether a paragraph is below or above a table."""
+        beside = (self.tokens[near].type for near in (at - 2, at + 2) if 0 <= near < len(self.tokens))
+        return any(kind in ("text_table", "table_close", "table_open") for kind in beside)
+
+    def _on_text_table(self, token: Any, at: int) -> Iterator[Block]:
+        first, last = token.map
+        ends = [*self.offsets, self.end]
+        lines = (_Line(start, self.source[start:end].rstrip("\r\n")) for start, end in pairwise(ends[first : last + 1]))
+        yield table_of(self.source, list(lines))
+
+    def _on_comment_block(self, token: Any, at: int) -> Iterator[Block]:
+        if self.hidden.read:
+            start, end = self._bounds(token)
+            self.finder.at = max(self.finder.at, start)
+            words = (line for line in token.content.splitlines() if line.strip())
+            yield Block("paragraph", tuple(self.finder.run(line, end) for line in words), metadata=METADATA)
+
     def _in_list(self, runs: list[TextRun]) -> Iterator[Block]:
         """Yield an item's first paragraph as the item, and later ones as items without a marker."""
         current = self.lists[-1]
@@ -384,9 +433,9 @@ class _MarkdownReader:
         counted = self.hidden.counts.total()
         if root is not None:
             self.html_finder.at, self.html_finder.until = start, end
+            self.drawings += drawings_with_words(root)
             shown = Shown(root, self.hidden, self.styles)
             found, sizes = blocks_of(root, self.html_finder, shown)
-            self.deleted += shown.deleted
             for number, block in enumerate(found):
                 self.size = sizes.get(number)
                 yield block
@@ -414,9 +463,9 @@ class _MarkdownReader:
         self.told = counted or self.hiding.total() <= before
 
     def _how_hidden(self, name: str, attributes: str) -> str:
-        """Return `deleted` or `elements` for an element that is not shown, else ""."""
-        if name in DELETED:
-            return "deleted"
+        """Return what is counted for an element that is not shown, else ""."""
+        if name in STRUCK:
+            return DELETED
         if name in ("template", "noscript"):
             return "elements"
         root = _tree(f"<{name} {attributes}>x</{name}>") if _CAN_HIDE.search(attributes) else None
@@ -428,11 +477,8 @@ class _MarkdownReader:
         """Say whether the block is left out that the open elements hide, and count it once for all in them."""
         if not self.told:
             self.told = True
-            if self.hiding["deleted"]:
-                self.deleted += 1
-            else:
-                self.hidden.taken("elements")
-        return not self.hidden.read or self.hiding["deleted"] > 0
+            self.hidden.taken(DELETED if self.hiding[DELETED] else "elements")
+        return not self.hidden.read
 
     # ------------------------------------------------------------ LaTeX
 
@@ -564,6 +610,17 @@ def _by_line(runs: list[TextRun]) -> Iterator[list[TextRun]]:
 def _with_check_marks(text: str) -> str:
     """Return text with check marks for the words that Azure Document Intelligence writes for them."""
     return text.replace(":selected:", "☒").replace(":unselected:", "☐")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    start: int
+    text: str
+
+
+def _sign(child: Any) -> str:
+    """Return the plain sign that a token shows instead of its own text, "" for other tokens."""
+    return raised(child.meta["number"]) if child.type == "note_mark" else ""
 
 
 def _is_placeholder(tag: str, closed: Collection[str]) -> bool:

@@ -1,6 +1,8 @@
-"""Rules for markdown-it: formulas, blocks of LaTeX, notes, and tables of HTML with blank lines in them.
+"""Rules for markdown-it: formulas, blocks of LaTeX, notes, and tables of HTML with blank lines in them, as parsers and
+vision models write them; tables and lists of definitions of pandoc; links, comments, marked words and callouts of
+Obsidian.
 
-Parsers and vision models write these into Markdown. Each is a token of its own for the reader in markdown.py.
+Each is a token of its own for the reader in markdown.py.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from typing import Any
 
 from resources.parsers.formulas import DOLLARS, ROUND, is_formula, is_maths
 from resources.parsers.text.latex import TABLES
+from resources.parsers.text.text_tables import end_of_table
 
 _SIGN = re.compile(r"\\(begin|end)\s?\{([A-Za-z]++\*?+)\}")
 _BEGIN = re.compile(r"\\begin\s?\{([A-Za-z]++\*?+)\}")
@@ -34,7 +37,14 @@ _COMMANDS = re.compile(r"(?:\\[A-Za-z]++\*?+(?:\s*+(?:\[[^\[\]]*+\]|\{(?:[^{}]|\
 """Pattern of text that is only commands with their arguments."""
 _ITEM = re.compile(r"\\item(?![A-Za-z])\s?(?:\[([^\[\]]{0,40}+)\])?")
 _LISTS = {"itemize": "•", "enumerate": "1", "description": ""}
-_NOTE = re.compile(r"\[\^[^\[\]\s]{1,60}+\]:\s*+\S")
+_NOTE = re.compile(r"\[\^([^\[\]\s]{1,60}+)\]:\s*+(?=\S)")
+_NOTE_MARK = re.compile(r"\[\^([^\[\]\s]{1,60}+)\]")
+_DEFINITION = re.compile(r":(?: {1,3}|\t)\s*+(?=\S)")
+_TERM = re.compile(r"(?![|#>`~:<$\\+=-]|[*_]\s|\d{1,9}[.)]\s)\S.{0,200}\Z")
+_WIKI_LINK = re.compile(r"!?\[\[(?![\s^])([^\[\]|\n]{1,200}+)(?:\|([^\[\]\n]{1,200}+))?\]\](?![(\[:])")
+_COMMENT = re.compile(r"%%([^%\n]++)%%(?!%)")
+_MARKED = re.compile(r"==(?![\s=])([^=\n]{1,400}+)(?<!\s)==(?![=\w])")
+_CALLOUT = re.compile(r"\[!([A-Za-z][A-Za-z-]{1,20})\][+-]?[ \t]*+(\n|\Z)?")
 _DIV = re.compile(r":{3,20}+\s?(?:\{[^{}]{0,200}+\}|[\w.-]{0,40}+)\s{0,4}:{0,20}\s{0,4}")
 _OPENS_TABLE, _CLOSES_TABLE = re.compile(r"<table\b", re.IGNORECASE), re.compile(r"</table\s?>", re.IGNORECASE)
 _MARKDOWN = re.compile(r"\s*(?:[|#>`~]|[-*+]\s|\d{1,9}[.)]\s)")
@@ -46,11 +56,16 @@ _VAIN = 8
 def add_rules(parser: Any) -> None:
     """Add the rules to a markdown-it parser."""
     interrupts = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    parser.block.ruler.before("table", "text_table", _text_table)
+    parser.block.ruler.before("fence", "comment_block", _comment_block, interrupts)
     parser.block.ruler.before("fence", "latex", _latex, interrupts)
+    parser.block.ruler.before("reference", "definition", _definition)
     parser.block.ruler.before("reference", "note", _note, interrupts)
     parser.block.ruler.before("reference", "fenced_div", _fenced_div, interrupts)
     parser.block.ruler.before("html_block", "html_table", _html_table, interrupts)
     parser.inline.ruler.before("escape", "formula", _inline_formula)
+    for rule in (_note_mark, _wiki_link, _comment, _marked, _callout):
+        parser.inline.ruler.before("escape", rule.__name__.strip("_"), rule)
 
 
 # ---------------------------------------------------------------- blocks
@@ -172,10 +187,10 @@ def _push_environment(state: Any, start: int, end: int, name: str, close: int) -
     return True
 
 
-def _push_paragraph(state: Any, start: int, end: int, content: str) -> None:
+def _push_paragraph(state: Any, start: int, end: int, content: str, **meta: Any) -> None:
     for kind, nesting in (("paragraph_open", 1), ("inline", 0), ("paragraph_close", -1)):
         token = state.push(kind, "p" if nesting else "", nesting)
-        token.map, token.content = [start, end], content if not nesting else ""
+        token.map, token.content, token.meta = [start, end], content if not nesting else "", meta
         token.children = [] if not nesting else None
     state.line = end
 
@@ -209,16 +224,90 @@ MOST_LINES = 20
 
 
 def _note(state: Any, start: int, end: int, silent: bool) -> bool:
-    """Take a note, `[^1]: text`, as a paragraph: a note of one word would be the address of a link to CommonMark."""
-    if state.is_code_block(start) or not _NOTE.match(_line(state, start)):
+    """Take a note, `[^1]: text`, and its further paragraphs, which are indented."""
+    if state.is_code_block(start) or not (note := _NOTE.match(_line(state, start))):
         return False
+    if silent:
+        return True
     at = start + 1
     while at < end and not state.isEmpty(at) and not _line(state, at).startswith("[^"):
         at += 1
-    if silent:
-        return True
+    notes = state.env.setdefault("notes", {})
+    label = note[1] if note[1].isdigit() else str(notes.setdefault(note[1], len(notes) + 1))
+    notes[note[1]] = label
     content = state.getLines(start, at, state.blkIndent, False).strip()
-    _push_paragraph(state, start, at, content)
+    _push_paragraph(state, start, at, content[note.end() :], note=label)
+    _indented(state, at, end, note=label)
+    return True
+
+
+def _indented(state: Any, at: int, end: int, **meta: Any) -> None:
+    """Take the indented paragraphs that belong to what is above them."""
+    while True:
+        begin = at
+        while begin < end and state.isEmpty(begin):
+            begin += 1
+        if begin == at or begin >= end or not state.is_code_block(begin):
+            return
+        at = begin
+        while at < end and not state.isEmpty(at):
+            at += 1
+        _push_paragraph(state, begin, at, state.getLines(begin, at, state.sCount[begin], False).strip(), **meta)
+
+
+def _definition(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Take a term and its definitions, each of which begins with a colon on a line of its own."""
+    if silent or state.is_code_block(start) or not _TERM.match(_line(state, start)):
+        return False
+    at = start + 1 + (start + 1 < end and state.isEmpty(start + 1))
+    if not _begins_definition(state, at, end):
+        return False
+    _push_paragraph(state, start, start + 1, _line(state, start).strip(), definition="term")
+    while _begins_definition(state, at, end):
+        begin, at = at, at + 1
+        while at < end and not state.isEmpty(at) and not _begins_definition(state, at, end):
+            if at + 1 < end and _begins_definition(state, at + 1, end):  # the next term
+                break
+            at += 1
+        content = state.getLines(begin, at, state.blkIndent, False).strip()
+        sign = _DEFINITION.match(content)
+        _push_paragraph(state, begin, at, content[sign.end() if sign else 0 :], definition="first")
+        _indented(state, at, end, definition="more")
+        at = state.line
+        if at + 1 < end and state.isEmpty(at) and _begins_definition(state, at + 1, end):
+            at += 1
+    return True
+
+
+def _begins_definition(state: Any, at: int, end: int) -> bool:
+    return at < end and not state.is_code_block(at) and _DEFINITION.match(_line(state, at)) is not None
+
+
+def _text_table(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Take a table that pandoc would read, outside of lists and quotes."""
+    if silent or state.level:
+        return False
+    close = end_of_table(lambda at: str(state.src[state.bMarks[at] : state.eMarks[at]]), start, end)
+    return close > start and _push(state, "text_table", start, close, "")
+
+
+def _comment_block(state: Any, start: int, end: int, silent: bool) -> bool:
+    """Take a comment of Obsidian over several lines, from one that begins with `%%` to one that ends with it."""
+    first = _line(state, start).rstrip()
+    if state.is_code_block(start) or not first.startswith("%%") or "%" in first[2:]:
+        return False
+    at = start + 1
+    while at < end and not _line(state, at).rstrip().endswith("%%"):
+        at += 1
+        if not _may_search(state, at, end):
+            at = end
+    if at >= end:
+        _in_vain(state, at - start)
+        return False
+    if not silent:
+        state.env["comments"] = state.env.get("comments", 0) + 1
+        content = state.getLines(start, at + 1, state.blkIndent, False).strip()
+        _push(state, "comment_block", start, at + 1, content[2:-2])
     return True
 
 
@@ -297,4 +386,70 @@ def _push_inline(state: Any, silent: bool, content: str, end: int, display: bool
         token = state.push("formula", "", 0)
         token.content, token.meta = content, {"display": display}
     state.pos = end
+    return True
+
+
+# ---------------------------------------------------------------- signs of pandoc and Obsidian within a line
+
+
+def _note_mark(state: Any, silent: bool) -> bool:
+    """Take the mark of a note that the text has."""
+    found = _NOTE_MARK.match(state.src, state.pos) if state.src.startswith("[^", state.pos) else None
+    number = state.env.get("notes", {}).get(found[1]) if found else None
+    if found is None or number is None:
+        return False
+    if not silent:
+        token = state.push("note_mark", "", 0)
+        token.content, token.meta = found[0], {"number": number}
+    state.pos = found.end()
+    return True
+
+
+def _wiki_link(state: Any, silent: bool) -> bool:
+    """Take `[[page]]` and `[[page|words]]`, which show the page's name or the words."""
+    found = _WIKI_LINK.match(state.src, state.pos) if state.src[state.pos] in "[!" else None
+    if found is None or found[1].endswith(" "):
+        return False
+    if not silent:
+        state.push("text", "", 0).content = (found[2] or found[1]).strip()
+    state.pos = found.end()
+    return True
+
+
+def _comment(state: Any, silent: bool) -> bool:
+    found = _COMMENT.match(state.src, state.pos) if state.src.startswith("%%", state.pos) else None
+    before = state.src[state.pos - 1 : state.pos]
+    if found is None or before == "%" or before.isalnum():
+        return False
+    if not silent:
+        state.env["comments"] = state.env.get("comments", 0) + 1
+        state.push("comment", "", 0).content = found[1].strip()
+    state.pos = found.end()
+    return True
+
+
+def _marked(state: Any, silent: bool) -> bool:
+    """Take the signs around `==marked words==` away."""
+    found = _MARKED.match(state.src, state.pos) if state.src.startswith("==", state.pos) else None
+    before = state.src[state.pos - 1 : state.pos]
+    if found is None or before == "=" or before.isalnum():
+        return False
+    if not silent:
+        last = state.posMax
+        state.pos, state.posMax = found.start(1), found.end(1)
+        state.md.inline.tokenize(state)
+        state.posMax = last
+    state.pos = found.end()
+    return True
+
+
+def _callout(state: Any, silent: bool) -> bool:
+    """Take the mark of a callout, `[!note]`; one without a title of its own has the kind as its title."""
+    found = _CALLOUT.match(state.src) if not state.pos else None
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent and found[2] is not None:
+        state.push("text", "", 0).content = found[1]
+        state.push("callout_end", "", 0)
+    state.pos = found.end()
     return True

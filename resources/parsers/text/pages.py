@@ -1,8 +1,9 @@
 """Page marks in Markdown and plain text: what parsers and vision models write where a page begins or ends.
 
 Each mark is a line's first sign: a form feed, `<!-- PageBreak -->`, `<!-- Page 2 -->`, marker's `{1}` before a rule of
-dashes, `--- end of page 2 ---`. Headers, footers and page numbers in comments are furniture. A rule of an author is no
-mark, nor is anything in a fenced block.
+dashes, `--- end of page 2 ---`. Nougat writes `[MISSING_PAGE_FAIL:2]` for a page that it could not read.
+Headers, footers and page numbers in comments are furniture. A rule of an author is no mark, nor is anything in a fenced
+block.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from pipelines.records import Block, TextRun
 from resources.parsers.source_text import run_at
+from resources.parsers.untrusted import listed
 
 _LINE = re.compile(r"[^\r\n\f]*+(?:\r\n|[\r\n\f]|\Z)")
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
@@ -30,6 +32,7 @@ _NUMBERED = re.compile(
     r"(?P<number>\d{1,6})[\"']?(?:\s*+(?:of|/)\s*+\d{1,6})?",
     re.IGNORECASE,
 )
+_MISSING = re.compile(r"\[MISSING_PAGE_(?:FAIL|EMPTY|POST)(?::(\d{1,6}))?\]")
 _PLACEHOLDERS = frozenset(("image", "formula-not-decoded", "missing-text"))
 """Comments that stand for something that a parser did not read."""
 _COMMANDS = frozenset(("\\newpage", "\\pagebreak", "\\clearpage"))
@@ -37,7 +40,8 @@ _COMMANDS = frozenset(("\\newpage", "\\pagebreak", "\\clearpage"))
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """One mark: its range, and what it says: `break`, `begin` or `end` of a numbered page, furniture, or nothing."""
+    """One mark: its range, and what it says: `break`, `begin` or `end` of a numbered page, furniture, `missing` for a
+    page without its text, or nothing."""
 
     start: int
     end: int
@@ -58,6 +62,15 @@ class Pages:
         """Offsets at which pages begin, beside their numbers in `numbers`."""
         self.numbers: list[int] = []
         self._count(begin)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return a warning about the pages whose text is missing in the file; none if there are none."""
+        missing = [mark for mark in self.marks if mark.says == "missing"]
+        numbers = [str(number) for number in dict.fromkeys(mark.number for mark in missing) if number]
+        if not missing:
+            return ()
+        which = f"of page {listed(numbers)}" if numbers else f"of {len(missing)} pages"
+        return (f"the text {which} is missing: what wrote this file could not read the original there",)
 
     @property
     def count(self) -> int | None:
@@ -107,8 +120,11 @@ class Pages:
                     fence = opened[1]
                 elif opened[1].startswith(fence) and not text[opened.end() :].strip():
                     fence = ""
-            elif not fence and text[:4].strip()[:1] in tuple("<{-=*_\\"):
-                yield from self._in_line(at, text)
+            elif not fence:
+                if text[:4].strip()[:1] in tuple("<{-=*_\\"):
+                    yield from self._in_line(at, text)
+                for found in _MISSING.finditer(text) if "[MISSING_PAGE_" in text else ():
+                    yield _Mark(at + found.start(), at + found.end(), "missing", int(found[1] or 0))
             at = end
 
     def _in_line(self, start: int, text: str) -> Iterator[_Mark]:

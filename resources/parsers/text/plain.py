@@ -173,4 +173,4 @@ def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _PlainReader(source)
-    return ParsedFile(unwrapped(reader.blocks()), {}, reader.pages.count, warnings, ORIGIN)
+    return ParsedFile(unwrapped(reader.blocks()), {}, reader.pages.count, warnings + reader.pages.warnings(), ORIGIN)

@@ -1,4 +1,5 @@
-"""Tables that are drawn in plain text: by bars, by rules of dashes, or by columns that stand under each other.
+"""Tables that are drawn in plain text: by bars, by rules of dashes, or by columns that stand under each other; and
+those that pandoc knows in Markdown.
 
 A rule below the first rows marks them as the header and is no row. Columns are counted in the widths of a terminal,
 where a Chinese character fills two. Every run keeps its place in the source.
@@ -8,7 +9,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -287,6 +289,122 @@ def _by_gaps(line: Line) -> _Cells:
         cells.append(_piece(line, begin, indent + gap.start()))
         begin = indent + gap.end()
     return [*cells, _piece(line, begin, len(line.text))]
+
+
+# ---------------------------------------------------------------- tables of pandoc
+
+
+_GRID = re.compile(r"\+(?:[-=:]++\+)++")
+_COLUMN_RULE = re.compile(r" *+-{2,}+(?: ++-{2,}+)++ *+")
+_WHOLE_RULE = re.compile(r"-{10,}+ *+")
+_MOST_HEADS = 10
+"""Lines of the header of a table whose rows take several lines."""
+
+
+def end_of_table(line: Callable[[int], str], start: int, end: int) -> int:
+    """Return the line after the table that pandoc reads at a line of Markdown, or the line itself without a table.
+
+    Each search ends at the next rule, so all of them together cost no more than the lines."""
+    first = line(start)
+    if _GRID.fullmatch(first.rstrip()):
+        return _end_of_grid(line, start, end)
+    at, is_simple = start, False
+    if _WHOLE_RULE.fullmatch(first):
+        at += 1
+        while at < min(end, start + _MOST_HEADS) and line(at).strip() and not is_rule(line(at)):
+            at += 1
+    elif not _COLUMN_RULE.fullmatch(first):
+        at, is_simple = start + 1, True
+    if at >= end or not _COLUMN_RULE.fullmatch(line(at)):
+        return start
+    columns = _columns_of(line(at))
+    heads = range(start + (not is_simple), at)
+    if (is_simple and not first.strip()) or any(_in_columns(_Words(line(head)), columns) is None for head in heads):
+        return start
+    body, below = 0, at + 1
+    while below < end:
+        text = line(below)
+        if _COLUMN_RULE.fullmatch(text) or _WHOLE_RULE.fullmatch(text):
+            return below + 1 if body else start
+        if not text.strip():
+            if is_simple:
+                break
+        elif _in_columns(_Words(text), columns) is None:
+            return start
+        else:
+            body += 1
+        below += 1
+    return below if is_simple and body else start
+
+
+def table_of(source: str, lines: Sequence[Line]) -> Block:
+    """Return the table of lines that `end_of_table` found."""
+    if _GRID.fullmatch(lines[0].text.rstrip()):
+        return _grid(source, lines)
+    rule = next(at for at, line in enumerate(lines) if _COLUMN_RULE.fullmatch(line.text))
+    columns = _columns_of(lines[rule].text)
+    header = [cells for line in lines[:rule] if (cells := _in_columns(line, columns)) is not None]
+    below = [line for line in lines[rule + 1 :] if not is_rule(line.text)]
+    while below and not below[-1].text.strip():
+        below.pop()
+    divided = any(not line.text.strip() for line in below)
+    rows: list[_Cells] = []
+    begins = True
+    for line in below:
+        cells = _in_columns(line, columns)
+        if cells is not None and (begins or not divided):
+            rows.append(cells)
+        elif cells is not None:
+            _extend(rows[-1], cells)
+        begins = cells is None
+    return _block(source, [*([_merged(header)] if header else []), *rows], int(bool(header)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """A line whose place does not matter."""
+
+    text: str
+    start: int = 0
+
+
+def _columns_of(rule: str) -> list[_Piece]:
+    return [(found.start(), found.end()) for found in _COLUMN.finditer(rule)]
+
+
+def _end_of_grid(line: Callable[[int], str], start: int, end: int) -> int:
+    """Return the line after the last rule of a grid; the first line if it has no second one."""
+    at, last = start + 1, start
+    while at < end and (text := line(at).rstrip())[:1] in ("+", "|") and text[-1:] in ("+", "|"):
+        last = at if _GRID.fullmatch(text) else last
+        at += 1
+    return last + 1 if last > start + 1 else start
+
+
+def _grid(source: str, lines: Sequence[Line]) -> Block:
+    """Return a table whose rows are parted by rules and whose cells may cover several columns."""
+    rules = [line.text for line in lines if _GRID.fullmatch(line.text.rstrip())]
+    bounds = sorted({at for rule in rules for at, char in enumerate(rule) if char == "+"})
+    rows: list[dict[int, tuple[int, list[_Piece]]]] = [{}]
+    headers = 0
+    for line in lines:
+        if is_rule(line.text):
+            rows += [{}] if rows[-1] else []
+            headers = len(rows) - 1 if "=" in line.text and not headers and len(rows) > 1 else headers
+            continue
+        bars = [bar.start() for bar in _BAR.finditer(line.text.rstrip())]
+        # Wide characters shift the bars of a line; its cells are then counted.
+        by_place = all(bar in bounds for bar in bars)
+        for number, (begin, end) in enumerate(pairwise(bars)):
+            column = bisect_left(bounds, begin) if by_place else number
+            span = bisect_left(bounds, end) - column if by_place else 1
+            rows[-1].setdefault(column, (span, []))[1].extend(_piece(line, begin + 1, end))
+    cells = [
+        BlockCell(at, column, tuple(run_at(source, *piece) for piece in pieces), 1, span, at < headers)
+        for at, row in enumerate(rows)
+        for column, (span, pieces) in sorted(row.items())
+    ]
+    return Block("table", cells=tuple(cells))
 
 
 def _block(source: str, rows: Sequence[_Cells], headers: int | None) -> Block:

@@ -19,19 +19,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pipelines.counted import counted
 from pipelines.errors import ModelError, PinciteError, SettingsError
 from pipelines.ports import Prompt
 from pipelines.settings.base import Settings
 from pipelines.settings.models import RolesSettings, key_variable
 from pipelines.settings.sources import SourceSettings
 from resources.dagster_instance.home import home_of
-from resources.llm.endpoint import NotRead, endpoint_client, fetched
+from resources.llm.endpoint import NotRead, endpoint_client, fetch
 from resources.object_store import open_store
 from resources.postgres.database import VECTOR_VERSION, Database
 from resources.postgres.statements import migrations, query
 from resources.reports.doctor import machine
 from resources.reports.doctor import machine as installation
-from resources.reports.doctor.finding import Finding, broken, doubtful, failed, looked_at, ok
+from resources.reports.doctor.finding import Finding, broken_finding, doubtful, failed_finding, looked_at, ok
 from resources.settings_file import Project
 
 # ---------------------------------------------------------------- database
@@ -46,7 +47,10 @@ def database_findings(setting: str, state: Path) -> Iterator[Finding]:
     """Connect and yield the findings. An embedded server is started, in a temporary folder if the state has none."""
     from psycopg.rows import namedtuple_row
 
-    with _opened(setting, state) as (opened, where), opened.connect("pincite doctor", autocommit=True) as connection:
+    with (
+        _open_database(setting, state) as (opened, where),
+        opened.connect("pincite doctor", autocommit=True) as connection,
+    ):
         (encoding,) = connection.execute(query("session", "encoding")).fetchone() or ("",)
         if isinstance(encoding, bytes):  # the encoding is SQL_ASCII, and the server answers no further questions
             yield from _server(connection.info.server_version, encoding.decode(), where)
@@ -62,7 +66,7 @@ def database_findings(setting: str, state: Path) -> Iterator[Finding]:
 
 
 @contextmanager
-def _opened(setting: str, state: Path) -> Iterator[tuple[Database, str]]:
+def _open_database(setting: str, state: Path) -> Iterator[tuple[Database, str]]:
     if setting != "embedded":
         with Database(setting, state) as opened:
             yield opened, "answers"
@@ -80,9 +84,9 @@ def _opened(setting: str, state: Path) -> Iterator[tuple[Database, str]]:
 def _server(version: int, encoding: str, where: str) -> Iterator[Finding]:
     told = f"PostgreSQL {version // 10_000}.{version % 10_000} {where}"
     if version < OLDEST:
-        yield broken("database", told, "use PostgreSQL 14 or newer")
+        yield broken_finding("database", told, "use PostgreSQL 14 or newer")
     elif encoding != "UTF8":
-        yield broken("database", f"{told}, in {encoding}: it cannot hold every text",
+        yield broken_finding("database", f"{told}, in {encoding}: it cannot hold every text",
                       "make a database in UTF8: CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0")  # fmt: skip
     else:
         yield ok("database", told)
@@ -92,14 +96,16 @@ def _vector(connection: Any, user: Any) -> Iterator[Finding]:
     found = connection.execute(query("session", "vector_versions")).fetchone()
     wanted = ".".join(map(str, VECTOR_VERSION))
     if found is None:
-        yield broken("pgvector", "the server has none", f"install pgvector {wanted} or newer on it")
+        yield broken_finding("pgvector", "the server has none", f"install pgvector {wanted} or newer on it")
         return
     version = str(found[0] or found[1])
     (trusted,) = connection.execute(query("session", "vector_is_trusted")).fetchone()
     if tuple(int(part) for part in version.split(".")[:2]) < VECTOR_VERSION:
-        yield broken("pgvector", version, f"upgrade it to {wanted} or newer, then run ALTER EXTENSION vector UPDATE")
+        yield broken_finding(
+            "pgvector", version, f"upgrade it to {wanted} or newer, then run ALTER EXTENSION vector UPDATE"
+        )
     elif found[0] is None and not (user.superuser or (trusted and user.may_create)):
-        yield broken("pgvector", f"{version} is there, but this user may not create it in the database",
+        yield broken_finding("pgvector", f"{version} is there, but this user may not create it in the database",
                       "have an administrator run CREATE EXTENSION vector in that database")  # fmt: skip
     else:
         yield ok("pgvector", version)
@@ -108,10 +114,11 @@ def _vector(connection: Any, user: Any) -> Iterator[Finding]:
 def _rights(connection: Any, user: Any) -> Iterator[Finding]:
     (may_query,) = connection.execute(query("session", "may_query")).fetchone()
     if not user.may_create:
-        yield broken("rights", "this user may not create schemas in the database",
+        yield broken_finding("rights", "this user may not create schemas in the database",
                       "have an administrator run GRANT CREATE ON DATABASE ... TO that user")  # fmt: skip
     elif not may_query and not user.superuser and (user.has_query_role or not user.may_create_roles):
-        yield broken("rights", "queries run as the role pincite_query, which this user may neither create nor become",
+        yield broken_finding("rights",
+                      "queries run as the role pincite_query, which this user may neither create nor become",
                       "have an administrator run CREATE ROLE pincite_query NOLOGIN; and GRANT pincite_query TO that "
                       "user")  # fmt: skip
     else:
@@ -123,10 +130,10 @@ def _catalog(connection: Any) -> Iterator[Finding]:
     if connection.execute(query("session", "has_migrations")).fetchone()[0]:
         applied = max((number for number, _ in connection.execute(query("session", "applied_migrations"))), default=0)
     if applied > known:
-        yield broken("index", f"it was made by a newer pincite (schema {applied}; this one knows {known})",
+        yield broken_finding("index", f"it was made by a newer pincite (schema {applied}; this one knows {known})",
                       "upgrade pincite, or index into another state and database")  # fmt: skip
     elif not applied:
-        yield ok("index", "none yet; `pincite index --source FOLDER` makes it")
+        yield ok("index", "none yet; `pincite index FOLDER` makes it")
     else:
         more = "" if applied == known else f"; the next run brings it from schema {applied} to {known}"
         yield ok("index", f"there is one{more}")
@@ -135,7 +142,7 @@ def _catalog(connection: Any) -> Iterator[Finding]:
 def _clocks(theirs: float) -> Iterator[Finding]:
     apart = abs(time.time() - theirs)
     if apart >= _APART:
-        severity = broken if apart >= _FAR_APART else doubtful
+        severity = broken_finding if apart >= _FAR_APART else doubtful
         yield severity("clock", f"that of the database is {apart:.0f} s apart from this machine's", "set both by NTP")
 
 
@@ -158,10 +165,12 @@ def store_findings(settings: Settings) -> Iterator[Finding]:
             opened.delete([key])
         left = opened.size(key)
     if listed != len(told) or given != told:
-        yield broken("store", f"{settings.tables} gives other bytes than were written",
+        yield broken_finding("store", f"{settings.tables} gives other bytes than were written",
                      "see what stands between: a cache, a proxy, or another server behind the endpoint")  # fmt: skip
     elif left is not None:
-        yield broken("store", f"{settings.tables} keeps what was deleted", "give the right to delete below that prefix")
+        yield broken_finding(
+            "store", f"{settings.tables} keeps what was deleted", "give the right to delete below that prefix"
+        )
     else:
         yield ok("store", f"{settings.tables} takes, lists, gives and deletes an object")
 
@@ -187,44 +196,44 @@ class Named:
 
 
 def endpoint_findings(settings: Settings, ask_models: bool) -> Iterator[Finding]:
-    for named in _named(settings):
+    for named in _named_services(settings):
         yield from _looked_at(named, ask_models) if isinstance(named, Named) else [named]
 
 
-def _named(settings: Settings) -> Iterator[Named | Finding]:
+def _named_services(settings: Settings) -> Iterator[Named | Finding]:
     embedder, reranker = settings.embedder, settings.query.cross_encoder
     if embedder.endpoint and embedder.model:
         key = key_variable(embedder.endpoint, embedder.api_key_env)
-        yield Named("embedder", embedder.endpoint, embedder.model, key, partial(_embedded, settings))
+        yield Named("embedder", embedder.endpoint, embedder.model, key, partial(_try_embedder, settings))
     if reranker.endpoint and reranker.model:
         key = key_variable(reranker.endpoint, reranker.api_key_env)
-        yield Named("query.cross_encoder", reranker.endpoint, reranker.model, key, partial(_scored, settings))
+        yield Named("query.cross_encoder", reranker.endpoint, reranker.model, key, partial(_try_reranker, settings))
     found: dict[tuple[str, str, str], list[str]] = {}
     for name in RolesSettings.model_fields:
         if settings.llm.asks(name):
             try:
                 role = settings.llm.role(name)
             except SettingsError as error:
-                yield failed(f"llm role {name}", error)
+                yield failed_finding(f"llm role {name}", error)
                 continue
             found.setdefault((role.base_url, role.model, role.api_key_env), []).append(name)
     for (address, model, variable), names in found.items():
-        yield Named(f"llm ({', '.join(names)})", address, model, variable, partial(_completed, settings, names[0]))
+        yield Named(f"llm ({', '.join(names)})", address, model, variable, partial(_try_completion, settings, names[0]))
 
 
 def _looked_at(named: Named, ask_models: bool) -> Iterator[Finding]:
     name = f"endpoint {named.setting}"
     if named.variable and not os.environ.get(named.variable, "").strip():
-        yield broken(name, f"the environment variable {named.variable} of its key is not set",
+        yield broken_finding(name, f"the environment variable {named.variable} of its key is not set",
                       f"set {named.variable} where pincite runs")  # fmt: skip
         return
-    answered = _answered(name, named)
+    answered = _answer_finding(name, named)
     if answered.severity != "failure" and ask_models:
-        answered = _tried(name, named)
+        answered = _try_service(name, named)
     yield answered
 
 
-def _answered(name: str, named: Named) -> Finding:
+def _answer_finding(name: str, named: Named) -> Finding:
     import openai
 
     where = f"{named.address}, model {named.model!r}"
@@ -232,28 +241,28 @@ def _answered(name: str, named: Named) -> Finding:
     try:
         key = os.environ.get(named.variable, "").strip() if named.variable else ""
         client = endpoint_client(named.address, lambda: key, timeout=SECONDS, retries=0, setting=named.setting)
-        models = _models(fetched(client, "/models"))
+        models = _models(fetch(client, "/models"))
     except PinciteError as error:
-        return failed(name, error)
+        return failed_finding(name, error)
     except openai.APIStatusError as error:
-        return _refused(name, where, error.status_code, named.variable)
+        return _refusal_finding(name, where, error.status_code, named.variable)
     except NotRead as error:
-        return broken(name, f"{where}: {error}", check)
+        return broken_finding(name, f"{where}: {error}", check)
     except Exception as error:  # the transport's error may show the key
-        return broken(name, f"{where} did not answer: {type(error.__cause__ or error).__name__}", check)
+        return broken_finding(name, f"{where} did not answer: {type(error.__cause__ or error).__name__}", check)
     if models and named.model not in models:
         shown = ", ".join(sorted(models)[:5])
         return doubtful(name, f"{where}: it answers, and does not list that model", f"it lists {shown}; check the name")
     return ok(name, f"{where}: it answers" + (" and knows the model" if models else ""))
 
 
-def _refused(name: str, where: str, status: int, variable: str) -> Finding:
+def _refusal_finding(name: str, where: str, status: int, variable: str) -> Finding:
     if status in (401, 403):
         remedy = f"check the key in {variable}" if variable else "name the variable of its key as api_key_env"
-        return broken(name, f"{where} refused the key: {status}", remedy)
+        return broken_finding(name, f"{where} refused the key: {status}", remedy)
     if status in _NO_LIST:
         return ok(name, f"{where}: it answers, without a list of models; --ask-models asks the model itself")
-    return broken(name, f"{where} answered {status}", "see its log, or its provider's page of state")
+    return broken_finding(name, f"{where} answered {status}", "see its log, or its provider's page of state")
 
 
 def _models(reply: bytes) -> set[str]:
@@ -266,32 +275,32 @@ def _models(reply: bytes) -> set[str]:
 # ---------------------------------------------------------------- one word to each model
 
 
-def _tried(name: str, named: Named) -> Finding:
+def _try_service(name: str, named: Named) -> Finding:
     from resources.llm.endpoint import CallFailed
 
     try:
         named.try_out()
     except CallFailed as error:
-        return failed(name, ModelError(error.message, error.code))
+        return failed_finding(name, ModelError(error.message, error.code))
     except PinciteError as error:
-        return failed(name, error)
+        return failed_finding(name, error)
     return ok(name, f"{named.address}, model {named.model!r}: asked one word, it answered")
 
 
-def _embedded(settings: Settings) -> object:
+def _try_embedder(settings: Settings) -> object:
     from resources.models.embedders.endpoint import EndpointEmbedder
     from resources.models.embedders.specs import named_spec
 
     return EndpointEmbedder(named_spec(settings.embedder), settings.embedder).queries([WORD])
 
 
-def _scored(settings: Settings) -> object:
+def _try_reranker(settings: Settings) -> object:
     from resources.models.rerankers import EndpointCrossEncoder
 
     return EndpointCrossEncoder(settings.query.cross_encoder).scores(WORD, [WORD])
 
 
-def _completed(settings: Settings, role: str) -> Any:
+def _try_completion(settings: Settings, role: str) -> Any:
     from resources.llm.endpoint import Endpoint
 
     endpoint = Endpoint(settings.llm.role(role), settings.llm)
@@ -330,7 +339,7 @@ def source_findings(project: Project) -> Iterator[Finding]:
     """Yield the findings for the sources of the settings, reached as `pincite sources check` does; only names are
     fetched."""
     if not project.settings.sources:
-        yield ok("sources", "the settings name none; `pincite index --source FOLDER` does")
+        yield ok("sources", "the settings name none; `pincite index FOLDER` does")
     for source in project.settings.sources:
         root = source.path if source.scheme else str(project.resolve(source.path))
         yield from looked_at(f"source {source.name}", partial(_source, source.model_copy(update={"path": root})))
@@ -351,7 +360,7 @@ def _source(source: SourceSettings) -> Iterator[Finding]:
 def dagster_findings(state: Path) -> Iterator[Finding]:
     home, own = home_of(state), state / "dagster"
     if home.resolve() != own.resolve() and not home.is_dir():
-        yield broken("dagster", f"DAGSTER_HOME is {home}, which is no folder",
+        yield broken_finding("dagster", f"DAGSTER_HOME is {home}, which is no folder",
                      "make it with a dagster.yaml, or unset it")  # fmt: skip
     elif not (home / "dagster.yaml").exists() and home.resolve() == own.resolve():
         yield ok("dagster", f"{home} is not there yet; `pincite index` makes it")
@@ -367,9 +376,9 @@ def _instance(home: Path) -> Iterator[Finding]:
             runs = instance.get_runs_count()
     except Exception as error:  # its text may hold an address with its password
         told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
-        yield broken("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
+        yield broken_finding("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
-    yield ok("dagster", f"{version('dagster')}, {runs} runs in {home}")
+    yield ok("dagster", f"{version('dagster')}, {counted(runs, 'run')} in {home}")
 
 
 # ---------------------------------------------------------------- report
@@ -399,7 +408,7 @@ def _here(located: Callable[[], Project], ask_models: bool) -> Iterator[Finding]
     try:
         found = located()
     except SettingsError as error:
-        yield failed("settings", error)
+        yield failed_finding("settings", error)
         return
     settings, state = found.settings, found.state
     yield from looked_at("settings", lambda: settings_findings(found))

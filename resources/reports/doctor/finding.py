@@ -29,14 +29,14 @@ def doubtful(name: str, found: str, remedy: str) -> Finding:
     return Finding(name, "warning", found, remedy)
 
 
-def broken(name: str, found: str, remedy: str) -> Finding:
+def broken_finding(name: str, found: str, remedy: str) -> Finding:
     return Finding(name, "failure", found, remedy)
 
 
-def failed(name: str, error: PinciteError) -> Finding:
+def failed_finding(name: str, error: PinciteError) -> Finding:
     """Return the failure for an error, whose message ends with the remedy."""
     found, _, remedy = str(error).rpartition("; ")
-    return broken(name, found or remedy, remedy if found else "see docs/reference/codes.md, code " + error.code)
+    return broken_finding(name, found or remedy, remedy if found else "see docs/reference/codes.md, code " + error.code)
 
 
 def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
@@ -44,13 +44,15 @@ def looked_at(name: str, check: Callable[[], Iterable[Finding]]) -> Iterator[Fin
     try:
         yield from check()
     except PinciteError as error:
-        yield failed(name, error)
+        yield failed_finding(name, error)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         told = error.strerror or type(error).__name__
-        yield broken(
+        yield broken_finding(
             name, f"could not be looked at: {named}{told}", "see that it is there, and its owner and permissions"
         )
     except Exception as error:
         # The error may come from a foreign library, and its text may hold an address with its password.
-        yield broken(name, f"could not be looked at: {type(error).__name__}", "report it, with what is installed")
+        yield broken_finding(
+            name, f"could not be looked at: {type(error).__name__}", "report it, with what is installed"
+        )

@@ -22,7 +22,7 @@ from pipelines.errors import ModelError
 from pipelines.settings.base import Settings
 from resources.models.embedders.specs import AUTO, CHOSEN_FROM, ENGLISH, MULTILINGUAL, package_folder, preset_spec
 from resources.private_files import OTHERS
-from resources.reports.doctor.finding import Finding, broken, doubtful, failed, ok
+from resources.reports.doctor.finding import Finding, broken_finding, doubtful, failed_finding, ok
 from resources.workers.sandbox import holds, shown
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def python(version: tuple[int, ...] = sys.version_info[:3]) -> Iterator[Finding]
     told = f"{'.'.join(map(str, version))} ({sys.executable})"
     missing = [name for name in _MODULES if importlib.util.find_spec(f"_{name}") is None]
     if version[:2] < OLDEST:
-        yield broken("python", told, "use Python 3.11 or newer")
+        yield broken_finding("python", told, "use Python 3.11 or newer")
     elif missing:
-        yield broken("python", f"{told} was compiled without {', '.join(missing)}",
+        yield broken_finding("python", f"{told} was compiled without {', '.join(missing)}",
                       "use a Python that has them, such as that of your system or of uv")  # fmt: skip
     elif version[:2] > NEWEST:
         yield doubtful("python", f"{told}; pincite is tried with 3.11 to 3.13", "use one of these if anything fails")
@@ -70,7 +70,7 @@ def packages(distribution: str = "pincite") -> Iterator[Finding]:
         return
     needed = [each for each in asked if each.marker is None or each.marker.evaluate({"extra": ""})]
     if wrong := [told for each in needed if (told := _wrong(each))]:
-        yield broken("packages", "; ".join(wrong), AGAIN)
+        yield broken_finding("packages", "; ".join(wrong), AGAIN)
     else:
         yield ok("packages", f"all {len(needed)} that pincite needs, in versions that it takes")
     for extra, without in EXTRAS.items():
@@ -103,8 +103,8 @@ def own_files(distribution: str = "pincite") -> Iterator[Finding]:
         return
     changed = [str(file) for file in files if _digest(Path(str(file.locate()))) != file.hash.value]  # type: ignore[union-attr]
     if changed:
-        yield broken("files", f"{len(changed)} of {len(files)} of pincite are not as they were installed, such as "
-                      f"{changed[0]}; another package may have the same names", AGAIN)  # fmt: skip
+        yield broken_finding("files", f"{len(changed)} of {len(files)} of pincite are not as they were installed, such "
+                      f"as {changed[0]}; another package may have the same names", AGAIN)  # fmt: skip
     else:
         yield ok("files", f"{len(files)} of pincite's, as they were installed")
 
@@ -138,16 +138,16 @@ def models(settings: Settings) -> Iterator[Finding]:
     """Yield the weights of the embedder that the settings choose, without loading any."""
     chosen = settings.embedder.chosen_preset
     if chosen is None and not settings.embedder.endpoint:
-        yield from _named(settings)
+        yield from _named_programs(settings)
     for name in CHOSEN_FROM if chosen == AUTO else (chosen,) if chosen else ():
         try:
             preset_spec(name, settings.embedder)
             file = next(_weights(name))
             yield ok(f"model {name}", f"{file} ({file.stat().st_size / 1e6:.0f} MB)")
         except ModelError as error:
-            yield failed(f"model {name}", error)
+            yield failed_finding(f"model {name}", error)
         except (StopIteration, OSError):
-            yield broken(f"model {name}", "its package has no weights", AGAIN)
+            yield broken_finding(f"model {name}", "its package has no weights", AGAIN)
 
 
 def _weights(name: str) -> Iterator[Path]:
@@ -159,7 +159,7 @@ def _weights(name: str) -> Iterator[Path]:
         yield weights_file()
 
 
-def _named(settings: Settings) -> Iterator[Finding]:
+def _named_programs(settings: Settings) -> Iterator[Finding]:
     from resources.models.safe_weights import model_place
 
     embedder = settings.embedder
@@ -202,7 +202,7 @@ def memory() -> Iterator[Finding]:
     told = f"{there / GB:.1f} GB, {os.cpu_count()} processors"
     remedy = "give the machine or container more, or lower parsing.workers and parsing.memory_mb"
     if there < LEAST_MEMORY:
-        yield broken("memory", f"{told}; models and Postgres need about {SMALL_MEMORY / GB:.0f} GB", remedy)
+        yield broken_finding("memory", f"{told}; models and Postgres need about {SMALL_MEMORY / GB:.0f} GB", remedy)
     elif there < SMALL_MEMORY:
         yield doubtful("memory", f"{told}; large documents may be refused for want of it", remedy)
     else:
@@ -215,7 +215,7 @@ def disk(state: Path) -> Iterator[Finding]:
     told = f"{free / GB:.1f} GB free at {folder}"
     remedy = "make room, or choose another place with --state or the setting state"
     if free < LEAST_DISK:
-        yield broken("disk", told, remedy)
+        yield broken_finding("disk", told, remedy)
     elif free < SMALL_DISK:
         yield doubtful("disk", f"{told}; an index takes several times what its texts do", remedy)
     else:
@@ -251,16 +251,16 @@ def state_rights(state: Path) -> Iterator[Finding]:
     there = nearest_folder(state)
     remedy = "choose another with --state, or change its owner or permissions"
     if not there.is_dir():
-        yield broken("state", f"{state} cannot be made: {there} is a file", remedy)
-    elif refused := _refused(there):
-        yield broken("state", f"{there} cannot be written to by this user: {refused}", remedy)
+        yield broken_finding("state", f"{state} cannot be made: {there} is a file", remedy)
+    elif refused := _why_not_writable(there):
+        yield broken_finding("state", f"{there} cannot be written to by this user: {refused}", remedy)
     elif there != state:
         yield ok("state", f"{state} is not there yet; `pincite index` makes it")
     else:
-        yield from _shared(state)
+        yield from _check_shared(state)
 
 
-def _refused(folder: Path) -> str:
+def _why_not_writable(folder: Path) -> str:
     """Return why no file can be made in a folder, by making a temporary one: permissions alone do not say it."""
     try:
         with tempfile.TemporaryFile(dir=folder):
@@ -269,7 +269,7 @@ def _refused(folder: Path) -> str:
         return error.strerror or type(error).__name__
 
 
-def _shared(state: Path) -> Iterator[Finding]:
+def _check_shared(state: Path) -> Iterator[Finding]:
     status = state.stat()
     if status.st_uid != os.geteuid():
         yield doubtful("state", f"{state} belongs to user {status.st_uid}, and this is user {os.geteuid()}",
@@ -285,7 +285,7 @@ def _shared(state: Path) -> Iterator[Finding]:
 def clock() -> Iterator[Finding]:
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < RELEASED:
-        yield broken("clock", f"{now:%Y-%m-%d %H:%M} UTC, which is before this version was made",
+        yield broken_finding("clock", f"{now:%Y-%m-%d %H:%M} UTC, which is before this version was made",
                       "set the clock, by NTP: certificates, schedules and effective dates depend on it")  # fmt: skip
     else:
         yield ok("clock", f"{now:%Y-%m-%d %H:%M} UTC")
@@ -310,14 +310,14 @@ def reading(settings: Settings) -> Iterator[Finding]:
         yield ok("ocr", "off, by the settings: scanned pages fail with code no_text")
     elif missing := remedy(ocr):
         found, _, todo = missing.partition(": ")
-        severity = broken if parsing.ocr_languages else doubtful
+        severity = broken_finding if parsing.ocr_languages else doubtful
         yield severity("ocr", f"{found}: scanned pages fail with code no_text", todo)
     else:
         packaged = reader_of(ocr) == PACKAGED
         reads = "Latin, Chinese and Japanese letters" if packaged else ", ".join(languages_of(ocr))
         yield ok("ocr", f"{'RapidOCR' if packaged else 'Tesseract'} reads {reads}")
     if parsing.barcodes and not reads_barcodes():
-        yield broken("barcodes", "parsing.barcodes is true and zxing-cpp is not installed", CODES_FROM)
+        yield broken_finding("barcodes", "parsing.barcodes is true and zxing-cpp is not installed", CODES_FROM)
     yield from _formats()
 
 

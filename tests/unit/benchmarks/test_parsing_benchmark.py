@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.parsing_peers import Reading, measure, page_texts
 from benchmarks.support.parsing_bad_files import LINE, bad_files
 from benchmarks.support.parsing_headings import STATED, hide_tags, rendering_scores, stated_scores, tagged_headings
-from benchmarks.support.parsing_report import BEGIN, END, Promise, number, put_between_marks, share, table
+from benchmarks.support.parsing_report import BEGIN, END, Promise, number, promised, put_between_marks, share, table
 from benchmarks.support.parsing_scores import Count
 from benchmarks.support.parsing_words import page_score, word_score, words
 from tests.support.documents import elements_of, pdf_of
@@ -163,8 +163,14 @@ def test_shares_are_never_rounded_up_to_all() -> None:
 
 def test_promises_are_met_at_their_figure_and_limits_kept_under() -> None:
     assert [Promise("x", value, 0.95).met for value in (0.9499, 0.95)] == [False, True]
-    assert Promise("x", 299.0, -300, "number").row() == ["x", "under 300", "299", "met"]
-    assert Promise("x", 300.0, -300, "number").row()[-1] == "missed"
+    assert Promise("x", 299.0, -300, "number").row() == ["x", "under 300", "299"]
+    assert [Promise("x", value, -300, "number").met for value in (299.0, 300.0)] == [True, False]
+
+
+def test_promises_that_are_missed_are_listed_and_the_others_counted() -> None:
+    assert list(promised([Promise("x", 0.95, 0.95)])) == ["1 of 1 are reached."]
+    text = "\n".join(promised([Promise("x", 0.95, 0.95), Promise("y", 0.9, 0.95)]))
+    assert text.startswith("1 of 2 are reached. These are not:\n\n|") and "| y " in text and "| x " not in text
 
 
 def test_tables_are_filled_up_and_put_between_the_marks(tmp_path: Path) -> None:

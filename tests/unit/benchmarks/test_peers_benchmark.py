@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers import CACHE, chosen
+from benchmarks.peers import CACHE, ISAS, Cases, chosen
 from benchmarks.support import peers_systems
 from benchmarks.support.peers_bench import Bench, Failed
 from benchmarks.support.peers_figures import (
@@ -27,7 +27,7 @@ from benchmarks.support.peers_figures import (
     result_in,
 )
 from benchmarks.support.peers_files import ADDED, Corpus, corpus, questions_of, write_modified
-from benchmarks.support.peers_page import page, picture
+from benchmarks.support.peers_page import SMALL_DELETED, SMALL_MODIFIED, page, picture
 from benchmarks.support.peers_systems import SCRIPTS, SYSTEMS, System
 from pipelines.plots import LEFT
 
@@ -142,6 +142,40 @@ def test_the_page_shows_the_median_and_both_ends_of_counts_that_differ() -> None
     assert "lib 1.2" in text and "long.pdf (9 pages)" in text and "median of 3 rounds" in text
 
 
+def test_the_smallest_of_several_files_has_a_table_of_its_own(tmp_path: Path) -> None:
+    three = Corpus([*FILES.files, Path("docs/least.pdf")], {**FILES.pages, "least.pdf": 1})
+    assert (FILES.small, three.small) == (None, "least.pdf")
+    found = figures()
+    found.add(SMALL_MODIFIED, 2.5, 1)
+    found.add(SMALL_DELETED, 1.25, 0)
+    text = page({"One": found}, three, 0, 3, TOLD, "peers.svg")
+    assert "| One | 2.50 | 1 | - | - | 1.25 | 0 | - |" in text and "least.pdf (1 pages)" in text
+    assert "small" not in page({"One": found}, FILES, 0, 3, TOLD, "peers.svg")
+
+
+def test_the_small_file_is_changed_after_the_others_and_its_rows_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.peers.write_modified", lambda file, target: target.write_text("changed"))
+    cases = Cases(
+        Corpus([Path("a.pdf"), Path("b.pdf"), Path("c.pdf")], {"a.pdf": 3, "b.pdf": 2, "c.pdf": 1}), (), tmp_path
+    )
+    assert list(cases.each())[3:6] == ["deleted", SMALL_MODIFIED, SMALL_DELETED]
+    cases.truth["Toy"] = [("a.pdf", "a"), ("b.pdf", "b"), ("c.pdf", "c")]
+    cases.alone["Toy"] = [("a.pdf", "new a"), ("c.pdf", "new c")]
+    rows = [("a.pdf", "new a"), ("c.pdf", "new c"), ("c.pdf", "c")]
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    bench: Any = SimpleNamespace(
+        system=SimpleNamespace(name="Toy"), figures=Figures(), documents=documents, index=lambda case: None,
+        rows=lambda: rows,
+    )  # fmt: skip
+    cases.change_small(bench)
+    assert bench.figures.wrong == {SMALL_MODIFIED: [(1, 0)]}, "the old row is one too many"
+    cases.delete_small(bench)
+    assert bench.figures.wrong[SMALL_DELETED] == [(2, 0)] and not (documents / "c.pdf").exists()
+
+
 def test_the_picture_has_a_point_for_each_system_that_was_asked() -> None:
     slow, quick = figures(), figures()
     slow.seconds, quick.seconds = {"cold": [100.0]}, {"cold": [10.0]}
@@ -200,6 +234,8 @@ def test_a_script_is_told_what_it_needs_and_its_last_words_are_kept(
 ) -> None:
     monkeypatch.setattr(peers_systems, "SCRIPTS", tmp_path)
     monkeypatch.setenv("SECRET_KEY", "x")
+    for name, value in ISAS["avx2"].items():
+        monkeypatch.setenv(name, value)
     (tmp_path / "toy").mkdir()
     (tmp_path / "work").mkdir()
     (tmp_path / "toy" / "peer.py").write_text(SCRIPT)
@@ -210,6 +246,7 @@ def test_a_script_is_told_what_it_needs_and_its_last_words_are_kept(
     assert found["asked"] == ["query", "questions.json"] and seconds > 0 and "SECRET_KEY" not in told
     assert (told["PGHOST"], told["PGDATABASE"]) == ("/sockets", "toy_quick")
     assert (told["PEER_VARIANT"], told["PEER_KILL"]) == ("slow", "3")
+    assert told.items() >= ISAS["avx2"].items()
     with pytest.raises(Failed, match=r"^index exited with 1: cannot read work/state/../documents/a.pdf$"):
         bench.script("index", "documents")
 

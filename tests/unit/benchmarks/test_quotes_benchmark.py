@@ -6,8 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.quotes import FORMS, GRID, Quotable, as_shipped, beside, by, forms, in_reading_order, left_out, quoted
-from pipelines.query.answer import NEAR_BEST
+from benchmarks.quotes import (
+    FORMS,
+    GRID,
+    NEAR_BEST,
+    Quotable,
+    as_shipped,
+    beside,
+    by,
+    forms,
+    in_reading_order,
+    left_out,
+    quoted,
+)
 
 
 def one(gold: int, support: Sequence[float], cosine: Sequence[float]) -> Quotable:

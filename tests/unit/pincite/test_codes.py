@@ -76,7 +76,7 @@ def codes_of(path: Path) -> Iterator[tuple[str, str]]:
     nodes, finder = list(ast.walk(tree)), path in FINDERS
     nouns = [node.args[1] for node in nodes if isinstance(node, ast.Call) and called(node) == "_Table"]
     yielded = {id(node.value) for node in nodes if isinstance(node, ast.Yield)}
-    told = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "told"]
+    told = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "group_findings"]
     yielded |= {id(item) for node in told for part in node.args for item in ast.walk(part)}
     for node in nodes:
         if isinstance(node, ast.Call):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.defused_text import clear, defused
+from pipelines.defused_text import clear, defuse
 from tests.support.growth import calls
 
 ORDINARY = [
@@ -27,7 +27,7 @@ ORDINARY = [
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
-    assert defused(text) == text
+    assert defuse(text) == text
 
 
 @pytest.mark.defends("5e")
@@ -70,7 +70,7 @@ def test_ordinary_text_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_what_acts_is_taken_out(text: str, shown: str) -> None:
-    assert defused(text) == shown
+    assert defuse(text) == shown
 
 
 ACTIVE = (
@@ -88,7 +88,7 @@ PIECES = st.sampled_from([*SIGNS.split(), "\n", " ", "\x1b[", "\x1b]", "\u202e",
 @settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_nothing_that_acts_is_left_in_any_text(text: str) -> None:
-    shown = defused(text)
+    shown = defuse(text)
     for pattern in ACTIVE:
         assert not pattern.search(shown), (text, shown)
     assert not any(unicodedata.category(sign) == "Cc" and sign not in "\n\t" for sign in shown)
@@ -98,7 +98,7 @@ def test_nothing_that_acts_is_left_in_any_text(text: str) -> None:
 @given(st.lists(PIECES, max_size=25).map("".join))
 @example("\x1b[&lt;<a")
 def test_entities_hide_nothing(text: str) -> None:
-    shown = defused(html.escape(text))
+    shown = defuse(html.escape(text))
     assert not any(pattern.search(html.unescape(shown)) for pattern in ACTIVE[:2]), (text, shown)
 
 
@@ -109,7 +109,7 @@ def test_entities_hide_nothing(text: str) -> None:
 )  # fmt: skip
 def test_a_long_text_is_read_in_one_go(unit: str) -> None:
     """No text of it is looked at again and again; test_patterns.py counts the steps of the patterns."""
-    assert calls(lambda: defused(unit * 2_000)) < 2.2 * calls(lambda: defused(unit * 1_000))
+    assert calls(lambda: defuse(unit * 2_000)) < 2.2 * calls(lambda: defuse(unit * 1_000))
 
 
 # ---------------------------------------------------------------- texts for a model

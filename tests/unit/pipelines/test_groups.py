@@ -4,7 +4,15 @@ from itertools import product
 
 import pytest
 
-from pipelines.groups import as_group, group_name, is_principal, meant, parted, principal_name, principal_of
+from pipelines.groups import (
+    as_group,
+    group_name,
+    is_principal,
+    meant_key,
+    part_principals,
+    principal_name,
+    principal_of,
+)
 
 ODD = ("a", "a,b", "b", "a%2Cb", "%", ",", "%2C", "a,", ",a", "ab")
 
@@ -29,7 +37,7 @@ def test_documents_and_memberships_write_a_principal_the_same() -> None:
 
 
 def test_groups_and_principals_are_told_apart() -> None:
-    assert parted(("staff", "wiki,u-1", "wiki,CN=a,OU=b")) == (["staff"], ["u-1", "CN=a,OU=b"])
+    assert part_principals(("staff", "wiki,u-1", "wiki,CN=a,OU=b")) == (["staff"], ["u-1", "CN=a,OU=b"])
 
 
 @pytest.mark.parametrize(
@@ -46,4 +54,4 @@ def test_groups_and_principals_are_told_apart() -> None:
     ],
 )
 def test_what_a_key_is_meant_as(key: str, wanted: str) -> None:
-    assert meant(key) == wanted
+    assert meant_key(key) == wanted

@@ -22,7 +22,7 @@ from pipelines.ranges import (
     buckets_over,
     cut,
     file_ranges,
-    joined,
+    join_ranges,
     overlap,
 )
 
@@ -126,7 +126,7 @@ def test_a_range_is_cut_at_the_bounds_that_are_in_it(others: list[Range], found:
     ],
 )
 def test_ranges_that_touch_or_overlap_are_one(ranges: list[Range], found: list[Range]) -> None:
-    assert joined(ranges) == found
+    assert join_ranges(ranges) == found
 
 
 # ---------------------------------------------------------------- ranges of files

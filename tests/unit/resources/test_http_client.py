@@ -15,7 +15,7 @@ from resources.http_client import (
     HttpClient,
     LedAway,
     Unreached,
-    allowed,
+    answer_limits,
     bounded_session,
     credentials_of,
     server_of,
@@ -38,7 +38,7 @@ def server() -> Iterator[LyingServer]:
 def fault(server: LyingServer, said: Said, seconds: float = HANG_SECONDS) -> str:
     server.says = {"GET": said}
     with bounded_session(1) as session, pytest.raises(Exception) as caught:
-        with allowed(100_000, seconds):
+        with answer_limits(100_000, seconds):
             response = session.get(server.url, stream=True, timeout=HANG_SECONDS)
         for _ in response.raw.stream(1 << 20, decode_content=False):
             pass
@@ -92,7 +92,7 @@ def test_what_is_kept_packed_is_given_as_it_is(server: LyingServer) -> None:
     packed = gzip.compress(bytes(1 << 20))
     server.says = {"GET": answer(packed, "Content-Encoding: gzip")}
     with bounded_session(1) as session:
-        with allowed(None, HANG_SECONDS, packed=True):
+        with answer_limits(None, HANG_SECONDS, packed=True):
             response = session.get(server.url, stream=True, timeout=HANG_SECONDS)
         assert b"".join(response.raw.stream(1 << 20, decode_content=False)) == packed
 
@@ -141,7 +141,7 @@ def test_an_address_is_of_its_server() -> None:
 def test_headers_have_a_time_of_their_own(server: LyingServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_client, "HEAD_SECONDS", AT_ONCE_SECONDS)
     server.says = {"GET": server.trickle(HEAD, b"X-A: b", 0.01)}
-    with bounded_session(1) as session, pytest.raises(OSError) as caught, allowed(None, HANG_SECONDS):
+    with bounded_session(1) as session, pytest.raises(OSError) as caught, answer_limits(None, HANG_SECONDS):
         session.get(server.url, timeout=HANG_SECONDS)
     assert f"within {AT_ONCE_SECONDS} s" in why(caught.value)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dagster import DagsterInstance, DagsterRunStatus, job, op
 
-from resources.dagster_instance.home import last_runs
+from resources.dagster_instance.home import LastRun, last_runs
+from resources.reports.status import told_runs
 
 
 @op
@@ -47,3 +48,10 @@ def test_what_is_not_there_or_no_record_is_no_runs(tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "runs.db").write_bytes(b"nothing of the kind" * 99)
     assert last_runs(tmp_path, 5) == []
+
+
+def test_a_success_that_left_out_documents_says_so() -> None:
+    runs = [LastRun("index", status, "2026", 1.0) for status in ("FAILURE", "SUCCESS", "SUCCESS", "QUEUED")]
+    outcomes = [run["outcome"] for run in told_runs(runs, 5)]
+    assert outcomes == ["failed", "finished; 5 documents failed", "finished", "waiting"]
+    assert told_runs(runs, 0)[1]["outcome"] == "finished"

@@ -9,7 +9,7 @@ import pytest
 from pipelines.errors import ModelError, SettingsError
 from resources.models.embedders.specs import named_spec
 from resources.models.safe_weights import model_place
-from resources.settings_file import Project, locate
+from resources.settings_file import Project, locate, misspelt_variables
 
 NAME = "sentences/fine-model"
 
@@ -80,3 +80,30 @@ def test_an_error_of_yaml_names_its_line_and_column_and_shows_it(tmp_path: Path)
     file.write_text("sources: [")
     with pytest.raises(SettingsError, match=r"line 1, column 11: not valid YAML .*: the end of the file|sources: \["):
         locate(config=str(file))
+
+
+def test_a_wrong_time_zone_names_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "pincite.yaml"
+    file.write_text("schedule: {timezone: Europe/Kiyv}\n")
+    with pytest.raises(
+        SettingsError, match=r"'schedule.timezone': no time zone 'Europe/Kiyv'; did you mean 'Europe/Kyiv'"
+    ):
+        locate(config=str(file))
+
+
+def test_settings_under_another_ending_are_not_left_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pincite.yml").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SettingsError, match=r"pincite.yml is not read; rename it to pincite.yaml"):
+        locate(variables={})
+    assert locate(config=str(tmp_path / "pincite.yml")).file == tmp_path / "pincite.yml"
+
+
+def test_a_folder_is_no_settings_file(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="is a folder; name a file with --config"):
+        locate(config=str(tmp_path))
+
+
+def test_a_variable_that_is_nearly_one_of_ours_is_named() -> None:
+    (note,) = misspelt_variables({"PINCITE_CONFG": "", "PINCITE_STATE": "", "PINCITE_API_KEY": "", "PING": ""})
+    assert note == "the environment variable PINCITE_CONFG is not read; did you mean PINCITE_CONFIG?"

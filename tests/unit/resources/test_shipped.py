@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.child_process import ROOT, shipped
+from resources.child_process import ROOT, shipped_folder
 from tests.support import places
 
 LAYERS = ("pincite", "assets", "resources", "pipelines")
@@ -23,4 +23,4 @@ def test_one_module_alone_finds_the_root() -> None:
     ("name", "file"), [("sql", "catalog.sql"), ("prompts", "answer.en.md"), ("example", "library/notes/suppliers.csv")]
 )
 def test_folders_that_come_with_pincite_are_where_they_are_edited(name: str, file: str) -> None:
-    assert Path(shipped(name), file).is_file()
+    assert Path(shipped_folder(name), file).is_file()

@@ -127,7 +127,19 @@ def test_values_go_as_parameters() -> None:
     """A placeholder of a statement is a name (of a schema, table, index or columns) or a number of dimensions."""
     names = {"schema", "table", "index", "dimension", "filter", "matching", "distance", "scored"}
     names |= {"columns", "ranked", "sentence_columns", "sentence_distance", "sentence_matching"}
-    names |= {"document_filter", "bounds", "is_number", "is_day", "as_day", "has_day", "own_day"}
+    names |= {
+        "chosen",
+        "documents",
+        "facet_values",
+        "named",
+        "document_filter",
+        "bounds",
+        "is_number",
+        "is_day",
+        "as_day",
+        "has_day",
+        "own_day",
+    }
     names |= {"query", "id", "content", "column", "revision"}  # a source's own, by its settings
     for path in sorted((ROOT / "sql" / "queries").glob("*.sql")):
         text = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))

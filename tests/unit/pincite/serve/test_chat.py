@@ -12,7 +12,7 @@ from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 
 from pincite.serve.api import ChatRequest, checked, markdown_answer
-from pipelines.defused_text import defused
+from pipelines.defused_text import defuse
 from pipelines.errors import UsageError
 from pipelines.parsing.markdown_view import plain_markdown
 from tests.support.hostile_texts import TEXTS
@@ -71,7 +71,7 @@ def test_words_of_a_document_become_no_link(text: str) -> None:
 def test_what_is_plain_shows_as_it_is(text: str) -> None:
     """And has no address or formula that a viewer would make something of by itself."""
     links, words = links_and_words(f"x {plain_markdown(text)} x")
-    assert not links and words.split() == f"x {' '.join(defused(text).split())} x".split()
+    assert not links and words.split() == f"x {' '.join(defuse(text).split())} x".split()
     assert not re.search(r"(?<!\\)\$", re.sub(r"(?<![\\`])(`+)[^`].*?\1", "", plain_markdown(text)))
 
 
@@ -93,7 +93,7 @@ def test_no_viewer_makes_a_link_of_a_word(word: str) -> None:
     """Not even one that looks for names of hosts, and each word can be copied as it is."""
     for text in (word, f"See {word}, and {word}.", f"{word} {word}", f"- {word}", f"1. {word}"):
         links, shown = links_and_words(plain_markdown(text))
-        assert not links and shown.split() == defused(text).split()
+        assert not links and shown.split() == defuse(text).split()
         cited = answer(text)
         assert set(links_and_words(markdown_answer(cited, URL))[0]) == {f"{URL}/passages/c1"}
 
@@ -118,7 +118,7 @@ def test_no_viewer_makes_a_link_of_words_together(words: list[str]) -> None:
     for joint in (" ", ""):
         text = joint.join(words)
         links, shown = links_and_words(f"x {plain_markdown(text)}")
-        assert not links and shown.split() == f"x {defused(text)}".split()
+        assert not links and shown.split() == f"x {defuse(text)}".split()
 
 
 def test_a_declined_answer_names_the_nearest_passages() -> None:

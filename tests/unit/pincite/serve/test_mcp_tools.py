@@ -19,10 +19,10 @@ from pincite.guard import Anybody, Asker
 from pincite.serve.api import markdown_answer
 from pincite.serve.application import application
 from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
-from pipelines.defused_text import clear, seen
+from pipelines.defused_text import clear, visible_text
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
-from resources.search.documents import FoundDocument
+from resources.search.documents import FACETS, Counted, FoundDocument
 from resources.search.passages import with_documents
 from tests.support.bare_index import DOCUMENT, PASSAGE, URL, Bare, bare_service
 
@@ -45,6 +45,10 @@ class Hostile(Bare):
     def listed(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
         return [replace(DOCUMENT, uri=f"{SMUGGLED}.pdf", title=SMUGGLED, source="s", summary=SMUGGLED,
                         metadata={SMUGGLED: SMUGGLED})]  # fmt: skip
+
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+        counted, seen_ids = super().overview(groups, doc_ids)
+        return replace(counted, facets=dict.fromkeys(FACETS, ((SMUGGLED, 1), (f"{SMUGGLED}2", 1)))), seen_ids
 
     def pages(self, document: FoundDocument) -> Any:
         raise DocumentError(f"{document.uri} has no page 9; it has 1", "no_page")
@@ -178,9 +182,11 @@ def test_nothing_that_nobody_sees_leaves_in_a_chat_an_error_or_a_page() -> None:
     (file,) = anyio.run(replies, "/api/documents/d/file")
     name = unquote(file.headers["content-disposition"].partition("''")[2])
     assert name == clear(f"{SMUGGLED}.pdf"), "a name that is turned around may end as another kind of file does"
-    for reply in anyio.run(replies, "/", "/?q=a", "/passages/c", "/documents/d?view=text", "/documents/x", "/status"):
+    for reply in anyio.run(
+        replies, "/", "/?q=a", "/passages/c", "/documents/d?view=text", "/documents/x", "/documents", "/status"
+    ):
         assert "xyz" in reply.text or reply.request.url.path == "/status"
-        assert reply.text == seen(reply.text), reply.request.url
+        assert reply.text == visible_text(reply.text), reply.request.url
 
 
 @given(st.text("ab \n", max_size=300), st.integers(2, 40))

@@ -27,7 +27,7 @@ BODIES: dict[str, Any] = {
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
 }  # fmt: skip
 """Every route that takes JSON, and what it answers."""
-FORMS = ("/login", "/logout")
+FORMS = ("/login", "/logout", "/feedback")
 OWNER = "/owner/{command}"
 OTHER_SITES = [
     {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"},

@@ -18,8 +18,8 @@ from pincite.serve.turns import Queues
 from pipelines.settings.serve import ServeSettings
 
 URL = "http://127.0.0.1:8750"
-AT_ONCE = {"/health", "/static", "/login", "/logout", "/v1/models", "/api/openapi.json"}
-"""What is answered at once, of what is in memory: no index, no thread."""
+AT_ONCE = {"/health", "/static", "/login", "/logout", "/v1/models", "/api/openapi.json", "/feedback"}
+"""What is answered at once, of what is in memory: no index, no thread. Feedback is not allowed here."""
 ASKING = ("/api/search", "/api/ask", "/results")
 IDS = {"doc_id": "d" * 32, "chunk_id": "c" * 32, "number": "1", "command": "query"}
 BODIES: dict[str, Any] = {
@@ -96,7 +96,7 @@ def test_other_methods_are_refused_at_once(app: Any, method: str) -> None:
         assert client.request(method, path).status_code == 405, path
 
 
-@pytest.mark.parametrize("path", [*sorted(AT_ONCE - {"/static", "/logout"}), "/static/style.css"])
+@pytest.mark.parametrize("path", [*sorted(AT_ONCE - {"/static", "/logout", "/feedback"}), "/static/style.css"])
 def test_what_needs_no_turn_is_answered_while_all_are_taken(app: Any, path: str) -> None:
     client = TestClient(app, base_url=URL, raise_server_exceptions=True, follow_redirects=False)
     assert client.get(path).status_code in (200, 303)

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as some
 
-from pincite.serve.marked_text import MOST_CHARACTERS, MOST_ROWS, PART_CHARACTERS, Marks, marks_of, part, parts
+from pincite.serve.marked_text import (
+    MOST_CHARACTERS,
+    MOST_FOUND,
+    MOST_HEADINGS,
+    MOST_ROWS,
+    PART_CHARACTERS,
+    Marks,
+    alike,
+    around,
+    contents_of,
+    marks_of,
+    occurrences,
+    part,
+    part_at,
+    part_of_page,
+    parts,
+    starts_of,
+)
 from pipelines.records import Cell, Element
 
 
-def element(index: int, kind: str, text: str, start: int, cells: tuple[Cell, ...] = ()) -> Element:
-    return Element("doc", index, kind, 1, None, text, start, start + len(text), None, None, (), cells, 1.0, "", {})
+def element(
+    index: int, kind: str, text: str, start: int, cells: tuple[Cell, ...] = (), level: int = 1, page: int | None = None
+) -> Element:
+    end = start + len(text)
+    return Element("doc", index, kind, level, None, text, start, end, page, page, (), cells, 1.0, "", {})
 
 
 def document(texts: list[str]) -> tuple[list[Element], str]:
@@ -78,3 +100,82 @@ def test_marks_hold_where_their_words_are_the_passages() -> None:
     assert marks_of("a Big dog.", [(2, 9)], "the big dog", "a") == Marks(((2, 9),))
     assert marks_of("a Big cat.", [(2, 9)], "the big dog") is None
     assert marks_of("short", [(2, 90)], "short") is None
+
+
+# ---------------------------------------------------------------- contents
+
+
+def headings(*levels: int) -> list[Element]:
+    return [
+        element(at, "heading", f"Heading {at}", 20 * at, level=level, page=at + 1) for at, level in enumerate(levels)
+    ]
+
+
+def test_the_contents_are_the_headings_by_depth_and_page() -> None:
+    found, left_out = contents_of(
+        [*headings(2, 5, 2), element(3, "heading", " ", 60), element(4, "paragraph", "x", 70)]
+    )
+    assert [(each.text, each.level, each.page, each.element) for each in found] == [
+        ("Heading 0", 0, 1, 0), ("Heading 1", 1, 2, 1), ("Heading 2", 0, 3, 2),
+    ]  # fmt: skip
+    assert left_out == 0
+
+
+def test_of_many_headings_the_deepest_are_left_out_first_and_counted() -> None:
+    found, left_out = contents_of(headings(*[1, *[2] * MOST_HEADINGS] * 2))
+    assert ([each.level for each in found], left_out) == ([0, 0], 2 * MOST_HEADINGS)
+    found, left_out = contents_of(headings(*[1] * (MOST_HEADINGS + 5)))
+    assert (len(found), left_out) == (MOST_HEADINGS, 5)
+
+
+def test_headings_and_pages_lead_to_their_part() -> None:
+    elements, body = document(["word " * 3_000] * 30)
+    elements = [replace(each, page_start=each.index + 1) for each in elements]
+    found = parts(elements, body, Marks())
+    for each in elements:
+        number = part_at(starts_of(found), each.start + 5)
+        assert any(block.element == each.index for block in found[number - 1])
+        assert part_of_page(found, each.index + 1) == number
+    assert part_of_page(found, 31) is None
+
+
+# ---------------------------------------------------------------- find
+
+
+@given(some.text(max_size=60))
+def test_the_form_in_which_texts_are_compared_is_as_long_as_they_are(text: str) -> None:
+    assert len(alike(text)) == len(text)
+
+
+def test_words_are_found_in_small_and_large_letters_over_lines_and_with_any_quotation_mark() -> None:
+    body = "The Dog’s\u00a0bowl.\nthe dog's\nbowl İ the dog's bowl, dogma"
+    found = occurrences(body, "  THE dog's  bowl ")
+    assert [body[start:end] for start, end in found.spans] == [
+        "The Dog’s\u00a0bowl",
+        "the dog's\nbowl",
+        "the dog's bowl",
+    ]
+    assert occurrences(body, " \n").count == occurrences(body, "absent").count == occurrences("", "x").count == 0
+
+
+def test_many_places_are_counted_and_the_first_are_listed() -> None:
+    found = occurrences("a b " * 2_000, "A")
+    assert (len(found.spans), found.count) == (MOST_FOUND, 2_000)
+
+
+def test_a_place_is_shown_with_the_words_around_it() -> None:
+    body = "word " * 50 + "the\nlamp is lit " + "word " * 50
+    before, words, after = around(body, occurrences(body, "lamp").spans[0])
+    assert (before[:5], before[-4:], words, after[:7], after[-5:]) == ("…word", "the ", "lamp", " is lit", "word…")
+    assert around("lamp", (0, 4)) == ("", "lamp", "")
+
+
+def test_the_words_that_are_looked_for_are_marked_and_their_part_is_shown() -> None:
+    elements, body = document(["word " * 3_000] * 9 + ["a lamp and a lamp"])
+    spans = occurrences(body, "lamp").spans
+    found = parts(elements, body, Marks(found=spans, now=spans[1:]))
+    shown = part(found, None)
+    assert shown.number == len(found)
+    assert [(segment.text, segment.mark) for segment in shown.blocks[-1].segments] == [
+        ("a ", ""), ("lamp", "found"), (" and a ", ""), ("lamp", "now"),
+    ]  # fmt: skip

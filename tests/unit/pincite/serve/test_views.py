@@ -30,8 +30,12 @@ SHAPES: dict[str, dict[str, Any]] = {
     "first page": {"page_start": 1, "page_end": 1}, "no alt": {"metadata": {"alt": "", "language": ""}},
 }  # fmt: skip
 VIEWS = [
+    "/documents", "/documents?name=a&year=x", *(f"/documents?page={page}" for page in ("0", "-1", "9" * 10, "x", "")),
     "/", "/?q=a", "/?q=a&ask=1", "/status", "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
+    *(f"/documents/d?find={words}&at={at}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
+      for at in ("", "0", "1", "9999999", "x") for view in ("", "&view=text", "&q=a")),
+    "/passages/c?q=a&find=a", "/documents/d?q=a&source=s&from=2026&to=x&strategy=none", "/documents/d?page=1000000000",
     "/documents/d", "/documents/d?view=text", "/documents/x", *(f"/documents/d?view=text&part={part}" for part in
     ("0", "1", "2", "-1", "9999999", "9" * 30, "x", "")), *(f"/documents/d?page={page}" for page in
     ("0", "1", "2", "-1", "9999999", "9" * 30, "x", "")), "/api/documents", "/api/documents/d", "/api/documents/d/file",

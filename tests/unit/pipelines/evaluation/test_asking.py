@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.evaluation.golden import Gold
+from pipelines.evaluation.golden import Gold, GoldenQuestion
 from pipelines.evaluation.judging import (
     ANSWER_METRICS,
     LEAST_RANKED,
     METRICS,
+    WRONG_METRICS,
     ask_all,
     asked,
     bootstrap_interval,
@@ -31,7 +32,7 @@ def test_options_join_where_they_are_asked_to() -> None:
 def test_a_run_ranks_twenty_whatever_k_and_takes_means_over_questions_with_gold() -> None:
     depths: list[int] = []
 
-    def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
+    def search(question: Question, k: int, golden: GoldenQuestion) -> Sequence[Hit]:
         depths.append(k)
         return [chunk(1, "d", 1)]
 
@@ -58,34 +59,51 @@ def test_the_interval_is_the_same_every_time_and_holds_the_mean() -> None:
 def test_answers_are_scored_where_they_are_asked_for_and_questions_without_gold_are_to_be_declined() -> None:
     asked_for: list[tuple[str, dict[str, str]]] = []
 
-    def answering(text: str, options: Any, filters: Sequence[str]) -> dict[str, Any]:
-        asked_for.append((text, dict(options)))
+    def answering(golden: GoldenQuestion) -> dict[str, Any]:
+        asked_for.append((golden.question, golden.options))
         return {"declined": len(asked_for) > 1, "citations": [], "option": "A"}
 
     choice = mapped(Gold("d.pdf", page=1), options={"A": "one", "B": "two"}, answer="A")
     questions = [choice, mapped(), mapped()]
-    outcomes = ask_all(questions, lambda question, k, filters: [], CORPUS, lambda: 0.0, answering=answering)
+    outcomes = ask_all(questions, lambda question, k, golden: [], CORPUS, lambda: 0.0, answering=answering)
     run = run_json(outcomes, [], name="base", strategy="dense", rerank=())
     assert asked_for == [("What?", {"A": "one", "B": "two"}), ("What?", {}), ("What?", {})]
     assert list(run["metrics"]) == [*METRICS, *ANSWER_METRICS]
-    assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0]
+    assert [run["metrics"][name] for name in ANSWER_METRICS] == [1.0, 0.5, 1.0, 1.0, 0.0, 0.0, 0.0]
     assert run["n"] == 1
 
 
-def test_a_question_is_asked_within_its_filter() -> None:
-    seen: list[tuple[str, tuple[str, ...]]] = []
+def test_a_question_is_asked_with_its_filter_and_groups() -> None:
+    seen: list[tuple[str, GoldenQuestion]] = []
 
-    def search(question: Question, k: int, filters: Sequence[str]) -> Sequence[Hit]:
-        seen.append(("search", tuple(filters)))
+    def search(question: Question, k: int, golden: GoldenQuestion) -> Sequence[Hit]:
+        seen.append(("search", golden))
         return []
 
-    def answering(text: str, options: Any, filters: Sequence[str]) -> dict[str, Any]:
-        seen.append(("answer", tuple(filters)))
+    def answering(golden: GoldenQuestion) -> dict[str, Any]:
+        seen.append(("answer", golden))
         return {"declined": True, "citations": []}
 
-    narrow = mapped(Gold("d.pdf", page=1), filters=("uri=d.pdf",))
-    ask_all([narrow, mapped()], search, CORPUS, lambda: 0.0, answering=answering)
-    assert seen == [("search", ("uri=d.pdf",)), ("answer", ("uri=d.pdf",)), ("search", ()), ("answer", ())]
+    narrow, plain = mapped(Gold("d.pdf", page=1), filters=("uri=d.pdf",), groups=("hr",)), mapped()
+    ask_all([narrow, plain], search, CORPUS, lambda: 0.0, answering=answering)
+    assert seen == [(kind, each.question) for each in (narrow, plain) for kind in ("search", "answer")]
+
+
+def test_a_question_that_names_what_does_not_answer_it_is_scored_by_that_alone() -> None:
+    """It says nothing of what the documents hold, so it has no part in other metrics, and need not be declined."""
+    wrong = (Gold("d.pdf", quote="b" * 100),)
+    questions = [
+        mapped(wrong=wrong, known=False), mapped(wrong=wrong, known=False), mapped(Gold("d.pdf", page=1)), mapped(),
+    ]  # fmt: skip
+    hits = iter([[chunk(1, "d", 1)], [chunk(1, "o", 0), chunk(2, "d", 1)], [chunk(1, "d", 0)], []])
+    outcomes = ask_all(
+        questions, lambda question, k, golden: next(hits), CORPUS, lambda: 0.0,
+        answering=lambda golden: {"declined": golden is questions[3].question, "citations": []},
+    )  # fmt: skip
+    run = run_json(outcomes, [], name="base", strategy="dense", rerank=())
+    assert list(run["metrics"]) == [*METRICS, *ANSWER_METRICS, *WRONG_METRICS]
+    assert (run["metrics"]["wrong@1"], run["metrics"]["wrong@5"]) == (0.5, 1.0)
+    assert (run["n"], run["metrics"]["recall@1"], run["metrics"]["declined_unanswerable"]) == (1, 1.0, 1.0)
 
 
 def test_a_paired_difference_is_over_questions_that_both_runs_score() -> None:

@@ -39,6 +39,10 @@ def question(**values: Any) -> dict[str, Any]:
         (question(gold=[{"uri": "a", "start": 3, "end": 3}]), r"'gold\[0\].end' must be after"),
         (question(gold=[{"uri": "a", "quote": " "}]), r"'gold\[0\].quote' is empty"),
         (question(options={"A": 1}), "'options.A' must be text"),
+        (question(wrong=[{"uri": "a", "pag": 1}]), r"unknown key 'wrong\[0\].pag'; did you mean 'page'"),
+        ({"id": "1", "question": "?", "wrong": []}, "line 7: key 'gold' is missing"),
+        (question(groups=[]), "line 7: key 'groups': groups is blank"),
+        (question(groups=3), "line 7: key 'groups': groups must be a list of names"),
         (question(filter="uri=a.pdf"), r'line 7: key \'filter\' must be an object such as \{"uri": "a.pdf"\}'),
         (question(filter=[3]), "line 7: key 'filter' must be an object"),
         (question(filter={"uri": None}), "line 7: key 'filter.uri' must be text or a list of texts, not NoneType"),
@@ -70,6 +74,18 @@ def test_a_whole_question_is_read() -> None:
     assert golden_questions([(1, value)]) == [
         GoldenQuestion("5", "How long?", (Gold("a", page=2, page_end=3),), {"A": "ten"}, "A")
     ]
+
+
+def test_a_question_may_say_who_asks_and_what_does_not_answer_it() -> None:
+    wrong = {"id": "1", "question": "How long?", "groups": "hr, board", "wrong": [{"uri": "a.pdf", "quote": "leave"}]}
+    (read,) = golden_questions([(1, wrong)])
+    assert (read.groups, read.gold, read.wrong, read.known) == (
+        ("hr", "board"),
+        (),
+        (Gold("a.pdf", quote="leave"),),
+        False,
+    )
+    assert golden_questions([(1, {**wrong, "gold": []})])[0].known
 
 
 def test_a_filter_is_read_in_either_form_and_checked() -> None:

@@ -205,3 +205,24 @@ def test_a_row_that_the_body_has_in_other_words_is_cited_where_its_passage_stand
     assert scored(text, answer(quote="Head: value | Head: value"))["answer_pinned"] == 1.0
     assert scored(text, answer(quote="Head: value | Head: value", chunk_id="d0"))["answer_pinned"] == 0.0
     assert scored(text, answer(quote="Head: value | Head: value", chunk_id="unknown"))["answer_pinned"] == 0.0
+
+
+def test_the_first_quotation_must_hold_the_gold_text() -> None:
+    text = mapped(Gold("d.pdf", quote="c" * 20))
+    names = ("first_quotation", "all_quotations")
+
+    def of(*quotes: str, declined: bool = False) -> tuple[float | None, ...]:
+        said = {**answer(declined=declined), "citations": [answer(quote=each)["citations"][0] for each in quotes]}
+        scores = scored(text, said)
+        return tuple(scores[name] for name in names)
+
+    gold = text.places[0].spans[0]
+    held = CORPUS.documents["d"].body[gold[0] : gold[1]]
+    assert of(held) == of(f"Before. {held} And after.") == (1.0, 1.0)
+    assert of(held, "other words") == (1.0, 0.0)
+    assert of("other words", held) == (0.0, 0.0)
+    assert of(declined=True) == (0.0, 0.0)
+    assert scored(mapped(), answer())["first_quotation"] is None
+    page = mapped(Gold("d.pdf", page=2))
+    assert scored(page, answer(page=2, quote="other words"))["first_quotation"] == 1.0
+    assert scored(page, answer(page=1, quote="other words"))["first_quotation"] == 0.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.indexing.boundaries import continues, cut_points, joins, sentence_spans, trimmed
+from pipelines.indexing.boundaries import continues, cut_points, joins, sentence_spans, trimmed_spans
 
 
 def split(text: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_spans_cover_all_but_spaces_in_order(text: str) -> None:
 
 
 def test_trimmed_leaves_out_empty_spans() -> None:
-    assert trimmed("  a  b ", [3, 3, 5]) == [(2, 3), (5, 6)]
+    assert trimmed_spans("  a  b ", [3, 3, 5]) == [(2, 3), (5, 6)]
 
 
 def test_a_run_of_marks_is_looked_at_once() -> None:

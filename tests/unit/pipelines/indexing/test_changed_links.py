@@ -48,7 +48,7 @@ def updated(
     pieces = [names[at : at + piece] for at in range(0, len(names), piece)]
     for some in pieces:
         standing.see(arrays(world, [name for name in some if name in known])[0])
-    held, lost = standing.held()
+    held, lost = standing.held_links()
     fresh = [name for name in names if name not in known]
     asked = [*fresh, *(name.decode() for name in lost)]
     if not asked:

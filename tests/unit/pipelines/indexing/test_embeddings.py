@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from pipelines.indexing.embeddings import blended, blended_key, headed, uneven, unit, vector_key, windows
+from pipelines.indexing.embeddings import blend, blended_key, uneven_rows, unit, vector_key, windows, with_headings
 
 
 def test_a_blended_vector_is_the_unit_mean() -> None:
     sentences = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
     chunks = np.array([[0.0, 1.0], [0.0, 1.0]], dtype=np.float32)
-    made = blended(sentences, chunks)
+    made = blend(sentences, chunks)
     assert made.dtype == np.float32
     assert np.allclose(made, [[0.5**0.5, 0.5**0.5], [0.0, 1.0]])
 
@@ -28,15 +28,15 @@ def test_keys_tell_apart_all_that_a_vector_is_made_of() -> None:
 
 
 def test_headings_go_before_a_text() -> None:
-    assert headed(("Handbook", "Leave"), "It expires.") == "Handbook › Leave\nIt expires."
-    assert headed((), "It expires.") == "It expires."
+    assert with_headings(("Handbook", "Leave"), "It expires.") == "Handbook › Leave\nIt expires."
+    assert with_headings((), "It expires.") == "It expires."
 
 
 @pytest.mark.parametrize("fault", [[0.0, 0.0], [1.02, 0.0], [float("nan"), 1.0], [float("inf"), 0.0]])
 def test_what_is_not_of_unit_length_is_named(fault: list[float]) -> None:
     good = unit(np.array([[3.0, 4.0], [0.001, 0.0]], dtype=np.float32))
-    assert uneven(good) == []
-    assert uneven(np.concatenate([good, np.array([fault], dtype=np.float32), good])) == [2]
+    assert uneven_rows(good) == []
+    assert uneven_rows(np.concatenate([good, np.array([fault], dtype=np.float32), good])) == [2]
 
 
 @pytest.mark.parametrize(("length", "size", "count"), [(0, 4, 1), (4, 4, 1), (5, 4, 2), (9, 4, 3)])
@@ -52,4 +52,4 @@ def test_windows_are_even_and_cover_all(length: int, size: int, count: int) -> N
 
 def test_opposite_vectors_leave_the_sentence_s_own() -> None:
     sentences = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-    assert np.array_equal(blended(sentences, -sentences), sentences)
+    assert np.array_equal(blend(sentences, -sentences), sentences)

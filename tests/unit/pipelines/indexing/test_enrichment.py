@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.indexing.embeddings import averaged, embedded_text, windows
+from pipelines.indexing.embeddings import average_windows, embedded_text, windows
 from pipelines.indexing.enrichment import chunk_contexts, document_summary, window
-from pipelines.llm.reply_text import clipped
+from pipelines.llm.reply_text import clip
 from pipelines.records import Block, Chunk, Sentence, TextRun
 from pipelines.settings.models import EnrichmentSettings
 from tests.support.builders import heading, paragraph, units
@@ -83,9 +83,9 @@ def test_windows_are_even_and_cover() -> None:
 
 def test_averaged_windows_weigh_by_tokens() -> None:
     vectors = np.array([[1, 0], [0, 1], [0, 1]], dtype=np.float32)
-    made = averaged(vectors, [0, 0, 1], [3, 4, 9], 2)
+    made = average_windows(vectors, [0, 0, 1], [3, 4, 9], 2)
     assert np.allclose(made, np.array([[0.6, 0.8], [0, 1]]))
 
 
 def test_clipped() -> None:
-    assert clipped("short", 10) == "short" and clipped("two words here", 9) == "two…"
+    assert clip("short", 10) == "short" and clip("two words here", 9) == "two…"

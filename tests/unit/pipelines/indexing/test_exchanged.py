@@ -22,7 +22,7 @@ whole = st.text().map(text_hash).map(RowKey)
 
 @given(whole | windowed)
 def test_a_key_comes_back_as_it_went(key: RowKey) -> None:
-    assert RowKey.parsed(str(key)) == key
+    assert RowKey.parse(str(key)) == key
 
 
 @given(whole | windowed, whole | windowed)
@@ -32,7 +32,7 @@ def test_two_keys_are_never_written_alike(first: RowKey, second: RowKey) -> None
 
 @given(st.text())
 def test_a_text_that_is_a_key_is_written_as_it_was(text: str) -> None:
-    key = RowKey.parsed(text)
+    key = RowKey.parse(text)
     assert key is None or str(key) == text
 
 
@@ -41,9 +41,9 @@ def test_a_text_that_is_a_key_is_written_as_it_was(text: str) -> None:
 )
 def test_what_is_no_key_is_none(end: str) -> None:
     key = text_hash("a text")
-    assert RowKey.parsed(key + "-1-2-5") == RowKey(key, 1, 2, 5)
-    assert RowKey.parsed(key + end) is None
-    assert RowKey.parsed(key.upper()) is None
+    assert RowKey.parse(key + "-1-2-5") == RowKey(key, 1, 2, 5)
+    assert RowKey.parse(key + end) is None
+    assert RowKey.parse(key.upper()) is None
 
 
 def test_vectors_without_direction_are_found() -> None:

@@ -190,8 +190,8 @@ def test_code_is_a_source_of_its_own_and_whole() -> None:
     ],
 )
 def test_labels_of_forms(text: str) -> None:
-    assert noise_rules().broken(text, 1.0) in ("form_label", "min_words")
-    assert noise_rules(form_labels=False).broken(text, 1.0) != "form_label"
+    assert noise_rules().broken_rule(text, 1.0) in ("form_label", "min_words")
+    assert noise_rules(form_labels=False).broken_rule(text, 1.0) != "form_label"
 
 
 @pytest.mark.parametrize(
@@ -211,12 +211,12 @@ def test_labels_of_forms(text: str) -> None:
     ],
 )
 def test_content_is_no_label(text: str) -> None:
-    assert noise_rules().broken(text, 1.0) is None
+    assert noise_rules().broken_rule(text, 1.0) is None
 
 
 def test_a_label_as_long_as_a_document_is_judged_quickly() -> None:
-    assert noise_rules().broken("Name ____ " * 20_000 + "end.", 1.0) is None
-    assert noise_rules().broken("a." * 100_000, 1.0) is None
+    assert noise_rules().broken_rule("Name ____ " * 20_000 + "end.", 1.0) is None
+    assert noise_rules().broken_rule("a." * 100_000, 1.0) is None
 
 
 def test_the_least_sure_of_two_parts_counts() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.llm.reply_text import bounded, cleaned, clipped, runs_of, unusable
+from pipelines.llm.reply_text import bound, clean, clip, runs_of, unusable
 from pipelines.ports import Reply
 
 PIECES = (
@@ -52,8 +52,8 @@ LINK = re.compile(r"://|\]\(|<a\s[^<>]*>|\bwww\.\w|\b(?:mailto|javascript):\S", 
 @settings(max_examples=300)
 @given(MIXED, st.integers(1, 80))
 def test_cleaning_again_changes_nothing_and_no_link_is_left(text: str, characters: int) -> None:
-    made = cleaned(text, characters)
-    assert cleaned(made, characters) == made
+    made = clean(text, characters)
+    assert clean(made, characters) == made
     assert len(made) <= characters and made == " ".join(made.split())
     assert not LINK.search(made)
     assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]", made)
@@ -94,7 +94,7 @@ PLAIN = "The Records Act of 2024 sets retention periods."
     ],
 )
 def test_what_is_no_plain_text_goes(text: str) -> None:
-    assert cleaned(text, 250) == PLAIN
+    assert clean(text, 250) == PLAIN
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_what_is_no_plain_text_goes(text: str) -> None:
     ],
 )
 def test_plain_text_stays(text: str) -> None:
-    assert cleaned(text, 250) == text
+    assert clean(text, 250) == text
 
 
 def test_a_little_too_long_ends_at_a_sentence_else_at_a_word() -> None:
-    assert cleaned("One sentence is here. Another one that goes on.", 40) == "One sentence is here."
-    assert cleaned("No. Then one endless sentence that goes on and on", 30) == "No. Then one endless sentence…"
-    assert bounded("short", 5) == "short" and clipped("endlessword", 5) == "endl…" and clipped("ab", 1) == "…"
-    assert cleaned("text", 0) == ""
+    assert clean("One sentence is here. Another one that goes on.", 40) == "One sentence is here."
+    assert clean("No. Then one endless sentence that goes on and on", 30) == "No. Then one endless sentence…"
+    assert bound("short", 5) == "short" and clip("endlessword", 5) == "endl…" and clip("ab", 1) == "…"
+    assert clean("text", 0) == ""
 
 
 @pytest.mark.parametrize(
@@ -221,5 +221,5 @@ def test_a_reply_without_end_is_judged_by_its_beginning() -> None:
         '"',
     ):
         text = "http://&" + piece * 300_000
-        assert len(cleaned(text, 250)) <= 250
+        assert len(clean(text, 250)) <= 250
         unusable(Reply(text), 250)

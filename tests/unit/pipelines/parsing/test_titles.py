@@ -442,3 +442,27 @@ def test_a_title_of_one_letter_is_no_title(text: str) -> None:
 @pytest.mark.parametrize("text", ["ab", "1 ab", "a 1 b", "a_b"])
 def test_two_letters_may_be_a_title(text: str) -> None:
     assert not _JUNK.fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    ("declared", "heading", "title"),
+    [
+        ("Home | Town of Ely", "Parking in the old town", "Parking in the old town"),
+        ("Home | Town of Ely", "Welcome", "Home | Town of Ely (gold)"),
+        ("Overview :: Mills", "Overview", "Overview :: Mills (gold)"),
+        ("Mills Ltd – FAQ", "FAQ", "Mills Ltd – FAQ (gold)"),
+        ("Startseite - Stadt Ely", "Parken", "Parken"),
+        ("Головна | Місто", "Стоянки", "Стоянки"),
+        ("Parking | Town of Ely", "Parking", "Parking | Town of Ely"),
+        ("Home-made cakes", "Cakes", "Home-made cakes"),
+    ],
+)
+def test_a_page_that_names_only_its_site_is_called_by_its_heading_or_its_file(
+    declared: str, heading: str, title: str
+) -> None:
+    assert title_of(head(heading), para(PROSE), declared=declared, media="text/html") == (title, False)
+
+
+def test_other_files_keep_a_title_with_a_part_of_something() -> None:
+    title = "Summary - Mills against Ely"
+    assert title_of(head("Costs"), para(PROSE), declared=title, media="application/pdf") == (title, False)

@@ -21,6 +21,17 @@ from pipelines.settings.section import described, explained
         ({"embedder": "english-small"}, "setting 'embedder': expected a mapping with keys of preset, model,"),
         ({"chunking": None}, "setting 'chunking': expected a mapping with keys of strategy,"),
         ({"sources": ["handbook"]}, "setting 'sources.0': expected a mapping with keys of name, path,"),
+        ({"sources": ["handbook"]}, "found 'handbook'; write {name: NAME, path: handbook}"),
+        (
+            {"schedule": {"cron": "every day"}},
+            "'schedule.cron': 'every day' is no schedule: write minute, hour,",
+        ),
+        ({"schedule": {"cron": "0 25 * * *"}}, "'25' is no hour: write *, a number from 0 to 23"),
+        (
+            {"schedule": {"cron": "0 0 * * mon-fry"}},
+            "'mon-fry' is no day of the week: write *, a number from 0 to 7,",
+        ),
+        ({"schedule": {"cron": "*/0 * * * *"}}, "'*/0' is no minute"),
         ({"sources": "handbook"}, "setting 'sources': expected a list (write it as [...]); found 'handbook'"),
         ({"sources": [{"name": "a"}]}, "setting 'sources.0.path' is missing"),
         ({"state": 3}, "setting 'state': expected text (put it in quotes); found 3"),
@@ -146,3 +157,19 @@ def test_every_field_says_what_it_expects_and_no_mistake_in_it_is_told_in_pydant
                 assert item["type"] == "value_error" or item["msg"] not in said, said
                 assert said.startswith((f"setting '{'.'.join(map(str, place))}", "unknown setting")), said
     assert refused, "nothing that is written there is refused"
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        "0 2 * * *",
+        "*/5 8-18 * * mon-fri",
+        "0,30 0 L JAN,mar ?",
+        "0 22-2 1/2 * 7",
+        "@daily",
+        "0 0 * * 1#1",
+        "0 0 * * L5",
+    ],
+)
+def test_what_dagster_takes_as_a_schedule_is_taken(cron: str) -> None:
+    assert settings_from({"schedule": {"cron": cron}}).schedule.cron == cron

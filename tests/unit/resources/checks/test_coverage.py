@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from resources.checks.stages import _covered
+from resources.checks.stages import _covered_share
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ from resources.checks.stages import _covered
     ],
 )
 def test_characters_count_once_and_white_space_never(spans: list[tuple[int, int]], share: float) -> None:
-    assert _covered("alpha gamma", spans) == share
+    assert _covered_share("alpha gamma", spans) == share
 
 
 def test_a_body_of_white_space_is_covered() -> None:
-    assert _covered(" \n ", []) == 1.0
+    assert _covered_share(" \n ", []) == 1.0

@@ -91,7 +91,7 @@ def test_folders_have_parts() -> None:
     )
     assert folder_of([b"() NIL x.y"]).parts == ("x.y",)
     with pytest.raises(ValueError, match="control"):
-        _ = Folder(b"a\r\nLOGOUT", ("a",)).quoted
+        _ = Folder(b"a\r\nLOGOUT", ("a",)).quoted_name
 
 
 # ---------------------------------------------------------------- names

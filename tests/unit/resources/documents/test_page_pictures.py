@@ -21,8 +21,8 @@ from resources.documents.page_pictures import (
     LONGEST_SIDE,
     RenderedPage,
     _tops,
-    annotated,
-    highlighted,
+    annotate,
+    highlight,
     opened_pages,
     pages_beside,
     write,
@@ -65,10 +65,10 @@ def test_the_boxes_of_a_parse_hold_all_the_ink_of_a_page(
     boxes = [place.box for element in elements for place in element.places if place.box]
     with opened_pages(path) as pages:
         picture = pages.picture(1)
-    plain, marked = pixels(picture.image), pixels(highlighted(picture, boxes))
+    plain, marked = pixels(picture.image), pixels(highlight(picture, boxes))
     assert max(plain.shape) == LONGEST_SIDE
     empty = RenderedPage(Image.new("RGB", picture.image.size, "white"), picture.scale)
-    coloured = np.asarray((pixels(highlighted(empty, boxes)) < 255).any(axis=2))
+    coloured = np.asarray((pixels(highlight(empty, boxes)) < 255).any(axis=2))
     ink = (plain < 100).all(axis=2)
     assert ink.sum() > 500
     assert coloured[ink].all(), "ink outside the boxes"
@@ -93,7 +93,7 @@ def test_every_kind_has_its_colour_at_its_box_and_in_the_legend() -> None:
     marks = [
         Mark(kind, f"{at} {kind}", (Box(1, 40, 20 + 20 * at, 150, 30 + 20 * at),)) for at, kind in enumerate(COLOURS)
     ]
-    image = annotated(blank(), marks, "page 1 of 1")
+    image = annotate(blank(), marks, "page 1 of 1")
     margin = margin_of(image, blank())
     for mark in marks:
         box, colour = mark.regions[0], COLOURS[mark.kind]
@@ -108,7 +108,7 @@ def test_every_kind_has_its_colour_at_its_box_and_in_the_legend() -> None:
 
 def test_header_cells_are_tinted_more_than_the_table_and_cells_outlined() -> None:
     whole, header, cell = Box(1, 40, 40, 160, 120), Box(1, 50, 50, 90, 60), Box(1, 50, 90, 90, 100)
-    image = annotated(blank(), [Mark("table", "0 table", (whole,), (cell,), (header,))], "page 1 of 1")
+    image = annotate(blank(), [Mark("table", "0 table", (whole,), (cell,), (header,))], "page 1 of 1")
     margin = margin_of(image, blank())
     at = np.asarray(image).sum(axis=2)
     levels = [at[y, margin + x] for x, y in ((140, 110), (140, 150), (200, 150), (98, 190))]
@@ -119,7 +119,7 @@ def test_header_cells_are_tinted_more_than_the_table_and_cells_outlined() -> Non
 def test_labels_stand_beside_the_page_not_on_it() -> None:
     """On the page itself only boxes and lines to them are drawn: what is right of a box stays white."""
     marks = [Mark("paragraph", "7 paragraph", (Box(1, 40, 40, 150, 60),))]
-    image = annotated(blank(), marks, "page 1 of 1")
+    image = annotate(blank(), marks, "page 1 of 1")
     margin = margin_of(image, blank())
     area = pixels(image)[1:599, margin + 1 : margin + 399]
     assert (area[:, 304:] == 255).all() and (area[:60] == 255).all() and (area[124:] == 255).all()
@@ -128,8 +128,8 @@ def test_labels_stand_beside_the_page_not_on_it() -> None:
 
 def test_regions_of_the_right_half_are_labelled_on_the_right() -> None:
     left, right = Mark("paragraph", "0 paragraph", (Box(1, 10, 40, 90, 60),)), Box(1, 110, 40, 190, 60)
-    alone = annotated(blank(), [left], "x").width
-    assert annotated(blank(), [left, Mark("paragraph", "1 paragraph", (right,))], "x").width > alone
+    alone = annotate(blank(), [left], "x").width
+    assert annotate(blank(), [left, Mark("paragraph", "1 paragraph", (right,))], "x").width > alone
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_labels_give_way_to_one_another(wanted: list[int], expected: list[int]) 
 
 def test_a_page_of_very_many_elements_can_be_drawn() -> None:
     marks = [Mark("code", f"{at} code", (Box(1, 10, at / 2, 90, at / 2 + 1),)) for at in range(500)]
-    assert annotated(blank(), marks, "page 1 of 1").height > 600
+    assert annotate(blank(), marks, "page 1 of 1").height > 600
 
 
 def test_pages_that_are_not_there_and_files_that_are_no_pdf(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_the_process_that_draws_leaves_out_numbers_that_no_page_has(tmp_path: Pa
 @pytest.mark.parametrize("far", [1e9, 1e300, -1e300, float("inf"), float("-inf"), float("nan")])
 def test_a_box_may_lie_anywhere(far: float) -> None:
     page = RenderedPage(Image.new("RGB", (50, 50), "white"), 2.0)
-    assert highlighted(page, [Box(1, 0.0, 0.0, far, far)], [Box(1, far, 0.0, 10.0, 10.0)]).size == (50, 50)
+    assert highlight(page, [Box(1, 0.0, 0.0, far, far)], [Box(1, far, 0.0, 10.0, 10.0)]).size == (50, 50)
 
 
 def test_the_pages_of_a_map_are_those_of_the_pdf_beside_it(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_the_pages_of_a_map_are_those_of_the_pdf_beside_it(tmp_path: Path) -> No
 
 
 def test_a_written_picture_keeps_its_colours_and_says_where_it_could_not_be_written(tmp_path: Path) -> None:
-    image = annotated(blank(), [Mark("heading", "0 heading 1", (Box(1, 40, 40, 150, 60),))], "page 1 of 1")
+    image = annotate(blank(), [Mark("heading", "0 heading 1", (Box(1, 40, 40, 150, 60),))], "page 1 of 1")
     write(image, tmp_path / "a.png")
     with Image.open(tmp_path / "a.png") as saved:
         assert saved.format == "PNG"
@@ -220,7 +220,7 @@ def test_a_real_page_is_drawn_with_all_its_kinds() -> None:
     path = LIBRARY / "policies" / "travel-policy-2026.pdf"
     _, elements, _ = elements_of(path)
     with opened_pages(path) as pages:
-        image = annotated(pages.picture(1), marks_of(elements)[1], "page 1 of 5")
+        image = annotate(pages.picture(1), marks_of(elements)[1], "page 1 of 5")
     found = colours(image)
     kinds = ("heading", "paragraph", "list_item", "table", "caption", "page_footer")
     assert {COLOURS[kind] for kind in kinds} <= found

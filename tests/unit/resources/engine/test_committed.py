@@ -70,9 +70,9 @@ NONE = Commits()
 def test_commits_of_a_range_are_found_and_cut_at_its_bounds(
     commits: Commits, ends: Range, over: str, of: list[Range], covered: bool
 ) -> None:
-    assert [row.first for row in commits.over(ends)] == list(over)
-    assert all(row in commits.rows for row in commits.over(ends)), "they are whole"
-    assert ends_of(commits.of(ends)) == of
+    assert [row.first for row in commits.commits_over(ends)] == list(over)
+    assert all(row in commits.rows for row in commits.commits_over(ends)), "they are whole"
+    assert ends_of(commits.cut_to(ends)) == of
     assert commits.cover(ends) is covered
 
 
@@ -86,7 +86,7 @@ def test_what_is_found_is_what_a_look_at_every_commit_finds(seed: int) -> None:
     for one in range(16):
         for two in range(one + 1, 16):
             ends = f"{one:x}", f"{two:x}"
-            assert commits.over(ends) == [row for row in every if row.first < ends[1] and ends[0] < row.after]
+            assert commits.commits_over(ends) == [row for row in every if row.first < ends[1] and ends[0] < row.after]
             lies = all(any(row.first <= f"{at:x}" < row.after for row in every) for at in range(one, two))
             assert commits.cover(ends) is lies
 
@@ -147,7 +147,7 @@ def cuts(seed: int) -> list[Range]:
 def test_rows_of_cut_commits_are_those_of_their_documents_in_every_way_to_read(seed: int) -> None:
     files = ParquetTables(MemoryFiles())
     wide = [stored(files, bucket_range(at, 3), each=2) for at in range(3)]
-    own = [row.part(ends) for ends in cuts(seed) for row in Commits(wide).over(ends)]
+    own = [row.part(ends) for ends in cuts(seed) for row in Commits(wide).commits_over(ends)]
     found = StoredRows(files, NAME, own)
     there = [doc_id for doc_id in DOCUMENTS if any(row.first <= doc_id < row.after for row in own)]
     rows = [(doc_id, text) for doc_id in there if doc_id not in WITHOUT_ROWS for text in "01"]
@@ -161,7 +161,7 @@ def test_rows_of_cut_commits_are_those_of_their_documents_in_every_way_to_read(s
     assert [each for piece in found.pieces() for each in piece["doc_id"].to_pylist()] == [doc_id for doc_id, _ in rows]
     assert found.states() == {doc_id: DocumentState("from", f"made {doc_id}") for doc_id in there}
     assert list(found.states()) == there
-    assert (found.rows, found.stored, found.documents) == (len(rows), len(rows), len(there))
+    assert (found.rows, found.stored_count, found.documents) == (len(rows), len(rows), len(there))
 
 
 def test_a_large_file_is_read_by_pieces_and_each_is_cut() -> None:
@@ -176,7 +176,7 @@ def test_a_large_file_is_read_by_pieces_and_each_is_cut() -> None:
 def test_nothing_committed_has_columns_and_no_rows() -> None:
     found = StoredRows(ParquetTables(MemoryFiles()), NAME, [])
     assert (found.read().num_rows, found.read(["text"]).column_names) == (0, ["text"])
-    assert (found.states(), found.rows, found.documents, found.stored, found.note) == ({}, 0, 0, 0, "")
+    assert (found.states(), found.rows, found.documents, found.stored_count, found.note) == ({}, 0, 0, 0, "")
 
 
 def test_a_part_without_documents_is_cut_from_its_name_alone() -> None:

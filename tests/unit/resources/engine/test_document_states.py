@@ -13,7 +13,7 @@ from pipelines.ranges import ALL_IDS
 from pipelines.records import DocumentSummary
 from pipelines.schemas import to_table
 from resources.engine import tables as module
-from resources.engine.tables import ParquetTables, as_states, packed, states_table, unpacked
+from resources.engine.tables import ParquetTables, as_states, pack_states, states_table, unpack_states
 from tests.support.older_files import written_before
 
 STATES = {
@@ -24,14 +24,14 @@ ROWS = to_table(DocumentSummary, [DocumentSummary(name, f"Of {name}.", "off") fo
 
 
 def test_states_come_back_in_order_of_their_ids() -> None:
-    read = as_states(unpacked(packed(states_table(STATES))))
+    read = as_states(unpack_states(pack_states(states_table(STATES))))
     assert read == STATES and list(read) == ["a", "b"]
-    assert as_states(unpacked(packed(states_table({})))) == {}
+    assert as_states(unpack_states(pack_states(states_table({})))) == {}
 
 
 def test_a_footer_is_text() -> None:
     """Readers of Parquet take metadata for UTF-8."""
-    assert packed(states_table(STATES)).isascii()
+    assert pack_states(states_table(STATES)).isascii()
 
 
 def test_a_file_of_an_older_version_says_the_same(tmp_path: Path) -> None:

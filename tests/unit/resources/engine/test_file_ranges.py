@@ -76,7 +76,7 @@ class Documents:
     def __init__(self, contents: Mapping[str, str]) -> None:
         self._contents = contents
 
-    def between(self, first: str, after: str) -> pa.Table:
+    def documents_between(self, first: str, after: str) -> pa.Table:
         own = sorted(doc_id for doc_id in self._contents if first <= doc_id < after)
         return to_table(RawDocument, [raw(doc_id, self._contents[doc_id]) for doc_id in own])
 

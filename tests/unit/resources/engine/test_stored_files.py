@@ -173,7 +173,7 @@ def test_objects_whose_names_lead_elsewhere_touch_no_file_of_the_machine(here: M
     (store / "parquet" / "of somebody else.csv").write_text("a,b")
     assert tables.files("summaries") == [own] and list(tables.sizes()) == [own], "only names that pincite gives"
     for name in (str(victim), f"../../{victim.name}", ".", "a/b", ""):
-        for touch in (here.cache.found, here.cache.drop, here.cache.path):
+        for touch in (here.cache.find, here.cache.drop, here.cache.path):
             with pytest.raises(ValueError, match="no name of a copy"):
                 touch(name)
     tables.delete(list(tables.sizes()))

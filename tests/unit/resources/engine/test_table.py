@@ -17,7 +17,7 @@ from pipelines.schemas import from_table, to_table
 from pipelines.settings.base import settings_from
 from pipelines.stages import STAGE_OF_TABLE, Frozen
 from resources.engine import Engine, Part, Table
-from resources.engine.committed import Commits, committed
+from resources.engine.committed import Commits, require_commits
 from resources.engine.memory import MemoryFiles, MemoryManifest
 from resources.engine.tables import ParquetTables
 from resources.postgres.catalog import ManifestRow
@@ -38,7 +38,7 @@ ENDS = st.sampled_from(["", *(end for count in (1, 3, 4, 8) for at in range(coun
 )  # fmt: skip
 def test_an_input_that_was_never_made_is_named_with_the_remedy(table: str, ends: Range, where: str, told: str) -> None:
     with pytest.raises(IndexStateError, match=told) as caught:
-        committed({table: Commits()}, ends, where)
+        require_commits({table: Commits()}, ends, where)
     assert caught.value.code == "missing_input"
 
 
@@ -63,8 +63,8 @@ def test_the_rows_between_two_ids_are_those_of_the_documents_there(
     made = [doc_id for doc_id in DOCUMENTS if bucket_of(doc_id, count) != lacking]
     wanted = [doc_id for doc_id in made if first <= doc_id < after]
     if first < after:
-        assert [row.doc_id for row in from_table(DocumentSummary, table.between(first, after))] == wanted
-        assert table.between(first, after, ["doc_id"])["doc_id"].to_pylist() == wanted
+        assert [row.doc_id for row in from_table(DocumentSummary, table.rows_between(first, after))] == wanted
+        assert table.rows_between(first, after, ["doc_id"])["doc_id"].to_pylist() == wanted
     missing = [doc_id for doc_id in DOCUMENTS if bucket_of(doc_id, count) == lacking and first <= doc_id < after]
     assert not (missing and table.holds(first, after))
     assert (table.rows, table.documents, table.column("doc_id")) == (len(made), len(made), made)

@@ -11,7 +11,7 @@ import pytest
 from pipelines.errors import UsageError
 from pipelines.evaluation.matrix import BASE, settings_of
 from pipelines.settings.base import Settings
-from resources.child_process import ROOT, shipped
+from resources.child_process import ROOT, shipped_folder
 from resources.evaluation.matrix import _ANSWERING, _ASKING, _Clock, _file_name, read_matrix
 
 PAGE = Path(ROOT, "docs", "guide", "evaluation.md")
@@ -84,4 +84,4 @@ def test_every_pattern_of_the_code_that_answers_matches_a_file(pattern: str) -> 
 
 
 def test_the_statements_that_ask_match_too() -> None:
-    assert any(Path(shipped("sql")).glob(_ASKING))
+    assert any(Path(shipped_folder("sql")).glob(_ASKING))

@@ -59,7 +59,7 @@ def test_what_is_put_in_place_of_a_file_is_not_waited_for_or_followed(other: str
         (tmp_path / "other").write_bytes(b"")
         os.utime(tmp_path / "other", ns=(found.seen[1], found.seen[1]))
         place.symlink_to(tmp_path / "other")
-    with pytest.raises(VectorFileError), found.opened(tmp_path):
+    with pytest.raises(VectorFileError), found.open_stream(tmp_path):
         pass
 
 
@@ -79,7 +79,7 @@ class Talkative:
 def test_no_more_is_brought_here_than_was_said(tmp_path: Path) -> None:
     """A server that goes on sending fills no disk."""
     files = Talkative()
-    with pytest.raises(VectorFileError) as raised, FoundFile("said", "long", files, (10, 0)).opened(tmp_path):
+    with pytest.raises(VectorFileError) as raised, FoundFile("said", "long", files, (10, 0)).open_stream(tmp_path):
         pass
     assert raised.value.code == "vectors_unreadable" and files.sent <= 1 << 20
 

@@ -15,7 +15,7 @@ from pipelines.llm.prompts import estimated_tokens, prompt_tokens
 from pipelines.ports import Prompt
 from pipelines.settings.models import LlmSettings
 from resources.llm.batches import answers
-from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint, masked, retry_after, storable
+from resources.llm.endpoint import MALFORMED, CallFailed, Completion, Endpoint, mask_key, retry_after, storable
 from tests.support.llm_server import (
     MODEL,
     Answer,
@@ -251,8 +251,8 @@ def test_a_reply_that_repeats_the_key_is_read_without_it(
 
 def test_masking_comes_before_cutting() -> None:
     text = "x" * 290 + KEY
-    assert KEY[:5] not in masked(text, KEY)
-    assert masked("Bearer abc123, sent", "none") == "Bearer ***, sent"
+    assert KEY[:5] not in mask_key(text, KEY)
+    assert mask_key("Bearer abc123, sent", "none") == "Bearer ***, sent"
 
 
 @pytest.mark.parametrize(

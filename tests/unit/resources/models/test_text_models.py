@@ -5,9 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
-from resources.models.text_models import TextModels
+from resources.models.embedders.e5_weights import StaticEmbedder
+from resources.models.text_models import FEW_CALLS, TextModels
 from tests.support.places import ROOT
 
 TEXT = "Records go to P.O. Box 12. They are kept in the U.S. Treasury. She has hepatitis B. Medicare pays for that."
@@ -36,6 +38,22 @@ def test_a_model_is_asked_where_the_rules_are_in_doubt_and_loaded_once() -> None
             "They are kept in the U.S. Treasury.",
         ]
     assert loads == ["begun"]
+
+
+def test_static_vectors_of_few_texts_are_those_of_the_whole_vocabulary_which_more_texts_load() -> None:
+    loads: list[str] = []
+
+    @contextmanager
+    def loading() -> Iterator[None]:
+        loads.append("begun")
+        yield
+
+    models, texts = TextModels(loading), [TEXT, "Строк зберігання — 5 років."]
+    made = [models.watched(loading).passages(texts) for _ in range(FEW_CALLS)]
+    assert len(loads) == 1
+    made += [models.watched(loading).passages(texts) for _ in range(2)]
+    assert len(loads) == 2
+    assert all(np.array_equal(each, StaticEmbedder().passages(texts)) for each in made[::FEW_CALLS])
 
 
 @pytest.mark.slow

@@ -18,28 +18,28 @@ def put(cache: LocalCache, name: str, size: int) -> Path:
 def test_what_is_put_in_is_found_by_every_process(tmp_path: Path) -> None:
     path = put(LocalCache(tmp_path, 100), "ab12", 10)
     again = LocalCache(tmp_path, 100)
-    assert again.found("ab12") == path and path.stat().st_size == 10
-    assert again.found("ab13") is None
+    assert again.find("ab12") == path and path.stat().st_size == 10
+    assert again.find("ab13") is None
     again.drop("ab12")
     again.drop("ab12")
-    assert again.found("ab12") is None
+    assert again.find("ab12") is None
 
 
 def test_what_was_not_asked_for_the_longest_goes_first(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 100)
     for number, name in enumerate(("a1", "a2", "a3")):
         os.utime(put(cache, name, 30), ns=(number, number))
-    assert cache.found("a1")
+    assert cache.find("a1")
     put(cache, "a4", 30)
-    assert [name for name in ("a1", "a2", "a3", "a4") if cache.found(name)] == ["a1", "a4"], "down to four fifths"
+    assert [name for name in ("a1", "a2", "a3", "a4") if cache.find(name)] == ["a1", "a4"], "down to four fifths"
 
 
 def test_what_is_larger_than_all_that_may_be_kept_is_there_until_the_next(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 100)
     put(cache, "a1", 50)
-    assert put(cache, "a2", 500).exists() and not cache.found("a1")
+    assert put(cache, "a2", 500).exists() and not cache.find("a1")
     put(cache, "a3", 10)
-    assert not cache.found("a2") and cache.found("a3")
+    assert not cache.find("a2") and cache.find("a3")
 
 
 @pytest.mark.parametrize("folder", [False, True])
@@ -58,5 +58,5 @@ def test_a_look_at_a_copy_leaves_its_time_of_change(tmp_path: Path) -> None:
     cache = LocalCache(tmp_path, 100)
     path = put(cache, "a1", 1)
     os.utime(path, ns=(5, 5))
-    cache.found("a1")
+    cache.find("a1")
     assert path.stat().st_mtime_ns == 5 < path.stat().st_atime_ns

@@ -54,9 +54,9 @@ def test_a_listing_is_of_a_beginning_of_names(tmp_path: Path) -> None:
     store = ObjectStore(FolderObjects("file:///x", tmp_path))
     for key in ("raw/ab", "raw/cd", "parquet/chunks/k/00-1", "parquet/chunks/k/01-2", "rawer"):
         store.put(key, key.encode())
-    assert sorted(found.key for found in store.listed("raw/")) == ["raw/ab", "raw/cd"]
-    assert [found.key for found in store.listed("parquet/chunks/k/01-")] == ["parquet/chunks/k/01-2"]
-    assert store.listed("other/") == [] and len(store.listed("")) == 5
+    assert sorted(found.key for found in store.list_objects("raw/")) == ["raw/ab", "raw/cd"]
+    assert [found.key for found in store.list_objects("parquet/chunks/k/01-")] == ["parquet/chunks/k/01-2"]
+    assert store.list_objects("other/") == [] and len(store.list_objects("")) == 5
     store.delete(["parquet/chunks/k/00-1", "parquet/chunks/k/01-2"])
     assert not (tmp_path / "parquet").exists() and (tmp_path / "raw").exists()
 
@@ -97,7 +97,7 @@ def test_a_page_that_names_itself_as_the_next_ends_a_listing(tmp_path: Path) -> 
 
     objects = Endless("file:///x", tmp_path)
     with pytest.raises(IndexStateError, match="no page of a listing") as caught:
-        ObjectStore(objects).listed("")
+        ObjectStore(objects).list_objects("")
     assert caught.value.code == "store" and objects.asked == 2
 
 
@@ -116,7 +116,7 @@ def linked(tmp_path: Path) -> ObjectStore:
 
 
 def test_nothing_is_listed_deleted_or_written_through_a_link(linked: ObjectStore, tmp_path: Path) -> None:
-    assert linked.listed("") == [] and linked.listed("raw/") == [] and linked.listed("a/") == []
+    assert linked.list_objects("") == [] and linked.list_objects("raw/") == [] and linked.list_objects("a/") == []
     for key in ("raw/sub/mine", "a/file", "../elsewhere/sub/mine", "a/../raw/sub/mine"):
         assert linked.size(key) is None, key
     with pytest.raises(IndexStateError, match="raw") as caught:

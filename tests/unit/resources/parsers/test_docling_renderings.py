@@ -12,8 +12,9 @@ from tests.support.places import DATA, needs_data
 
 FIXTURES = DATA / "parser-fixtures" / "docling"
 FLOORS = {"headings": 0.97, "levels": 0.95, "list_items": 0.95, "table_rows": 0.95, "words": 0.97, "word_order": 0.97}
-BY_CHOICE = {"xlsx_07_gap_tolerance_.xlsx": {"table_rows", "word_order"}}
-"""A table that the rendering takes apart, so that no label stands with its values."""
+BY_CHOICE = {"xlsx_07_gap_tolerance_.xlsx": {"table_rows", "word_order"}, "docx_rich_cells.docx": {"table_rows"}}
+"""A table that the rendering takes apart, so that no label stands with its values; and cells with words struck out,
+which the rendering keeps."""
 
 
 @needs_data("parser-fixtures/docling")

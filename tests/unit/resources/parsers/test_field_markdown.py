@@ -167,9 +167,9 @@ def test_words_of_html_in_markdown_have_their_places(tmp_path: Path) -> None:
         ("<div hidden>secret\n\nsecret\n\n</div>\n\nShown.", "Shown.", "1 elements"),
         ("Shown <span style='opacity:0'>secret</span>words.", "Shown words.", "1 elements"),
         ("<style>.x{display:none}</style>\n\n<p class=x>secret</p>\n\nShown.", "Shown.", "1 elements"),
-        ("Shown ~~not this~~ words.", "Shown words.", "deleted"),
-        ("<del>\n\nnot this\n\n</del>\n\nShown.", "Shown.", "deleted"),
-        ("| A |\n|---|\n| <s>20</s> 25 |\n", "A\n25", "deleted"),
+        ("Shown ~~not this~~ words.", "Shown words.", "1 deletions"),
+        ("<del>\n\nnot this\n\n</del>\n\nShown.", "Shown.", "1 deletions"),
+        ("| A |\n|---|\n| <s>20</s> 25 |\n", "A\n25", "1 deletions"),
     ],
 )
 def test_hidden_and_deleted_text_of_markdown(tmp_path: Path, text: str, shown: str, warning: str) -> None:
@@ -177,11 +177,11 @@ def test_hidden_and_deleted_text_of_markdown(tmp_path: Path, text: str, shown: s
     document, _, parsed = elements_of(path)
     left_out = f"hidden in the file, and left out: {warning}; `parsing.hidden: read` takes them"
     assert document.body == shown
-    assert parsed.warnings == (left_out if warning != "deleted" else "1 deleted passages were left out",)
-    if warning != "deleted":
-        read = parse(path, hidden=True)
-        assert "secret" in "".join(run.text for block in read.blocks for run in block.runs)
-        assert {"hidden": "true"} in [block.metadata for block in read.blocks]
+    assert parsed.warnings == (left_out,)
+    read = parse(path, hidden=True)
+    runs = [run for block in read.blocks for own in (block.runs, *(cell.runs for cell in block.cells)) for run in own]
+    assert any(word in "".join(run.text for run in runs) for word in ("secret", "not this", "20"))
+    assert {"hidden": "true"} in [block.metadata for block in read.blocks]
 
 
 # ---------------------------------------------------------------- formulas
@@ -480,9 +480,7 @@ def test_bold_lines_are_headings_beside_marked_ones(tmp_path: Path) -> None:
 
 def test_a_note_of_one_word_is_not_lost(tmp_path: Path) -> None:
     text = "Paid[^1] or not[^b].\n\n[^1]: Monthly\n[^b]: Two words\n\n[link]: http://x.y\n"
-    assert [words for *_, words in found(tmp_path, text)] == [
-        "Paid[^1] or not[^b].", "[^1]: Monthly", "[^b]: Two words",
-    ]  # fmt: skip
+    assert [words for *_, words in found(tmp_path, text)] == ["Paid¹ or not².", "Monthly", "Two words"]
 
 
 # ---------------------------------------------------------------- cost
@@ -551,3 +549,31 @@ def test_check_marks_of_azure(tmp_path: Path) -> None:
         ("paragraph", None, ":selected: is code"),
     ]
     assert sources(path, elements[0]) == [":selected: Так :unselected: Ні"]
+
+
+@pytest.mark.parametrize("ending", ["md", "txt"])
+@pytest.mark.parametrize(
+    ("text", "words", "which"),
+    [
+        ("[MISSING_PAGE_FAIL:1]\n\nA text of page two.\n", ["A text of page two."], "page 1"),
+        ("One.\n\n[MISSING_PAGE_EMPTY:2]\n\n[MISSING_PAGE_FAIL:7]\n\nTwo.\n", ["One.", "Two."], "page 2, 7"),
+        ("One ends here.[MISSING_PAGE_POST]\n", ["One ends here."], "1 pages"),
+        ("Перша.\n\n[MISSING_PAGE_FAIL:3]\nДруга.\n", ["Перша.", "Друга."], "page 3"),
+    ],
+)
+def test_pages_that_nougat_could_not_read_are_told(
+    tmp_path: Path, ending: str, text: str, words: list[str], which: str
+) -> None:
+    path = tmp_path / f"a.{ending}"
+    path.write_text(text)
+    document, _, parsed = elements_of(path)
+    assert document.body.split("\n\n") == words
+    assert parsed.warnings == (
+        f"the text of {which} is missing: what wrote this file could not read the original there",
+    )
+
+
+def test_a_missing_page_in_code_is_code(tmp_path: Path) -> None:
+    path = written(tmp_path, "```\n[MISSING_PAGE_FAIL:1]\n```\n")
+    document, _, parsed = elements_of(path)
+    assert document.body == "[MISSING_PAGE_FAIL:1]" and parsed.warnings == ()

@@ -15,7 +15,7 @@ from pipelines.fingerprint import fingerprint
 from pipelines.ranges import bucket_of, bucket_range
 from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import STAGES, UNPARTITIONED, Frozen, chunking_key, generation_key, stage_keys
-from resources.postgres.document_ranges import KeyInputs, RangeCommit, RangedCatalog, planned, sharded_keys
+from resources.postgres.document_ranges import KeyInputs, RangeCommit, RangedCatalog, plan_ranges, sharded_keys
 from tests.support.sharded_states import (
     DOCUMENTS,
     FLOORS,
@@ -48,7 +48,7 @@ def by_range(new: RangedCatalog, table: str, key: str) -> dict[tuple[str, str], 
 def test_a_generation_gets_the_keys_that_this_version_computes() -> None:
     own = settings()
     row = recorded(1, own, shards=2)
-    new = planned(catalog([*commits_of(row.keys, 8), *in_postgres(row)], [row], counts=[8], last=8), inputs(own))
+    new = plan_ranges(catalog([*commits_of(row.keys, 8), *in_postgres(row)], [row], counts=[8], last=8), inputs(own))
     (moved,) = new.generations
     shaped = shaped_as(own, row.settings)
     assert moved.keys == stage_keys(shaped, FROZEN)
@@ -69,7 +69,7 @@ def test_a_generation_gets_the_keys_that_this_version_computes() -> None:
 
 def test_rows_in_postgres_are_of_buckets_of_parts_and_of_all() -> None:
     row = recorded(1, settings(), shards=2)
-    new = planned(catalog(in_postgres(row), [row]), inputs())
+    new = plan_ranges(catalog(in_postgres(row), [row]), inputs())
     assert list(by_range(new, "indexed_documents", "g0001")) == [bucket_range(n, 4) for n in range(4)]
     assert list(by_range(new, "indexed_parts", "g0001")) == [bucket_range(n, 8) for n in range(8)]
     assert list(by_range(new, "loaded_links", "g0001")) == [("", "g")]
@@ -78,7 +78,7 @@ def test_rows_in_postgres_are_of_buckets_of_parts_and_of_all() -> None:
 
 def test_a_version_without_a_number_of_shards_had_one_a_bucket() -> None:
     row = recorded(1, settings())
-    new = planned(catalog(commits_of(row.keys, 4), [row]), inputs())
+    new = plan_ranges(catalog(commits_of(row.keys, 4), [row]), inputs())
     assert list(by_range(new, "chunks", new.generations[0].keys["chunks"])) == [bucket_range(n, 4) for n in range(4)]
     assert new.generations[0].key == generation_key(settings(), MODELS)
 
@@ -88,7 +88,9 @@ def test_keys_of_a_stage_of_another_version_stay_and_only_their_ranges_are_set()
     names = list(STAGES)
     others = {name: fingerprint("other", key) for name, key in row.keys.items() if names.index(name) >= 5}
     old = replace(row, keys={**row.keys, **others}, key="other")
-    new = planned(catalog(commits_of(old.keys, 8), [old], [(DOCUMENTS[0], "sentences", others["sentences"])]), inputs())
+    new = plan_ranges(
+        catalog(commits_of(old.keys, 8), [old], [(DOCUMENTS[0], "sentences", others["sentences"])]), inputs()
+    )
     (moved,) = new.generations
     now = stage_keys(settings(), FROZEN)
     assert moved.keys == {**{name: now[name] for name in names[:5]}, **others}
@@ -112,7 +114,7 @@ def test_keys_of_a_stage_of_another_version_stay_and_only_their_ranges_are_set()
 def test_a_generation_that_this_version_cannot_read_keeps_its_keys(change: dict[str, dict[str, object]]) -> None:
     strange = {name: fingerprint("strange", key) for name, key in recorded(1, settings(), 2).keys.items()}
     row = replace(recorded(1, settings(), 1), keys=strange, **change)  # type: ignore[arg-type]
-    new = planned(catalog(commits_of(strange, 4), [row]), inputs())
+    new = plan_ranges(catalog(commits_of(strange, 4), [row]), inputs())
     assert new.generations == []
     assert {made.key for made in new.commits} == set(strange.values())
     assert len(by_range(new, "chunks", strange["chunks"])) == 4
@@ -124,7 +126,7 @@ def test_the_listing_and_text_of_a_run_without_a_generation_are_kept() -> None:
     old = catalog(
         commits_of(keys, 16, TEXT_STAGES), failures=[(DOCUMENTS[0], "parsed_elements", keys["parsed_elements"])]
     )
-    new = planned(old, inputs(own))
+    new = plan_ranges(old, inputs(own))
     now = stage_keys(own, TEXT)
     assert {row.key for row in new.commits} == {now[name] for name in TEXT_STAGES}
     assert len(new.commits) == len(old.commits)
@@ -136,7 +138,7 @@ def test_commits_that_no_settings_ask_for_are_left_out() -> None:
     tried = settings(chunking={"target_tokens": 123})
     keys = sharded_keys(tried, TEXT, 8)
     failures = [(DOCUMENTS[0], "packed_chunks", keys["packed_chunks"]), ("a", "older versions had no key", "")]
-    new = planned(catalog(commits_of(keys, 8, TEXT_STAGES), failures=failures), inputs(settings()))
+    new = plan_ranges(catalog(commits_of(keys, 8, TEXT_STAGES), failures=failures), inputs(settings()))
     now = stage_keys(settings(), TEXT)
     assert {row.key for row in new.commits} == {now[name] for name in TEXT_STAGES if name != "packed_chunks"}
     assert [(one.doc_id, one.stage, one.key) for one in new.gone] == failures
@@ -148,21 +150,21 @@ def test_a_generation_is_moved_by_what_it_recorded_if_its_models_are_not_here() 
     def installed(own: Settings) -> Frozen:
         raise ModelError("the embedder is not installed")
 
-    new = planned(catalog(commits_of(row.keys, 4), [row]), KeyInputs(settings(), installed))
+    new = plan_ranges(catalog(commits_of(row.keys, 4), [row]), KeyInputs(settings(), installed))
     assert new.generations[0].key == generation_key(settings(), MODELS)
 
 
 def test_a_key_of_other_models_than_those_here_is_moved_all_the_same() -> None:
     before = replace(MODELS, static="static 0", sentence_models="sentences 0")
     row = recorded(1, settings(), models=before)
-    new = planned(catalog(commits_of(row.keys, 4), [row]), inputs())
+    new = plan_ranges(catalog(commits_of(row.keys, 4), [row]), inputs())
     assert new.generations[0].key == generation_key(settings(), before)
 
 
 def test_the_key_of_a_generation_that_recorded_no_models_is_that_of_those_here() -> None:
     row = recorded(1, settings())
     bare = {name: value for name, value in row.statistics.items() if name != "models"}
-    (moved,) = planned(catalog(commits_of(row.keys, 4), [replace(row, statistics=bare)]), inputs()).generations
+    (moved,) = plan_ranges(catalog(commits_of(row.keys, 4), [replace(row, statistics=bare)]), inputs()).generations
     assert moved.key == generation_key(settings(), MODELS)
 
 
@@ -171,7 +173,7 @@ def test_nothing_is_asked_of_models_without_need() -> None:
         raise AssertionError
 
     keys = sharded_keys(settings(), TEXT, 8)
-    new = planned(catalog(commits_of(keys, 8, ["raw_documents"])), KeyInputs(settings(), installed))
+    new = plan_ranges(catalog(commits_of(keys, 8, ["raw_documents"])), KeyInputs(settings(), installed))
     assert len(new.commits) == 8
 
 
@@ -184,7 +186,7 @@ def half_way(*numbers: int, last: int = 8) -> tuple[RangedCatalog, dict[str, str
     old = catalog(
         [*commits_of(few.keys, 4), *commits_of(many.keys, 8, numbers=numbers, day=1)], [few, many], (), [4, 8], last
     )
-    new = planned(old, inputs())
+    new = plan_ranges(old, inputs())
     assert new.generations[0].keys == new.generations[1].keys
     return new, dict(new.generations[0].keys)
 
@@ -209,7 +211,7 @@ def test_a_part_of_an_empty_shard_is_empty() -> None:
     empty = [
         replace(made, file=f"{made.table}/{made.key}/empty", rows=0, documents=0) for made in commits_of(few.keys, 4)
     ]
-    new = planned(catalog([*empty, *commits_of(many.keys, 8, numbers=[0])], [few, many], last=8), inputs())
+    new = plan_ranges(catalog([*empty, *commits_of(many.keys, 8, numbers=[0])], [few, many], last=8), inputs())
     part = by_range(new, "chunks", new.generations[0].keys["chunks"])[bucket_range(1, 8)[0], bucket_range(1, 4)[0]]
     assert (part.whole, part.input, part.rows, part.documents) == (True, "", 0, 0)
     assert part.file.endswith("/empty")
@@ -218,7 +220,7 @@ def test_a_part_of_an_empty_shard_is_empty() -> None:
 def test_one_file_may_fill_two_gaps() -> None:
     few, many = recorded(1, settings(), 1), recorded(2, settings(), 4)
     commits = [*commits_of(few.keys, 4), *commits_of(many.keys, 16, numbers=[1])]
-    new = planned(catalog(commits, [few, many], last=16), inputs())
+    new = plan_ranges(catalog(commits, [few, many], last=16), inputs())
     rows = by_range(new, "sentences", new.generations[0].keys["sentences"])
     first, second = (
         rows[bucket_range(0, 16)[0], bucket_range(1, 16)[0]],
@@ -232,7 +234,7 @@ def test_tables_of_a_stage_come_from_the_same_shards() -> None:
     """A shard that lacks one of its tables was never made, whatever the other holds."""
     few, many = recorded(1, settings(), 1), recorded(2, settings(), 2)
     half = [made for made in commits_of(many.keys, 8) if made.table != "chunk_terms" or made.number > 1]
-    new = planned(catalog([*commits_of(few.keys, 4), *half], [few, many], last=8), inputs())
+    new = plan_ranges(catalog([*commits_of(few.keys, 4), *half], [few, many], last=8), inputs())
     key = new.generations[0].keys["chunks"]
     chunks, words = by_range(new, "chunks", key), by_range(new, "chunk_terms", key)
     assert chunks.keys() == words.keys()
@@ -244,9 +246,9 @@ def test_a_listing_is_filled_from_a_whole_one_alone() -> None:
     old = sharded_keys(settings(), TEXT, 4), sharded_keys(settings(), TEXT, 8)
     part = [*commits_of(old[1], 8, ["raw_documents"], [0, 1], day=1)]
     key = stage_keys(settings(), TEXT)["raw_documents"]
-    whole = planned(catalog([*commits_of(old[0], 4, ["raw_documents"]), *part], last=8), inputs())
+    whole = plan_ranges(catalog([*commits_of(old[0], 4, ["raw_documents"]), *part], last=8), inputs())
     assert len(by_range(whole, "raw_documents", key)) == 5
-    lacking = planned(catalog([*commits_of(old[0], 4, ["raw_documents"], [1, 2, 3]), *part], last=8), inputs())
+    lacking = plan_ranges(catalog([*commits_of(old[0], 4, ["raw_documents"], [1, 2, 3]), *part], last=8), inputs())
     assert len(by_range(lacking, "raw_documents", key)) == 2
 
 
@@ -260,7 +262,7 @@ def test_the_number_of_the_last_listing_comes_first_then_whole_then_new() -> Non
             for count, numbers, day in commits
             for one in commits_of(rows[count].keys, count, numbers=numbers, day=day)
         ]
-        new = planned(catalog(made, rows.values(), last=last), inputs())
+        new = plan_ranges(catalog(made, rows.values(), last=last), inputs())
         (row,) = covering(new.commits, "chunks", new.generations[0].keys["chunks"], "00000000")
         return next(str(count) for count, each in rows.items() if each.keys["chunks"] in row.file)
 
@@ -287,7 +289,7 @@ def test_failures_follow_the_commit_that_covers_their_document() -> None:
         (own[2], stage, many.keys[stage]), (own[3], stage, few.keys[stage]), (own[3], stage, many.keys[stage]),
         (own[7], stage, few.keys[stage]),
     ]  # fmt: skip
-    new = planned(catalog(commits, [few, many], failures, last=8), inputs())
+    new = plan_ranges(catalog(commits, [few, many], failures, last=8), inputs())
     kept = [failure for failure in failures if failure not in {(one.doc_id, one.stage, one.key) for one in new.gone}]
     assert kept == [failures[1], failures[3], failures[4], failures[6]]
     assert new.keys == dict.fromkeys((few.keys[stage], many.keys[stage]), new.generations[0].keys[stage])
@@ -298,7 +300,7 @@ def test_of_failures_that_no_commit_covers_one_is_left() -> None:
     stage, doc_id = "parsed_elements", DOCUMENTS[-1]
     failures = [(doc_id, stage, few.keys[stage]), (doc_id, stage, many.keys[stage])]
     for commits in ([], [*commits_of(few.keys, 4, numbers=[0]), *commits_of(many.keys, 8, numbers=[0])]):
-        new = planned(catalog(commits, [few, many], failures, last=8), inputs())
+        new = plan_ranges(catalog(commits, [few, many], failures, last=8), inputs())
         assert len(new.gone) == 1
     assert new.gone[0].key == few.keys[stage]
 
@@ -324,7 +326,7 @@ def test_each_document_has_one_commit_and_none_is_lost(
         for one in commits_of(rows[count].keys, count, ["chunks", "sentences"], set(range(count)) - lacking, count)
         if one.table != "chunk_terms" or one.number not in second
     ]
-    new = planned(catalog(made, rows.values(), last=last), inputs(own))
+    new = plan_ranges(catalog(made, rows.values(), last=last), inputs(own))
     keys, at = new.generations[0].keys, {(one.table, one.key, one.number) for one in made}
     for table, stage in (("chunks", "chunks"), ("chunk_terms", "chunks"), ("sentences", "sentences")):
         for doc_id in DOCUMENTS:
@@ -350,6 +352,6 @@ def test_a_number_that_its_shards_do_not_have_is_left_out() -> None:
     row = recorded(1, settings())
     extra = [commit("chunks", row.keys["chunks"], 4), commit("indexed_documents", "g0001", 4, file="")]
     stray = [commit("indexed_documents", "g0002", 0, file=""), commit("unknown", "g0001", 0, file="")]
-    new = planned(catalog([*commits_of(row.keys, 4), *extra, *stray], [row]), inputs())
+    new = plan_ranges(catalog([*commits_of(row.keys, 4), *extra, *stray], [row]), inputs())
     assert len(new.commits) == len(list(commits_of(row.keys, 4)))
     assert UNPARTITIONED == -1

@@ -19,12 +19,12 @@ from resources.postgres.postings import (
     Row,
     StandingPostings,
     Stored,
-    bounded,
-    joined,
+    are_bounded,
+    join_rows,
     joined_postings,
     packed_rows,
     postings_of,
-    unpacked,
+    unpack_row,
     unpacked_blocks,
 )
 
@@ -42,8 +42,8 @@ def documents(*counts: Sequence[Mapping[str, int]]) -> list[IndexedDocument]:
 
 
 def pairs(row: Row) -> list[tuple[int, float]]:
-    assert bounded(*row[3:]) or not row[3]
-    numbers, weights = unpacked(*row[3:5])
+    assert are_bounded(*row[3:]) or not row[3]
+    numbers, weights = unpack_row(*row[3:5])
     return list(zip(numbers.tolist(), weights.tolist(), strict=True))
 
 
@@ -99,11 +99,11 @@ def test_rows_are_packed_as_postgres_sends_numbers() -> None:
 @pytest.mark.parametrize(("numbers", "weights"), [(b"123", b"123"), (b"1234", b""), (b"", b"1234")])
 def test_bytes_that_are_no_postings_are_refused(numbers: bytes, weights: bytes) -> None:
     with pytest.raises(ValueError):
-        unpacked(numbers, weights)
+        unpack_row(numbers, weights)
     with pytest.raises(ValueError):
         StandingPostings(0, [("term", (), numbers, weights, b"")])
     with pytest.raises(ValueError):
-        joined([(numbers, weights), (weights, numbers)])
+        join_rows([(numbers, weights), (weights, numbers)])
 
 
 GROUPS = st.sampled_from([(), ("hr",), ("hr", "law")])
@@ -129,7 +129,7 @@ def test_rows_lose_chunks_and_no_others_are_touched(
     left = {key: sorted(pair for pair in own.items() if pair[0] not in removed) for key, own in changed.items()}
     standing = StandingPostings(5, stored(rows))
     kept = [number for number in range(31) if number not in removed]
-    for found in (list(standing.without(sorted(removed))), list(standing.only(kept))):
+    for found in (list(standing.rows_without(sorted(removed))), list(standing.only(kept))):
         assert {(row[0], row[2]): pairs(row) for row in found} == left
         assert {row[1] for row in found} <= {5}
 
@@ -152,7 +152,7 @@ def test_moved_chunks_stand_under_their_new_groups_with_those_that_are_there(
             wanted.setdefault((term, moved[number]), {})[number] = own[number]
     for key, own in wanted.items():
         own |= {number: weight for number, weight in single.get(key, {}).items() if number not in moved}
-    found = {(row[0], row[2]): pairs(row) for row in StandingPostings(0, stored(single)).moved(moved)}
+    found = {(row[0], row[2]): pairs(row) for row in StandingPostings(0, stored(single)).rows_with_moves(moved)}
     assert found == {key: sorted(own.items()) for key, own in wanted.items()}
 
 
@@ -167,7 +167,7 @@ def test_blocks_tell_the_greatest_weight_of_so_many_postings(weights: list[list[
         made = unpacked_blocks(row[5])
         assert made["size"].tolist() == [len(own[at : at + BLOCK]) for at in range(0, len(own), BLOCK)]
         assert made["greatest"].tolist() == [max(own[at : at + BLOCK]) for at in range(0, len(own), BLOCK)]
-        assert bounded(*row[3:]) == bool(own)
+        assert are_bounded(*row[3:]) == bool(own)
 
 
 def test_rows_that_are_appended_keep_their_blocks() -> None:
@@ -175,14 +175,16 @@ def test_rows_that_are_appended_keep_their_blocks() -> None:
     (first,), (second,) = (
         postings_of(made[place : place + 1], {"0.0": 7, "1.0": 8, "1.1": 9}, AVERAGE).rows(0) for place in (0, 1)
     )
-    assert bounded(*(a + b for a, b in zip(first[3:], second[3:], strict=True)))
+    assert are_bounded(*(a + b for a, b in zip(first[3:], second[3:], strict=True)))
 
 
 @pytest.mark.parametrize("place", range(4))
 def test_blocks_that_are_not_of_their_postings_are_seen(place: int) -> None:
     ((*_, numbers, weights, blocks),) = postings_of(documents([{"a": 1}, {"a": 1}]), {"0.0": 3, "0.1": 4}, 1.0).rows(0)
-    assert bounded(numbers, weights, blocks)
+    assert are_bounded(numbers, weights, blocks)
     told = list(struct.unpack(">3if", blocks))
     told[place] = told[place] / 2 if place == 3 else told[place] + 1
-    assert not bounded(numbers, weights, struct.pack(">3if", *told))
-    assert not bounded(numbers, weights, blocks[:-1]) and not bounded(numbers[4:] + numbers[:4], weights, blocks)
+    assert not are_bounded(numbers, weights, struct.pack(">3if", *told))
+    assert not are_bounded(numbers, weights, blocks[:-1]) and not are_bounded(
+        numbers[4:] + numbers[:4], weights, blocks
+    )

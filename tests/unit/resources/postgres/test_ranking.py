@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from resources.postgres import postings as ranking
 from resources.postgres import postings as term_postings
-from resources.postgres.postings import PostingRow, Ranking, Slice, TermPostings, packed_rows, unpacked, unpacked_blocks
+from resources.postgres.postings import (
+    PostingRow,
+    Ranking,
+    Slice,
+    TermPostings,
+    packed_rows,
+    unpack_row,
+    unpacked_blocks,
+)
 
 Terms = list[tuple[float, dict[int, float]]]
 """Factor, and weight by number, of each term."""
@@ -85,7 +93,7 @@ def test_the_best_are_those_of_a_sort_with_all_that_score_as_the_last(
 ) -> None:
     found, wanted = ranked(terms, lambda number: number % 3, short), sums(terms)
     assert found.best(depth) == best(wanted, depth)
-    assert found.of(asked) == {number: wanted[number] for number in asked & wanted.keys()}
+    assert found.scores_of(asked) == {number: wanted[number] for number in asked & wanted.keys()}
     assert found.best(50) == best(wanted, 50)
 
 
@@ -139,7 +147,7 @@ def test_what_is_left_out_changes_nothing(made: Corpus, depth: int, asked: list[
         found = Ranking((factor, table.term(own, lambda n: n // 9 % made.rows, 16, slack)) for factor, own in terms)
         wanted = sums(terms)
         assert found.best(depth) == best(wanted, depth)
-        assert found.of(asked) == {number: wanted[number] for number in set(asked) & wanted.keys()}
+        assert found.scores_of(asked) == {number: wanted[number] for number in set(asked) & wanted.keys()}
         assert_within(found, terms, [(number, number + 8 - number % 9) for number in set(asked) if number >= 0])
         assert found.best(3 * depth) == best(wanted, 3 * depth)
 
@@ -184,7 +192,7 @@ def assert_within(found: Ranking, terms: Terms, ranges: Sequence[tuple[int, int]
         [sum(weight for number, weight in own.items() if first <= number <= last) for first, last in ranges]
         for _, own in terms
     ]
-    summed = found.within(ranges)
+    summed = found.sums_within(ranges)
     assert len(summed) == len(terms)
     for mine, its in zip(summed, wanted, strict=True):
         assert mine == pytest.approx(its)
@@ -217,7 +225,7 @@ def test_a_number_far_from_the_others_takes_no_memory_between_them() -> None:
 
 def test_no_postings_rank_nothing() -> None:
     found = ranked([])
-    assert (found.best(3), found.of([1]), found.within([(1, 2)])) == ({}, {}, [])
+    assert (found.best(3), found.scores_of([1]), found.sums_within([(1, 2)])) == ({}, {}, [])
 
 
 def one(
@@ -258,5 +266,5 @@ def test_a_weight_that_is_none_finds_nothing() -> None:
     packed = struct.pack(">2i", 1, 2), struct.pack(">2f", float("nan"), 1.0)
     term = TermPostings([one(0, 2, 1, 2, numbers=packed[0], weights=packed[1])], lambda slices: [])
     found = Ranking([(1.0, term)])
-    assert found.best(5) == {2: 1.0} and found.within([(1, 2)]) == [[1.0]]
-    assert unpacked(*packed)[0].tolist() == [1, 2]
+    assert found.best(5) == {2: 1.0} and found.sums_within([(1, 2)]) == [[1.0]]
+    assert unpack_row(*packed)[0].tolist() == [1, 2]

@@ -61,7 +61,7 @@ def bring(landing: Landing, shelf: Shelf, largest: int | None = None) -> FolderL
 
 
 def listing_of(landing: Landing) -> FolderListing:
-    with landing.fetched() as brought:
+    with landing.open_result() as brought:
         return list_source(SETTINGS, landing.root, None, brought=brought)
 
 
@@ -247,7 +247,7 @@ def test_what_belongs_to_another_source_is_neither_fetched_nor_kept(tmp_path: Pa
     elsewhere, shelf.texts["hr/d.txt"] = Elsewhere({"hr": "it belongs to another"}), "d"
     parted = Landing(tmp_path, SETTINGS, elsewhere)
     bring(parted, shelf)
-    with parted.fetched() as brought:
+    with parted.open_result() as brought:
         listing = list_source(SETTINGS, parted.root, None, brought=brought, elsewhere=elsewhere)
     assert [raw.uri for raw in listing.documents] == ["a.txt"] and "hr/d.txt" not in shelf.read_of
     assert [(item.uri, item.code) for item in listing.skipped] == [("hr", "overlap")]

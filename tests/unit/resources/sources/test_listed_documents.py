@@ -47,7 +47,7 @@ def test_all_is_given_back_as_it_was_listed(own: list[RawDocument], others: list
             (raw for raw in [*own, *others] if bucket_of(raw.doc_id, buckets) == bucket), key=lambda raw: raw.doc_id
         )
         ends = bucket_range(bucket, buckets)
-        read = both.between(*ends)
+        read = both.documents_between(*ends)
         assert read.equals(to_table(RawDocument, wanted)), "as it is committed"
         assert both.names(*ends).to_pylist() == read.select(list(NAMED)).to_pylist()
         part = OfRanges(both, [ends])
@@ -72,7 +72,9 @@ def test_what_is_dropped_or_could_not_be_read_keeps_who_may_find_it() -> None:
     assert [raw.uri for raw in both] == ["b"] and len(both) == 1
     assert both.get(one.doc_id) == ("hr",) and both.get("22" * 16) == ("law",)
     assert both.get("33" * 16) is None and both.get("44" * 16) is None
-    assert from_table(RawDocument, both.between(*ALL_IDS)) == [two], "what is listed says itself who may find it"
+    assert from_table(RawDocument, both.documents_between(*ALL_IDS)) == [two], (
+        "what is listed says itself who may find it"
+    )
 
 
 def test_contents_of_before_are_read_when_somebody_asks_for_one() -> None:
@@ -85,11 +87,11 @@ def test_contents_of_before_are_read_when_somebody_asks_for_one() -> None:
         return [to_table(RawDocument, [raw]), to_table(RawDocument, [other])]
 
     known = KnownContents(read)
-    contents = known.of("s", {"lost": "z", "a": "older"})
+    contents = known.contents_of("s", {"lost": "z", "a": "older"})
     assert asked == []
     assert [contents.get(uri) for uri in ("a", "b", "lost", "new")] == ["x", "y", "z", None]
-    assert [uri in contents.restricted for uri in ("a", "b", "lost", "new")] == [True, False, False, False]
-    assert known.of("t", {}).get("a") is None
+    assert [uri in contents.restricted_files for uri in ("a", "b", "lost", "new")] == [True, False, False, False]
+    assert known.contents_of("t", {}).get("a") is None
     assert asked == [1], "once"
 
 
@@ -100,7 +102,9 @@ def test_what_is_held_of_them_does_not_grow() -> None:
             RawDocument(f"{at:032x}", "s", f"{at}.txt", f"{at:032x}", 1, "", None, None, None, (f"g{at}",), (), {})
             for at in range(count)
         )
-        most = max(listed.between(*bucket_range(at, count // 500)).num_rows for at in range(4) if at < count // 500)
+        most = max(
+            listed.documents_between(*bucket_range(at, count // 500)).num_rows for at in range(4) if at < count // 500
+        )
         found = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         assert len(listed) == count and most <= count

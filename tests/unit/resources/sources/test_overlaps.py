@@ -83,7 +83,7 @@ def test_addresses_that_share_nothing_are_let_be(first: str, second: str) -> Non
     one, other = source("a", first), source("b", second, "hr")
     found = overlaps(one, other)
     found.require_none()
-    assert found.of(one) == found.of(other) == OWN
+    assert found.elsewhere_of(one) == found.elsewhere_of(other) == OWN
 
 
 @pytest.mark.parametrize("outer, inner, name", WITHIN.values(), ids=WITHIN)
@@ -91,14 +91,14 @@ def test_an_address_within_another_is_left_out_of_it(outer: str, inner: str, nam
     one, other = source("a", outer), source("b", inner, "hr")
     found = overlaps(other, one)
     found.require_none()
-    assert list(found.of(one).names) == [name] and found.inner == {"b"}
-    assert found.of(other) == OWN
-    assert found.of(one).why(f"{name}/secret.md") and not found.of(one).why("open.md")
+    assert list(found.elsewhere_of(one).names) == [name] and found.inner == {"b"}
+    assert found.elsewhere_of(other) == OWN
+    assert found.elsewhere_of(one).why(f"{name}/secret.md") and not found.elsewhere_of(one).why("open.md")
 
 
 def test_a_page_with_a_query_lies_where_it_would_without() -> None:
     one = source("a", "web+https://h.org/docs/")
-    found = overlaps(one, source("b", "web+https://h.org/docs/hr/", "hr")).of(one)
+    found = overlaps(one, source("b", "web+https://h.org/docs/hr/", "hr")).elsewhere_of(one)
     assert found.why("HR?page=2/index.html") and found.why("hr/index.html") and not found.why("hrs?page=2")
 
 
@@ -108,8 +108,8 @@ def test_a_folder_is_the_same_under_whatever_name(tmp_path: Path) -> None:
     one = source("a", tmp_path / "docs")
     for same in ("link", "docs/", "docs/../link", "docs/hr/.."):
         assert overlaps(one, source("b", f"{tmp_path}/{same}", "hr")).problems, same
-    assert list(overlaps(one, source("b", tmp_path / "link" / "hr")).of(one).names) == ["hr"]
-    assert list(overlaps(one, source("b", f"git+file://{tmp_path}/link?path=hr")).of(one).names) == ["hr"]
+    assert list(overlaps(one, source("b", tmp_path / "link" / "hr")).elsewhere_of(one).names) == ["hr"]
+    assert list(overlaps(one, source("b", f"git+file://{tmp_path}/link?path=hr")).elsewhere_of(one).names) == ["hr"]
     assert overlaps(one, source("b", f"git+file://{tmp_path}/docs/.git")).problems
 
 
@@ -133,7 +133,7 @@ def test_a_source_within_a_restricted_one_says_who_may_find_it(tmp_path: Path) -
 
 
 def listed(outer: SourceSettings, found: Overlaps) -> tuple[list[str], dict[str, str]]:
-    listing = list_source(outer, Path(outer.path), elsewhere=found.of(outer))
+    listing = list_source(outer, Path(outer.path), elsewhere=found.elsewhere_of(outer))
     return [raw.uri for raw in listing.documents], {item.uri: item.code for item in listing.skipped}
 
 

@@ -106,9 +106,9 @@ def test_a_link_within_the_source_is_read(root: Path, tmp_path: Path) -> None:
 def test_a_link_that_leads_elsewhere_once_it_was_resolved_is_not_read(root: Path) -> None:
     (root / "near.txt").symlink_to("sub/a.txt")
     with SourceFolder(root) as folder:
-        named = folder.resolved("near.txt")
+        named = folder.resolve("near.txt")
         replaced(root / "sub", root.parent / "outside")
-        with pytest.raises(DocumentError, match="changed"), folder.opened(named):
+        with pytest.raises(DocumentError, match="changed"), folder.open_file(named):
             pass
 
 

@@ -278,6 +278,27 @@ def test_a_source_must_be_a_folder(tmp_path: Path) -> None:
         source_from(f"name={tmp_path / 'none'}")
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("", "'' names no folder"),
+        ("name=", "'name=' names no folder"),
+        ("hanbook", "hanbook: no such folder: .*; did you mean .*/handbook"),
+        ('"handbook"', "leave out the quotes"),
+        (r"C:\Users\me\docs", "under WSL it is /mnt/c/Users/me/docs"),
+        ("file.txt", "name the folder that it is in, or look at it with `pincite parse file.txt`"),
+    ],
+)
+def test_a_folder_that_is_mistyped_is_told_what_was_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, told: str
+) -> None:
+    write(tmp_path, "file.txt")
+    (tmp_path / "handbook").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=told):
+        source_from(typed)
+
+
 @pytest.mark.parametrize("glob", ["a**/b", "****/x", "**a**/"])
 def test_folders_begin_where_a_name_does(glob: str) -> None:
     with pytest.raises(ValueError, match="whole folders"):

@@ -103,7 +103,9 @@ def test_what_changes_after_it_was_listed_fails_and_is_not_in_the_store(docs: Pa
         "another has the bytes of what is gone"
     )
     assert failures[0].stage == "raw_documents"
-    assert raws["a.txt"].content_hash in stored.held() and raws["b.md"].content_hash not in stored.held()
+    assert (
+        raws["a.txt"].content_hash in stored.stored_sizes() and raws["b.md"].content_hash not in stored.stored_sizes()
+    )
 
 
 def test_other_bytes_under_a_name_are_not_taken_for_the_document(
@@ -159,11 +161,11 @@ def test_a_store_that_does_not_answer_ends_the_listing(docs: Path, here: Machine
 def test_the_names_of_documents_are_those_of_all_their_files(docs: Path, here: Machine) -> None:
     keep(here, docs)
     stored = StoredDocuments(here.store, here.cache)
-    assert wanted_names(listed(docs).values()) == stored.held().keys()
+    assert wanted_names(listed(docs).values()) == stored.stored_sizes().keys()
     mapped = listed(docs)["c.pdf"]
-    assert stored.mapped(mapped.content_hash) and not stored.mapped(listed(docs)["b.md"].content_hash)
-    stored.delete(sorted(stored.held()))
-    assert stored.held() == {} and not stored.holds(mapped.content_hash)
+    assert stored.is_mapped(mapped.content_hash) and not stored.is_mapped(listed(docs)["b.md"].content_hash)
+    stored.delete(sorted(stored.stored_sizes()))
+    assert stored.stored_sizes() == {} and not stored.holds(mapped.content_hash)
 
 
 def test_a_listing_that_was_killed_while_it_copied_goes_on_where_it_was(
@@ -181,12 +183,12 @@ def test_a_listing_that_was_killed_while_it_copied_goes_on_where_it_was(
         patch.setattr(here.objects, "put", ends)
         with pytest.raises(KeyboardInterrupt):
             keep(here, docs)
-    kept = set(StoredDocuments(here.store, here.cache).held())
+    kept = set(StoredDocuments(here.store, here.cache).stored_sizes())
     assert len(kept) == 2
     here.objects.taken()
     assert keep(here, docs) == []
     again = {each.partition("raw/")[2] for each in here.objects.taken() if each.startswith("PUT")}
-    assert again | kept == StoredDocuments(here.store, here.cache).held().keys()
+    assert again | kept == StoredDocuments(here.store, here.cache).stored_sizes().keys()
     assert len(again & kept) <= 1, "a map goes with its file"
 
 
@@ -216,10 +218,10 @@ def test_a_copy_that_another_process_makes_room_of_is_fetched_again(
 def test_foreign_objects_beside_raw_files_are_not_pruned_and_lead_nowhere(docs: Path, here: Machine) -> None:
     keep(here, docs)
     stored = StoredDocuments(here.store, here.cache)
-    own = stored.held()
+    own = stored.stored_sizes()
     for name in ("notes.txt", "ab/../../../victim", "/etc/victim", "0" * 31, f"{'0' * 32}.elements.json.bak"):
-        here.store.listed = lambda below, key=f"raw/{name}": [ObjectInfo(key, 1, 0.0)]  # type: ignore[method-assign,misc]
-        assert stored.held() == {}, name
+        here.store.list_objects = lambda below, key=f"raw/{name}": [ObjectInfo(key, 1, 0.0)]  # type: ignore[method-assign,misc]
+        assert stored.stored_sizes() == {}, name
     assert len(own) == 4
 
 

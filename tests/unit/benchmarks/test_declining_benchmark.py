@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.declining import standing_out, support
 from pipelines.query.assemble import QuotableSentence, assemble
-from pipelines.query.support import Evidence, evidence_of, standing_out, support
+from pipelines.query.support import Evidence, evidence_of
 from pipelines.terms import terms_of
 from tests.support.query_fakes import hit
 

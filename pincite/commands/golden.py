@@ -1,0 +1,95 @@
+"""`pincite golden`: what people said of hits, which an operator makes golden questions of, or not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pincite.commands.options import GlobalOptions, global_options
+from pincite.console import block, emit, say, tell, wrapped
+from pipelines.errors import UsageError
+
+if TYPE_CHECKING:
+    from resources.evaluation.golden import Feedback
+
+
+@click.group()
+def golden() -> None:
+    """Review what people said of passages on the page.
+
+    They say it where the setting serve.feedback is on. Publishing tests a new index with what you accept, and with
+    nothing else."""
+
+
+@golden.command("list")
+@global_options
+def list_(place: GlobalOptions) -> int:
+    """List what waits for review, with questions and passages."""
+    from resources.evaluation.golden import FeedbackFile
+
+    waiting = FeedbackFile(place.project().state).waiting()
+    if place.as_json:
+        emit({"waiting": [_json(each) for each in waiting]})
+    elif waiting:
+        tell(block(line for each in waiting for line in _shown(each)))
+    else:
+        say("nothing waits for review")
+    return 0
+
+
+@golden.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "everything", is_flag=True, help="All that wait.")
+@global_options
+def accept(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
+    """Add these to the golden questions that publish.golden names."""
+    from resources.evaluation.golden import accept as add
+
+    project = place.project()
+    result = add(project, _chosen(place, ids, everything))
+    known = f"; {result['known']} were there already" if result["known"] else ""
+    place.give(result, lambda made: f"{made['added']} added to {made['file']}{known}")
+    return 0
+
+
+@golden.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "everything", is_flag=True, help="All that wait.")
+@global_options
+def reject(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
+    """Drop these; the same said again by the same person is not listed."""
+    from resources.evaluation.golden import REJECTED, FeedbackFile
+
+    chosen = _chosen(place, ids, everything)
+    FeedbackFile(place.project().state).decide([each.id for each in chosen], REJECTED)
+    place.give({"rejected": [each.id for each in chosen]}, lambda made: f"{len(made['rejected'])} rejected")
+    return 0
+
+
+def _chosen(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> list[Feedback]:
+    from resources.evaluation.golden import FeedbackFile
+
+    if bool(ids) == everything:
+        raise UsageError("name the ids that `pincite golden list` shows, or give --all, and not both")
+    file = FeedbackFile(place.project().state)
+    return file.waiting() if everything else file.chosen(ids)
+
+
+def _json(said: Feedback) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {"id": said.id, **asdict(said)}
+
+
+def _shown(said: Feedback) -> list[str]:
+    page = f", p. {said.page}" if said.page is not None else ""
+    who = f"{said.asked_by}, " if said.asked_by else ""
+    groups = f", restricted; asked for {', '.join(said.groups)}" if said.groups else ""
+    return [
+        f"{said.id}  {said.question}",
+        *wrapped(f"{'answered by' if said.answers else 'not answered by'} {said.uri}{page} (source {said.source}):"),
+        *wrapped(f"“{said.quote}”" if said.quote else "the whole page"),
+        *wrapped(f"{who}{said.at[:16].replace('T', ' ')} UTC{groups}"),
+        "",
+    ]

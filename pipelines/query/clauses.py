@@ -1,0 +1,285 @@
+"""Clauses of a statement, and which option of a question one of them supports.
+
+A sentence is divided where both parts have a value of their own: `A room may cost 140 euros a night, and 190 euros in
+London`. A clause says its own words, and with them those of the clauses before it, which it may leave out. A cell of a
+table says its row's first cell with it.
+
+An option is supported by the clause that says most of the question, if that clause holds the option's own numbers and
+words, the numbers with the same units, and denies what the option denies. Numbers may be written as words, and units as
+signs. The words are those of English and Ukrainian; signs and digits are any language's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from pipelines.query.support import Weigh, Weights, is_content, share
+from pipelines.terms import terms_of
+
+# ---------------------------------------------------------------- numbers, units and denials
+
+
+_SIGNS = str.maketrans(
+    {"%": " percent ", "€": " euro ", "£": " pound ", "$": " dollar ", "₴": " hryvnia ", "°": " degree "}
+)
+_NUMBERS = {
+    0: "zero нуль",
+    1: "one один одна одне одного однієї одному",
+    2: "two twice два дві двох двічі подвійно",
+    3: "three три трьох тричі",
+    4: "four чотири чотирьох",
+    5: "five п'ять п'яти",
+    6: "six шість шести",
+    7: "seven сім семи",
+    8: "eight вісім восьми",
+    9: "nine дев'ять дев'яти",
+    10: "ten десять десяти",
+    11: "eleven одинадцять",
+    12: "twelve дванадцять",
+    13: "thirteen тринадцять",
+    14: "fourteen чотирнадцять",
+    15: "fifteen п'ятнадцять",
+    16: "sixteen шістнадцять",
+    17: "seventeen сімнадцять",
+    18: "eighteen вісімнадцять",
+    19: "nineteen дев'ятнадцять",
+    20: "twenty двадцять",
+    30: "thirty тридцять",
+    40: "forty сорок",
+    50: "fifty п'ятдесят",
+    60: "sixty шістдесят",
+    70: "seventy сімдесят",
+    80: "eighty вісімдесят",
+    90: "ninety дев'яносто",
+    100: "hundred сто ста",
+}
+_UNITS = (
+    "second seconds секунда секунд секунди",
+    "minute minutes min хвилина хвилин хвилини",
+    "hour hours година годин години",
+    "day days день днів дні дня доба діб",
+    "week weeks тиждень тижнів тижні тижня",
+    "month months місяць місяців місяці",
+    "year years рік років роки року",
+    "percent відсоток відсотків відсотки",
+    "euro euros eur євро",
+    "pound pounds gbp фунт фунтів",
+    "dollar dollars usd долар доларів",
+    "hryvnia hryvnias uah гривня гривень гривні грн",
+    "pence penny пенс пенсів",
+    "km kilometre kilometres kilometer kilometers кілометр кілометрів км",
+    "mile miles миля миль",
+    "metre metres meter meters метр метрів",
+    "cm centimetre centimetres сантиметр сантиметрів см",
+    "mm millimetre millimetres міліметр міліметрів мм",
+    "kg kilogram kilograms kilo кілограм кілограмів кг",
+    "gram grams грам грамів",
+    "mg milligram milligrams міліграм міліграмів мг",
+    "ml millilitre millilitres мілілітр мл",
+    "litre litres liter liters літр літрів",
+    "degree degrees градус градусів",
+    "page pages сторінка сторінок сторінки",
+    "box boxes коробка коробок коробки",
+    "person persons people особа осіб особи",
+    "visit visits візит візитів візити",
+    "time times раз разів рази",
+)
+_DENIALS = re.compile(
+    r"\b(?:not|cannot|never|nobody|nothing|none|neither|without|не|ні|ніколи|ніхто|жод\w+|без)\b|n['’]t\b"
+    r"|\b(?:no)\b(?!\s*\.\s*\d)",
+    re.IGNORECASE,
+)
+_LIMITS = re.compile(
+    r"\b(?:(?:not?|never)\s(?:\w{1,20}\s)?(?:more|less|later|earlier|longer|fewer|only|above|below|over|under)"
+    r"|with\sor\swithout|(?:не|ніколи)\s(?:\w{1,20}\s)?(?:більш|менш|пізніш|раніш|довш|тільки|лише|вищ|нижч)\w*+)",
+    re.IGNORECASE,
+)
+_NEAR = 3
+"""Words after a number in which its unit is looked for."""
+
+
+@cache
+def _numbers() -> Mapping[str, str]:
+    return {term: str(value) for value, words in _NUMBERS.items() for word in words.split() for term in terms_of(word)}
+
+
+@cache
+def _units() -> Mapping[str, str]:
+    """Return the first term of each unit by all terms that mean it."""
+    return {term: terms_of(words)[0] for words in _UNITS for term in terms_of(words)}
+
+
+def read(text: str) -> list[str]:
+    """Return the terms of a text in order, numbers in digits and units by one name each."""
+    numbers, units = _numbers(), _units()
+    return [numbers.get(term, units.get(term, term)) for term in terms_of(text.translate(_SIGNS))]
+
+
+def denies(text: str) -> bool:
+    """Say whether a text denies: it has an odd number of denials, limits such as `no more than` aside."""
+    return len(_DENIALS.findall(_LIMITS.sub(" ", text))) % 2 == 1
+
+
+def _measured(terms: Sequence[str]) -> dict[str, set[str]]:
+    """Return the units that stand near each number of a text, after it or directly before."""
+    known = set(_units().values())
+    found: dict[str, set[str]] = {}
+    for at, term in enumerate(terms):
+        if term[0].isdigit():
+            after = next((each for each in terms[at + 1 : at + 1 + _NEAR] if each in known or each[0].isdigit()), "")
+            before = terms[at - 1] if at and terms[at - 1] in known else ""
+            found.setdefault(term, set()).update(each for each in (after, before) if each in known)
+    return found
+
+
+# ---------------------------------------------------------------- clauses
+
+
+MOST_CLAUSES = 60
+"""Clauses of a statement that are told apart; the last one has the rest."""
+LEAST_WORDS = 4
+"""Words of both parts that `and` divides, where they have no numbers."""
+_ROW = " | "
+_CUT = re.compile(
+    r"(;\s|\n|,?\s(?=(?:but|while|whereas|unless|але|проте|однак|тоді|натомість|а)\s))"
+    r"|(,\s(?!(?:and|or|та|і|й|або|чи)\s))|,?\s(?=(?:and|or|та|і|й|або|чи)\s)",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"(?:between|from|від|з|із|між)\s\S{1,40}\s?\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a statement. `own` are its terms in order, as `read` gives them, `terms` the same and as they are
+    written, and `said` all that it says."""
+
+    own: tuple[str, ...]
+    terms: frozenset[str]
+    said: frozenset[str]
+    denies: bool
+    cell: bool = False
+
+    @property
+    def numbers(self) -> set[str]:
+        return {term for term in self.own if term[0].isdigit()}
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Return the terms that are neither numbers nor their units."""
+        units = _units()
+        return frozenset(term for term in self.terms if not term[0].isdigit() and term not in units)
+
+
+def clauses_of(text: str) -> list[Clause]:
+    """Return the clauses of a statement in order."""
+    row = _ROW in text
+    found, before = list[Clause](), frozenset[str]()
+    for part in text.split(_ROW, MOST_CLAUSES) if row else _parts(text):
+        own = tuple(read(part))
+        terms = frozenset(own).union(terms_of(part))
+        found.append(Clause(own, terms, before | terms, denies(part), row))
+        before = found[0].said if row else found[-1].said
+    return found
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the parts of a sentence, each with a value or several words of its own."""
+    cuts = list(_CUT.finditer(text))
+    ends = [*(cut.start() for cut in cuts), len(text)]
+    starts = [0, *(cut.end() for cut in cuts)]
+    begin, valued, count = 0, _valued(text[: ends[0]]), 0
+    for at, cut in enumerate(cuts):
+        piece = text[starts[at + 1] : ends[at + 1]]
+        always, comma = cut.groups()
+        own = _valued(piece)
+        if always:
+            apart = True
+        elif valued and own:
+            apart = _BETWEEN.search(text, max(begin, cut.start() - 60), cut.start()) is None
+        else:
+            enough = min(text.count(" ", begin, cut.start()), piece.count(" ")) >= LEAST_WORDS - 1
+            apart = not comma and enough and not (valued or own)
+        if apart and count < MOST_CLAUSES and text[begin : cut.start()].strip():
+            yield text[begin : cut.start()]
+            begin, valued, count = cut.end(), own, count + 1
+        else:
+            valued = valued or own
+    yield text[begin:]
+
+
+def _valued(text: str) -> bool:
+    return any(term[0].isdigit() for term in read(text))
+
+
+# ---------------------------------------------------------------- options
+
+
+ENOUGH = 0.7
+"""Share of the words of a long option, by weight, that its clause must hold."""
+SHORT = 3
+"""Words of an option that must all be held."""
+_NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
+_YES, _NO = frozenset(("yes", "так")), frozenset(("no", "ні"))
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option read for one question: the terms that are its own, of which `exact` must be held, the units of its
+    numbers, and whether it denies."""
+
+    own: frozenset[str]
+    exact: frozenset[str]
+    units: Mapping[str, set[str]]
+    denies: bool
+    plain: bool | None
+
+    @classmethod
+    def of(cls, text: str, question: str) -> Option:
+        terms, asked = read(text), set(read(question))
+        content = {term for term in terms if is_content(term)}
+        own = frozenset(content - asked or content)
+        names = set(read(" ".join(_NAME.findall(text))))
+        exact = frozenset(term for term in own if term[0].isdigit() or term in names)
+        words = set(terms)
+        plain = True if words and words <= _YES else False if words and words <= _NO else None
+        return cls(own, exact, _measured(terms), denies(text), plain)
+
+
+def best_clause(wanted: Weights, clauses: Sequence[Clause], numbers: bool, asked: Collection[str]) -> Clause:
+    """Return the clause that says most of the wanted words, of equals the one with most of its own, then the first.
+
+    If a number is looked for and it has none, the clauses after it go with it, up to one that has."""
+    at = max(
+        range(len(clauses)),
+        key=lambda place: (share(wanted, clauses[place].said), share(wanted, clauses[place].terms), -place),
+    )
+    best = clauses[at]
+    row = at == 0 and best.cell  # no head of a column is asked for, so that any cell may answer
+    for more in clauses[at + 1 :]:
+        if not row and (not numbers or best.numbers - set(asked)):
+            break
+        best = Clause((*best.own, *more.own), best.terms | more.terms, more.said, best.denies != more.denies)
+    return best
+
+
+def supports(clause: Clause, option: Option, weigh: Weigh, question_denies: bool) -> bool:
+    """Say whether a clause supports an option by words that the question has not."""
+    if option.plain is not None:
+        return (clause.denies == question_denies) is option.plain
+    if not option.own or not option.exact <= clause.terms or (option.denies != question_denies) != clause.denies:
+        return False
+    words = option.own - option.exact - set(_units().values())
+    held = words & clause.terms
+    if len(words) <= SHORT and held != words:
+        return False
+    if words and share(weigh(words), clause.terms) < ENOUGH:
+        return False
+    measured = _measured(clause.own)
+    for number, units in option.units.items():
+        there = measured.get(number, set())
+        if units and there and not units & there:
+            return False
+    return bool(option.exact or words or option.own & clause.terms)

@@ -1,0 +1,251 @@
+"""The units of an answer: statements of passages, each with what must be read with it, and their clauses.
+
+A heading, title, question or header of a mail states nothing. The lead-in of a list comes with its items, a sentence
+that begins with a bare pronoun with the sentence before, and a label (`COVERED SERVICES: Acupuncture`) only if it says
+more than the headings above it. The signs at the ends of lines decide, which most languages share; only the pronouns
+and the names of mail headers are those of English and Ukrainian.
+
+A sentence is divided into clauses where each part has a value of its own: `A room may cost 140 euros a night, and 190
+euros in London`. A clause says its own words, and with them those of the clauses before it, since it may leave these
+out. A cell of a table says its row's first cell with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from pipelines.query.support import Evidence
+from pipelines.terms import terms_of
+
+# ---------------------------------------------------------------- kinds of sentences
+
+
+LONGEST_LIST = 1_200
+"""Characters of a list that are quoted with its lead-in; a longer one is cut after an item."""
+LEAST_WORDS = 5
+"""Words of a line without a full stop that may state something; a shorter one is a heading."""
+LEAST_ITEM_WORDS = 3
+"""The same for a line of a list that has no lead-in."""
+
+_CLOSING = " \t\n\r\"'”’»“)]*_"
+_STOPS = ".!…。！।｡"
+_QUESTION_MARKS = "?？؟"
+_ROW = " | "
+_CAPTION = "figure_caption"
+_ITEM = "list_item"
+_MAIL_HEADER = re.compile(
+    r"\s*+(?:>|(?:from|to|cc|bcc|sent|subject|reply-to|від|кому|копія|надіслано|тема)\s*+:)", re.IGNORECASE
+)
+_ADVERBS = (
+    r"(?:(?:additionally|however|also|moreover|furthermore|therefore|thus|but|and|then|крім\s+того|проте|однак|також|тому)"
+    r",?\s++)?+"
+)
+_VERBS = (
+    r"(?:is|are|was|were|will|can|cannot|could|may|might|must|should|would|shall|do|does|did|has|have|had|means?"
+    r"|include|includes|included|appl(?:y|ies)|also|allows?|helps?|makes?|gives?|ensures?|covers?|costs?|takes?|not|only)\b"
+)
+_PRONOUN = re.compile(
+    rf"\s*+{_ADVERBS}(?:(?:they|he|she)\b|it\s++(?!(?:is|was|may\s++be)\s++(?:also\s++)?\w++\s++(?:to|that)\b)"
+    rf"|(?:this|these|that|those|it)\s++{_VERBS}(?!\s++\w++\s++(?:to|that)\b)"
+    r"|(?:вони|він|вона|воно)\b|це\s++(?:[—–-]|означа|стосу|не\s|є\s|дає|дозвол|робит|бул|буд|має|мож|потріб|треба))",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules of answers, each of which can be left out to measure what it does."""
+
+    statements: bool = True
+    lists: bool = True
+    antecedents: bool = True
+    clauses: bool = True
+    quantities: bool = True
+    spelling: bool = True
+    definitions: bool = True
+    subjects: bool = True
+    one: bool = True
+
+
+ALL = Rules()
+
+
+def last_sign(text: str) -> str:
+    """Return the sign that a text ends with, closing quotes and brackets aside."""
+    return text.rstrip(_CLOSING)[-1:]
+
+
+def begins_with_pronoun(text: str) -> bool:
+    """Say whether a sentence begins with a pronoun whose noun is in the sentence before."""
+    return _PRONOUN.match(text) is not None
+
+
+# ---------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement that may be quoted: `parts` are its sentences in order, of which `evidence` is the one that a
+    citation points to. `terms` are those of `parts`, `cosine` is the statement's. `rest` holds the further items of a
+    list, which are quoted with it and say nothing for it."""
+
+    evidence: Evidence
+    parts: tuple[Evidence, ...]
+    terms: frozenset[str]
+    cosine: float | None
+    rest: tuple[Evidence, ...] = ()
+
+    @property
+    def text(self) -> str:
+        sentences = [item.sentence.text for item in (*self.parts, *self.rest)]
+        return ("\n" if self.rest or last_sign(sentences[0]) == ":" else " ").join(sentences)
+
+    @property
+    def stripped(self) -> bool:
+        return any(item.sentence.stripped for item in (*self.parts, *self.rest))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a passage, with the evidence in it. `apart` says that an empty line is above it."""
+
+    text: str
+    apart: bool
+    evidence: list[Evidence]
+
+    @property
+    def alone(self) -> bool:
+        """Say whether the line is one fragment, and no sentence or row."""
+        return last_sign(self.text) not in (*_STOPS, *_QUESTION_MARKS) and _ROW not in self.text
+
+    @property
+    def listed(self) -> bool:
+        return any(item.sentence.kind == _ITEM for item in self.evidence)
+
+
+def statements_of(evidence: Sequence[Evidence], rules: Rules = ALL) -> list[Statement]:
+    """Return the statements of evidence, in reading order."""
+    if not rules.statements:
+        return [_single(item) for item in evidence]
+    return [
+        statement
+        for _, own in groupby(evidence, key=lambda item: item.passage.number)
+        for statement in _of_passage(list(own), rules)
+    ]
+
+
+def _single(item: Evidence) -> Statement:
+    return Statement(item, (item,), item.terms, item.sentence.cosine)
+
+
+def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statement]:
+    lines = _lines_of(evidence)
+    for at, line in enumerate(lines):
+        leads = last_sign(line.text) == ":" and rules.lists
+        if leads and line.evidence and (items := _items_below(lines, at)):
+            yield from _of_list(line.evidence, items)
+        led = rules.lists and _led(lines, at)
+        for place, item in enumerate(line.evidence):
+            if _states(item, line, led, at > 0 and not line.apart and lines[at - 1].alone):
+                before = line.evidence[place - 1] if place else None
+                yield _with_antecedent(item, before) if rules.antecedents else _single(item)
+
+
+def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
+    """Return the lines of a passage. A sentence that was changed, or goes over lines, is a line of its own."""
+    text = evidence[0].passage.text
+    lines, starts, at, apart = list[_Line](), dict[int, int](), 0, True
+    for part in text.split("\n"):
+        if part.strip():
+            starts[len(lines)] = at
+            lines.append(_Line(part, apart, []))
+        apart = not part.strip()
+        at += len(part) + 1
+    number = 0
+    for item in evidence:
+        found = next((here for here in range(number, len(lines)) if item.sentence.text in lines[here].text), None)
+        if found is None:
+            lines.insert(number + 1, _Line(item.sentence.text, True, [item]))
+            number += 1
+        else:
+            number = found
+            lines[found].evidence.append(item)
+    return lines
+
+
+def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
+    """Return the lines of the list that a line leads in."""
+    items: list[_Line] = []
+    for place in range(at + 1, len(lines)):
+        line = lines[place]
+        if (line.apart and items) or last_sign(line.text) == ":" or _ROW in line.text:
+            break
+        items.append(line)
+    if len(items) == 1 and not items[0].listed:
+        return []
+    return [line for line in items if line.evidence]
+
+
+def _led(lines: Sequence[_Line], at: int) -> bool:
+    """Say whether a line is an item of a list with a lead-in that can be quoted."""
+    while at and not lines[at].apart and last_sign(lines[at - 1].text) != ":":
+        at -= 1
+    return bool(at and last_sign(lines[at - 1].text) == ":" and lines[at - 1].evidence)
+
+
+def _of_list(lead: Sequence[Evidence], items: Sequence[_Line]) -> Iterator[Statement]:
+    """Yield a list as a whole, and each of its items after the lead-in."""
+    first = lead[-1]
+    heads = (*lead[-2:-1], first) if begins_with_pronoun(first.sentence.text) else (first,)
+    own = frozenset().union(*(item.terms for item in heads))
+    every = [item for line in items for item in line.evidence]
+    rest, room = list[Evidence](), LONGEST_LIST
+    for item in every:
+        room -= len(item.sentence.text) + 1
+        if room < 0 and rest:
+            break
+        rest.append(item)
+    yield Statement(first, heads, own, first.sentence.cosine, tuple(rest))
+    for item in every:
+        yield Statement(item, (*heads, item), own | item.terms, _mean(first, item))
+
+
+def _mean(one: Evidence, other: Evidence) -> float | None:
+    near = [item.sentence.cosine for item in (one, other) if item.sentence.cosine is not None]
+    return sum(near) / len(near) if near else None
+
+
+def _with_antecedent(item: Evidence, before: Evidence | None) -> Statement:
+    if before is None or not begins_with_pronoun(item.sentence.text):
+        return _single(item)
+    return Statement(item, (before, item), before.terms | item.terms, item.sentence.cosine)
+
+
+def _states(item: Evidence, line: _Line, led: bool, listed: bool) -> bool:
+    """Say whether a sentence alone states something. `led` and `listed` say that its line is one of a list, with a
+    lead-in or without."""
+    text, sign = item.sentence.text, last_sign(item.sentence.text)
+    if sign in _QUESTION_MARKS or sign == ":" or _MAIL_HEADER.match(text) or item.sentence.kind == _CAPTION:
+        return False
+    if item.terms <= item.about:
+        return False
+    if _ROW in text or sign in _STOPS:
+        return True
+    if led:
+        return False
+    _, colon, value = text.partition(": ")
+    if colon:
+        return not item.about.issuperset(terms_of(value))
+    words = text.split()
+    if listed or line.listed:
+        return len(words) >= LEAST_ITEM_WORDS
+    return len(words) >= LEAST_WORDS and not _in_capitals(words)
+
+
+def _in_capitals(words: Sequence[str]) -> bool:
+    """Say whether most long words begin with a capital letter, as in a title."""
+    long = [word for word in words[1:] if len(word) > 3 and word[0].isalpha()]
+    return bool(long) and 2 * sum(word[0].isupper() for word in long) > len(long)

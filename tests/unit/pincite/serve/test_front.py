@@ -1,0 +1,150 @@
+"""The front page and browsing over a bare index: what is shown of the documents, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from pincite.guard import Anybody, Asker
+from pincite.serve.application import application
+from pincite.serve.pages import KIND_NAMES
+from pincite.serve.service import Service
+from pipelines.errors import DatabaseError, IndexStateError
+from pipelines.parsing.formats import FORMATS, KIND_OF_ENDING, KINDS
+from resources.evaluation.suggest import Example
+from resources.search.documents import Browsed, Choice, Counted
+from tests.support.bare_index import COUNTED, DOCUMENT, URL, Bare, bare_service
+
+
+class Counting(Bare):
+    """An index whose numbers of documents can be set, and whose one document some groups may not see."""
+
+    total = 1
+    at, count = 1, 1
+    made = read = 0
+    updates = "2026-11-27T21:40:00+00:00"
+    questions: tuple[Example, ...] = (Example("What is in it?", "d"),)
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+        self.read += 1
+        counted = replace(COUNTED, total=self.total, facets={**COUNTED.facets, "kind": (("pdf", 1), ("sheet", 2))})
+        return counted, {"d"} & set(doc_ids) if "d" in groups else set()
+
+    def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
+        return Browsed(self.overview(groups, ())[0], (DOCUMENT,), self.at, self.count)
+
+    def updated(self, sources: Sequence[str]) -> str | None:
+        return self.updates
+
+    def examples(self) -> Iterator[Example]:
+        self.made += 1
+        yield from self.questions
+
+
+def client_of(service: Service) -> TestClient:
+    return TestClient(application(service, Anybody(), URL), base_url=URL)
+
+
+@pytest.mark.parametrize(
+    ("total", "english", "ukrainian"),
+    [
+        (1, "1 document<", "1 документ<"),
+        (2, "2 documents<", "2 документи<"),
+        (1_205, "1,205 documents<", "документів<"),
+    ],
+)
+def test_a_count_is_in_the_words_of_its_number(total: int, english: str, ukrainian: str) -> None:
+    index = Counting()
+    index.total = total
+    client = client_of(bare_service(index=index))
+    for path in ("/", "/documents"):
+        assert english in client.get(path).text
+        assert ukrainian in client.get(path, headers={"Accept-Language": "uk"}).text
+    assert "27\u00a0November 2026, 21:40\u00a0UTC" in client.get("/").text
+
+
+def test_an_example_is_shown_to_those_who_may_see_its_document() -> None:
+    service = bare_service(index=Counting())
+    assert service.overview(Asker("a", ("d",))).examples == ()  # they are being made
+    service.examples.wait()
+    assert service.overview(Asker("a", ("d",))).examples == ("What is in it?",)
+    assert service.overview(Asker("b", ())).examples == ()
+
+
+def test_examples_are_made_once_for_each_version_of_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pincite.serve.service.STATUS_SECONDS", -1.0)
+    monkeypatch.setattr("pincite.serve.service.KEPT_TIMES", 0)
+    index = Counting()
+    service = bare_service(index=index)
+    for made, updates in ((1, "2026-11-27"), (1, "2026-11-27"), (2, "2026-11-28")):
+        index.updates = updates
+        service.overview(Asker())
+        service.examples.wait()
+        assert index.made == made
+
+
+@pytest.mark.parametrize(("seconds", "times", "read"), [(3600.0, 0, 1), (-1.0, 10**12, 1), (-1.0, 0, 3)])
+def test_an_overview_is_kept_for_a_while_and_the_longer_the_more_it_cost(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, times: int, read: int
+) -> None:
+    monkeypatch.setattr("pincite.serve.service.STATUS_SECONDS", seconds)
+    monkeypatch.setattr("pincite.serve.service.KEPT_TIMES", times)
+    index = Counting()
+    index.questions = ()  # so that none comes between
+    service = bare_service(index=index)
+    for _ in range(3):
+        service.overview(Asker())
+    assert index.read == read
+
+
+def test_examples_that_cannot_be_made_leave_the_page_without_them() -> None:
+    class Failing(Counting):
+        def examples(self) -> Iterator[Example]:
+            raise DatabaseError("gone", "database")
+            yield
+
+    client = client_of(bare_service(index=Failing()))
+    for _ in range(2):
+        reply = client.get("/")
+        assert reply.status_code == 200 and "For example" not in reply.text
+
+
+def test_nothing_is_begun_after_the_end() -> None:
+    index = Counting()
+    service = bare_service(index=index)
+    service.examples.close()
+    service.overview(Asker())
+    assert index.made == 0
+
+
+def test_without_an_index_the_page_says_how_to_make_one() -> None:
+    class Nothing(Counting):
+        def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> Any:
+            raise IndexStateError("nothing is published yet", "no_index")
+
+    reply = client_of(bare_service(index=Nothing())).get("/", headers={"Accept": "text/html"})
+    assert reply.status_code == 503 and "pincite index" in reply.text
+
+
+def test_pages_of_documents_lead_to_each_other_and_keep_the_choice() -> None:
+    index = Counting()
+    index.total, index.at, index.count = 60, 2, 3
+    page = client_of(bare_service(index=index)).get("/documents?name=a%26b&kind=pdf&page=2").text
+    assert '<a rel="prev" href="/documents?kind=pdf&amp;name=a%26b&amp;page=1">' in page
+    assert '<a rel="next" href="/documents?kind=pdf&amp;name=a%26b&amp;page=3">' in page
+    assert 'value="a&amp;b"' in page and '<input type="hidden" name="kind" value="pdf">' in page
+    assert "Kind: PDF" in page and "page 2 of 3" in page
+
+
+def test_every_format_is_of_a_kind_that_has_a_name() -> None:
+    """XML may be anything, so that it is of the kind `other`."""
+    endings = {ending for each in FORMATS for ending in each.endings}
+    assert endings - KIND_OF_ENDING.keys() == {".xml"}
+    assert KIND_NAMES.keys() == {*KINDS, "other"}
