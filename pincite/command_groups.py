@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from pincite.console import tell
+from pincite.console import PrintableLines, tell
 
 _ANYWHERE = {"--config": True, "--state": True, "--json": False, "-q": False, "--quiet": False, "-v": False,
              "--verbose": False}  # fmt: skip
@@ -37,7 +37,7 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and self.welcome and not ctx.resilient_parsing:
-            tell(self.welcome)
+            tell(PrintableLines(self.welcome))
             ctx.exit()
         return super().parse_args(ctx, _moved(args))
 

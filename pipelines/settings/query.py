@@ -284,8 +284,8 @@ class QuerySettings(Section):
         0.3,
         ge=0,
         le=1,
-        description="Without a language model: share of the question's content words, by weight, that a passage must "
-        "hold, or `ask` declines; more of them where hybrid search finds no sentence that stands out.",
+        description="Without a language model: how far a statement must bear a question out, by its words or its "
+        "meaning, or `ask` declines. 0.3 is about half of the question's words by weight.",
     )
 
     @field_validator("metadata_keys")

@@ -437,7 +437,7 @@ def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.D
     waiting.look()
     now[0] += STILL_SECONDS
     waiting.look()
-    assert "1 runs wait for a worker" in lines[-1]
+    assert "1 run waits for a worker" in lines[-1]
 
     run = instance.get_run_by_id(first)
     assert run is not None

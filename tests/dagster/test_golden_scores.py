@@ -29,7 +29,7 @@ def test_the_scores_of_the_live_index_and_of_those_before_it(project: Project) -
     ((_, quality),) = metadata(result, "retrieval_quality")
     assert quality["n"] == 1
     assert quality["headline"].startswith(f"recall@5 {100 * quality['recall@5']:.1f} %")
-    assert quality["headline"].endswith("on 1 questions")
+    assert quality["headline"].endswith("on 1 question")
     assert "data:image/svg+xml" in quality["over time"]
     past = [record.data["generation"] for record in quality["past scores"].records]
     assert (past[0], past[-1]) == ("g0001", "g0002")
