@@ -31,11 +31,11 @@ from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.defused_text import visible_text
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.parsing.formats import KIND_OF_ENDING
 from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
 from resources.search.documents import FACETS, Choice
+from resources.search.passages import document_format
 
 # ---------------------------------------------------------------- words
 #
@@ -198,19 +198,13 @@ def environment() -> Environment:
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
     made.filters.update(seen=visible_text, pin=pin)
-    made.globals.update(query=_query, ending=_ending, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
+    made.globals.update(query=_query, format_of=document_format, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _ending(uri: str) -> str:
-    """Return the ending of a document's name in capitals, as a sign of its kind; nothing if the ending is unknown."""
-    ending = "." + uri.rpartition(".")[2][:10].lower()
-    return ending[1:].upper() if ending in KIND_OF_ENDING else ""
 
 
 def _query(**values: Any) -> str:
