@@ -105,6 +105,27 @@ def test_results_come_as_events_before_the_answer() -> None:
     assert "data-results" not in whole and 'class="hits"' in whole and 'class="cited"' in whole
 
 
+def test_links_of_results_keep_the_question_and_its_filters() -> None:
+    """The reader steps through the same hits by them."""
+    client, _ = views_of(())
+    page = html.unescape(client.get("/?q=a&source=s&from=2020-01-01&to=&strategy=dense").text)
+    links = re.findall(r'href="/passages/c\?([^"]*)"', page)
+    assert [link.removeprefix("sentence=s&") for link in links] == ["q=a&source=s&from=2020-01-01&strategy=dense"] * 3
+
+
+def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
+    quote = "The order is:\n" + "\n".join(f"{number}. the step of this number," for number in range(40))
+
+    class Listed(Bare):
+        def ask(self, text: str, *given: Any) -> dict[str, Any]:
+            found = super().ask(text, *given)
+            return {**found, "citations": [{**found["citations"][0], "quote": quote}]}
+
+    client, _ = views_of((), Listed(()))
+    assert f"<q>{quote}</q>" in client.get("/?q=a").text
+    assert re.search(r"\.cited q \{[^}]*white-space: pre-line", client.get("/static/style.css").text)
+
+
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
 def test_every_view_of_a_document_without_elements_opens(elements: Sequence[Element] | None) -> None:
     client, _ = views_of(elements)
