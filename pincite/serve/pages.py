@@ -240,11 +240,15 @@ class Pages:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
-            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._service.settings.feedback, "q": "",
-            "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
+            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._takes_feedback(values.get("q", "")),
+            "q": "", "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
             "day": words.day, "moment": words.moment, **values,
         }  # fmt: skip
         return self._templates.get_template(name).render(given)
+
+    def _takes_feedback(self, question: str) -> bool:
+        """Say whether an asker may judge the hits of a question. A longer one may have been cut by a link."""
+        return self._service.settings.feedback and len(question) < LONGEST_LINKED
 
     # ------------------------------------------------------------ front page and browsing
 

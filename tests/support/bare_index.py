@@ -94,8 +94,9 @@ class Bare:
                 "workers": []}  # fmt: skip
 
 
-def bare_service(elements: Sequence[Element] | None = (), index: Bare | None = None) -> Service:
-    """The service over an index of one bare document, whose text has moved where `elements` is None."""
-    project = Project(settings_from({}), None, Path("state"), Path())
+def bare_service(elements: Sequence[Element] | None = (), index: Bare | None = None, **serve: Any) -> Service:
+    """The service over an index of one bare document, whose text has moved where `elements` is None. `serve` are
+    settings of the server."""
+    project = Project(settings_from({"serve": serve}), None, Path("state"), Path())
     with mock.patch("pincite.serve.service.open_index", lambda project, seconds: index or Bare(elements)):
         return Service(project)

@@ -126,6 +126,16 @@ def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
     assert re.search(r"\.cited q \{[^}]*white-space: pre-line", client.get("/static/style.css").text)
 
 
+def test_each_hit_takes_feedback_on_a_question_that_no_link_cuts() -> None:
+    client = TestClient(application(bare_service(feedback=True), Anybody(), URL), base_url=URL)
+    for path in ("/", "/passages/c"):
+        short, long = (client.get(path, params={"q": "a" * size}).text for size in (499, 500))
+        (form,) = re.findall(r'<form class="feedback".*?</form>', short, re.DOTALL)
+        assert 'name="passage" value="c"' in form and f'name="q" value="{"a" * 499}"' in form
+        assert "feedback" not in long
+    assert "feedback" not in views_of(())[0].get("/?q=a").text
+
+
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])
 def test_every_view_of_a_document_without_elements_opens(elements: Sequence[Element] | None) -> None:
     client, _ = views_of(elements)
