@@ -98,8 +98,8 @@ class ParsingSettings(Section):
     ocr_seconds: float = Field(60.0, gt=0, description="Longest time one scanned page may take to read.")
     hidden: Literal["skip", "read"] = Field(
         "skip",
-        description="What a file holds and does not show, such as hidden rows and slides, white or struck-out text: skip "
-        "leaves it out and counts it in a warning, read takes it.",
+        description="What a file holds and does not show, such as hidden rows and slides, white or struck-out text: "
+        "skip leaves it out and counts it in a warning, read takes it.",
     )
     barcodes: bool = Field(
         False,

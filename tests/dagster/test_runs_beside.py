@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from assets.definitions import build_defs
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.ranges import buckets_over
+from pipelines.ranges import MOST_IN_FILE, buckets_over
 from pipelines.settings.base import Settings
 from resources.dagster_instance.home import GONE_FOR, PROCESS, close_dead_runs, dagster_home, dead_runs
 from resources.postgres.database import Database
@@ -29,10 +28,10 @@ from resources.state.run import Run
 from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED
 from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIET, span
+from tests.faults.held_run import called_at_once
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, content, make_project, new_database
-from tests.support.waiting import HANG_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.dagster]
 
@@ -60,19 +59,24 @@ def launch(names: Sequence[str], keys: Sequence[str] | None = None) -> dg.Execut
         )
 
 
-LAUNCH = """
-import json, sys
-from tests.dagster.test_runs_beside import failure, launch
-sys.stderr.write(failure(launch(*json.loads(sys.argv[1]))))
-"""
+def launched_half(config: str, most: int, names: Sequence[str], keys: Sequence[str]) -> str:
+    """Make one run in a process of its own; return its failures."""
+    os.environ["PINCITE_CONFIG"] = config
+    with files_of(most):
+        return failure(launch(names, keys))
 
 
-def both(names: Sequence[str]) -> None:
+@contextmanager
+def files_of(most: int) -> Iterator[None]:
+    """Let files of the state hold this many documents at most, and join none that hold more than half of it."""
+    with mock.patch("pipelines.ranges.MOST_IN_FILE", most), mock.patch("pipelines.ranges.FEWEST_IN_FILES", most // 2):
+        yield
+
+
+def both(names: Sequence[str], most: int) -> None:
     """Two runs at once, each in a process of its own."""
-    commands = [[sys.executable, "-c", LAUNCH, json.dumps([list(names), keys])] for keys in HALVES]
-    runs = [subprocess.Popen(each, cwd=ROOT, stderr=subprocess.PIPE, text=True) for each in commands]
-    said = [run.communicate(timeout=HANG_SECONDS)[1] for run in runs]
-    assert [run.returncode for run in runs] == [0, 0] and not any("failed" in each.lower() for each in said), said
+    config = os.environ["PINCITE_CONFIG"]
+    assert called_at_once(launched_half, *((config, most, names, keys) for keys in HALVES)) == ["", ""]
 
 
 def failure(result: dg.ExecuteInProcessResult) -> str:
@@ -89,25 +93,24 @@ def parted(server_url: str, endpoint: EmbeddingServer, tmp_path: Path) -> Iterat
             yield project
 
 
-def everything() -> None:
+def everything(most: int = MOST_IN_FILE) -> None:
     """All assets, in two runs at once where each has some buckets."""
     assert launch(["raw_documents"], ("00", "03")).success
     assert launch(["kept_generations"]).success
-    both(BEFORE_STATISTICS[1:])
+    both(BEFORE_STATISTICS[1:], most)
     assert launch(["corpus_statistics"]).success
-    both(BEFORE_INDEX)
+    both(BEFORE_INDEX, most)
     assert launch(["sentence_links", "term_statistics"]).success
-    both(["indexed_documents"])
+    both(["indexed_documents"], most)
     assert launch(["search_index"]).success
     assert launch(["retrieval_quality"]).success
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("most", [1000, 1])
-def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project, most: int) -> None:
+def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project) -> None:
     project.index()
-    with mock.patch("pipelines.ranges.MOST_IN_FILE", most), mock.patch("pipelines.ranges.FEWEST_IN_FILES", 0):
-        everything()
+    with files_of(1):
+        everything(1)
     assert content(parted) == content(project)
     assert parted.run("verify").json["ok"] is True
 
@@ -269,8 +272,11 @@ def test_a_launched_run_that_was_killed_before_it_had_a_session_is_failed_after_
         run_id = instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags=job.run_tags).run_id
         assert dead_runs(instance, database, {}, 0.0) == ([], {}), "it may be about to have one"
         assert dead_runs(instance, database, {}, 0.0, silent=timedelta(0)) == ([run_id], {})
+        one = {dg.AssetKey("search_index")}  # each asset of a run is planned in the files of the instance
         forged = [
-            instance.create_run_for_job(job, status=status, remote_job_origin=launcher, tags={PROCESS: tag}).run_id
+            instance.create_run_for_job(
+                job, status=status, remote_job_origin=launcher, tags={PROCESS: tag}, asset_selection=one
+            ).run_id
             for tag in FORGED
         ]
         assert dead_runs(instance, database, {}, 0.0) == ([], {}), "a tag that others wrote says nothing"

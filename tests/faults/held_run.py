@@ -172,7 +172,32 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
         sys.stderr.flush()
 
 
+def _call(target: Callable[..., Any], arguments: tuple[Any, ...], there: Connection) -> None:
+    _divide_here()
+    there.send(target(*arguments))
+
+
 # ---------------------------------------------------------------- in the test
+
+
+def called_at_once(target: Callable[..., Any], *calls: tuple[Any, ...]) -> list[Any]:
+    """Return what a function of a module gives for each of these arguments, called in as many processes at once.
+
+    They have the environment of when the first of all was forked."""
+    found = []
+    for arguments in calls:
+        here, there = _CONTEXT.Pipe(duplex=False)
+        process = _CONTEXT.Process(target=_call, args=(target, arguments, there))
+        process.start()
+        there.close()
+        found.append((here, process))
+    try:
+        assert all(here.poll(HANG_SECONDS) for here, _ in found), "a call has not ended"
+        return [here.recv() for here, _ in found]
+    finally:
+        for here, process in found:
+            here.close()
+            process.join(HANG_SECONDS)
 
 
 class HeldRun:

@@ -3,7 +3,8 @@ move and go, files break and are mended, groups and side-cars change, models and
 rolled back and pruned, runs killed; after every step the oracle, at the end what a clean run serves. A reader who
 belongs to no group asks all the while.
 
-A life is told by its seed: PINCITE_SOAK_SEED=17 PINCITE_SOAK_LIVES=1 lives the seventeenth again.
+A life is told by its seed: PINCITE_SOAK_SEED=17 PINCITE_SOAK_LIVES=1 lives the seventeenth again, and
+PINCITE_SOAK_LIVES=100 a hundred from the first on.
 """
 
 from __future__ import annotations
@@ -28,9 +29,16 @@ from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import LIBRARY
 from tests.support.projects import NUMBER, PLACES, Project, new_database, project_copy, rows_of
 
-LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "20"))
+SEEDS = (34031, 74629, 168161, 17101, 33475)
+"""Lives in which every act happens, and every point but `published` kills a run: 250,000 were looked through for the
+fewest that have these and the most pairs of an act and the point at which the run after it is killed."""
 FIRST_SEED = int(os.environ.get("PINCITE_SOAK_SEED", "1"))
+LIVES = int(os.environ.get("PINCITE_SOAK_LIVES", "0"))
 STEPS = 6
+KILLED = 0.75
+"""Share of the steps whose run is killed. Each step costs an oracle, so few of them should go without a kill."""
+NOT_REACHED = {"reply kept", "summaries written", "contexts before a commit", "listing regrouped"}
+"""Points that no run of these lives comes to: no model writes for them, and their buckets stay as they are."""
 REAL = ("policies/travel-policy-2026.pdf", "proposals/harbour-records-proposal.docx")
 
 # ---------------------------------------------------------------- the reader
@@ -94,7 +102,7 @@ def assert_found(seen: set[str], public: Mapping[str, str]) -> None:
 
 def crash(folder: Folder, output: Path, rest: Callable[[], Any]) -> bool:
     """Whether a run was killed at a point: it may not come to it."""
-    point, number = folder.chance.choice(sorted(POINTS)), folder.chance.choice((1, 1, 2))
+    point, number = folder.chance.choice(sorted(POINTS.keys() - NOT_REACHED)), folder.chance.choice((1, 1, 2))
     run = HeldRun(output, ["index", "--config", str(folder.project.config)], point, number, 0)
     try:
         if run.reached():
@@ -185,7 +193,7 @@ def start(full: tuple[Project, Clean], server_url: str, tmp_path_factory: pytest
         yield project
 
 
-@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + LIVES))
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + LIVES) if LIVES else SEEDS)
 def test_what_is_served_is_what_the_folder_holds_whatever_happens(
     seed: int,
     start: Project,
@@ -208,7 +216,7 @@ def test_what_is_served_is_what_the_folder_holds_whatever_happens(
                         folder.act()
                         if folder.told[-1] == "roll_back":
                             watcher.rest()
-                    if folder.chance.random() < 0.25:
+                    if folder.chance.random() < KILLED:
                         kills += crash(folder, tmp_path / f"run{number}", watcher.rest)
                     oracle(folder, watcher.rest)
                     assert_found(watcher.rest(), folder.public())

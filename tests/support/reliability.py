@@ -246,12 +246,14 @@ def _soak(tests: Mapping[str, Told]) -> str:
     lives = {name: told for name, told in tests.items() if "life" in told.values}
     if not lives:
         return "## The soak\n\nNot run.\n"
-    seeds = [told.values["life"] for told in lives.values()]
+    seeds = sorted(told.values["life"] for told in lives.values())
+    in_a_row = seeds[-1] - seeds[0] == len(seeds) - 1
+    named = f"{seeds[0]} to {seeds[-1]}" if in_a_row else ", ".join(map(str, seeds))
     steps, kills, polled = (
         sum(told.values.get(name, 0) for told in lives.values()) for name in ("steps", "kills", "polled")
     )
     return (
-        f"## The soak\n\n{len(lives):,} random lives of a folder (seeds {min(seeds)} to {max(seeds)}), {steps:,} steps "
+        f"## The soak\n\n{len(lives):,} random lives of a folder (seeds {named}), {steps:,} steps "
         "of one to three acts: documents, PDF and DOCX among them, come, change, move, break, are mended and go; "
         "documents and sources are restricted and opened; embedders and chunks are set otherwise; generations are "
         f"rolled back and pruned; {kills:,} runs killed at a random point. After every step what is served is compared "

@@ -106,6 +106,9 @@ def test_lives_and_damaged_files_are_told_and_what_failed_of_no_case() -> None:
     assert "3 random lives of a folder (seeds 7 to 9), 12 steps" in soak
     assert "3 runs killed" in soak and "answered 150 times" in soak
     assert "**Failed**: `test_life[8]`" in soak
+    assert "2 random lives of a folder (seeds 7, 9)," in page(
+        {name: lives[name] for name in ("test_life[9]", "test_life[7]")}
+    )
     assert "50 real files damaged at random (seeds 1 to 50)" in fuzz and "All held." in fuzz
     assert text.endswith("## Failed beside these\n\n- `test_life[8]`\n")
 
