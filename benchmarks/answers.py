@@ -42,8 +42,8 @@ from pipelines.query.statements import ALL, Rules  # noqa: E402
 from pipelines.query.wording import Question, also_said  # noqa: E402
 from pipelines.settings.query import QuerySettings  # noqa: E402
 from resources.evaluation.golden import examination, read_questions  # noqa: E402
-from resources.search.answers import MORE_PASSAGES, Weigher, passage_sentences, shared_titles  # noqa: E402
-from resources.search.passages import Searcher  # noqa: E402
+from resources.search.answers import MORE_PASSAGES, Weigher, passage_sentences  # noqa: E402
+from resources.search.passages import Searcher, shared_titles  # noqa: E402
 from resources.search.search_options import SearchOptions  # noqa: E402
 from resources.settings_file import locate  # noqa: E402
 from resources.state.state import State  # noqa: E402

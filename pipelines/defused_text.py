@@ -77,7 +77,7 @@ def _words(text: str) -> str:
 
 def visible_text(text: str) -> str:
     """Return a text without invisible characters, and without those that turn the order of the visible ones."""
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", " ").replace("\t", " ").isprintable() and (text.isascii() or not _FORMAT.search(text)):
         return text
     text = _FORMAT.sub("", _ESCAPES.sub("", text))
     return "".join(

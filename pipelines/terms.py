@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
@@ -41,11 +42,23 @@ _PLAIN = re.compile(r"\d+(?:[.,]\d+)*|[a-z][a-z0-9]*(?:'[a-z0-9]+)*")
 @lru_cache(maxsize=1)
 def _any_script() -> re.Pattern[str]:
     """Numbers, runs without spaces, words with their marks and inner apostrophes."""
-    marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc")]
-    mark = f"[{''.join(marks)}]"
+    mark = f"[{_marks()}]"
     letter = rf"(?:[^\W_{_UNSPACED}]{mark}*)"
     run = rf"[{_UNSPACED}](?:[{_UNSPACED}]|{mark})*"
     return re.compile(rf"\d+(?:[.,]\d+)*|{run}|(?!\d){letter}+(?:'{letter}+)*")
+
+
+@lru_cache(maxsize=1)
+def _any_place() -> re.Pattern[str]:
+    """Return a pattern of runs without spaces, and of runs of all that words are made of before they are folded."""
+    signs = "".join(map(chr, [*_HYPHENS, *_APOSTROPHES])) + "'"
+    part = rf"(?:(?![{_UNSPACED}])[^\W_]|[{_marks()}{signs}]|(?<=\d)[.,](?=\d))"
+    return re.compile(rf"([{_UNSPACED}][{_UNSPACED}{_marks()}]*)|{part}+")
+
+
+@lru_cache(maxsize=1)
+def _marks() -> str:
+    return "".join(chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
 
 
 def _number(text: str) -> str:
@@ -115,6 +128,21 @@ def terms_of(text: str) -> list[str]:
         else:
             terms.extend(_normal(word[:LONGEST]))
     return terms
+
+
+def terms_in_place(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield (start, end, terms) of each word of a text, in order. Together the terms are those of `terms_of`, except
+    beside signs that are another sign in a usual width or height.
+
+    Two letters of a script without spaces count as a word, so that words overlap there."""
+    for found in _any_place().finditer(text):
+        start, end = found.span()
+        if found[1] is None:
+            if terms := terms_of(found[0]):
+                yield start, end, terms
+            continue
+        for at in range(start, max(end - 1, start + 1)):
+            yield at, min(at + 2, end), terms_of(text[at : min(at + 2, end)])
 
 
 @lru_cache(maxsize=1 << 14)

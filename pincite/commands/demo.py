@@ -30,8 +30,8 @@ QUESTIONS = (
     "How long are payroll records kept?",
     "Яка температура має бути у сховищі?",
 )
-_SHOWN = 300
-"""Characters of a passage to print, since whole passages would fill the screen."""
+_SHOWN = 3
+"""Lines of a passage to print, since whole passages would fill the screen."""
 _ANOTHER_STATE = "state:"
 """The start of a line in the example's settings that is not copied: it moves the state of a checkout elsewhere."""
 
@@ -78,13 +78,13 @@ def asked_shown(results: list[dict[str, Any]]) -> PrintableLines:
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
-    from pincite.text.passages import excerpt, pin
+    from pincite.text.passages import pin, shown_text
 
     yield f"? {result['query']}"
     for hit in result["hits"]:
         chain = " › ".join(hit["header_chain"])
         yield f"  {pin(hit)}" + (f"  ({chain})" if chain else "")
-        yield PrintableLines(textwrap.indent(excerpt(hit["text"], result["query"], _SHOWN), "  | "))
+        yield PrintableLines(textwrap.indent(shown_text(hit, result["query"], _SHOWN), "  | "))
     yield ""
 
 

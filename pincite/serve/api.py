@@ -290,7 +290,8 @@ class Api:
 # ---------------------------------------------------------------- description in OpenAPI
 
 _CALLS: tuple[tuple[str, str, str, type[BaseModel] | None], ...] = (
-    ("/api/search", "search", "Passages for a question, each with document, page and boxes.", Search),
+    ("/api/search", "search", "Passages for a question, each with document, page and boxes; `documents` groups "
+     "them, the best first, each with a `name` that identifies it, `format`, `date` and ranks of hits.", Search),
     ("/api/ask", "ask", "An answer with the places that bear it out, or declined. With Accept: text/event-stream the "
      "events passages, answer and error.", Ask),
     ("/api/documents", "documents", "The documents that who asks may find.", Listing),

@@ -1,8 +1,8 @@
-"""The text of a document as the reader shows it: blocks and parts, its contents, and the places of words in it, with
-the marks of a passage and its best sentence.
+"""Text with marks, as the page shows it: hits with the words of the question, and a document as the reader shows it, in
+blocks and parts, with its contents, the places of words in it, and the marks of a passage and its best sentence.
 
-A mark is a span of the body. It is shown only if its words are words of the passage: text that has moved since gets no
-mark, since a wrong one is worse.
+In the reader a mark is a span of the body. It is shown only if its words are words of the passage: text that has moved
+since gets no mark, since a wrong one is worse.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log1p
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pipelines.defused_text import visible_text
+from pipelines.query.excerpts import Piece, asked_terms, excerpt, pieces
 from pipelines.records import Cell, Element
 from pipelines.terms import terms_of
 
@@ -43,16 +45,92 @@ def best_sentences(question: str, sentences: Mapping[str, Sequence[SentenceInPla
     return found
 
 
-def set_off(text: str, start: int, length: int, most: int) -> tuple[str, str, str]:
-    """Return (before, sentence, after): at most about `most` characters, in whole words, around the sentence."""
-    before, said, after = text[:start], text[start : start + length][:most], text[start + length :]
-    room = max(most - len(said), 0)
-    ahead = min(len(before), max(room // 3, room - len(after)))
-    if ahead < len(before):
-        before = "… " + before[len(before) - ahead :].partition(" ")[2]
-    if len(after) > room - ahead:
-        after = after[: max(room - ahead, 0)].rpartition(" ")[0] + " …"
-    return before, said, after
+# ---------------------------------------------------------------- hits
+
+
+LONGEST_QUOTE = 1_000
+"""Characters of a quotation that is copied."""
+SHOWN_ALONE = 3
+"""Hits that are shown unfolded if all are of one document; of several documents each shows its best one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownHit:
+    """A hit as the page shows it: the headings above it without its document's title, and the lines around its match.
+
+    `sentence_id` names the sentence to set off in the reader, "" if none is known. `quote` is what is copied: this
+    sentence, or else the lines that are shown. `described` says that a language model wrote the text."""
+
+    chunk_id: str
+    sentence_id: str
+    first: int | None
+    last: int | None
+    headings: tuple[tuple[Piece, ...], ...]
+    text: tuple[Piece, ...]
+    quote: str
+    described: bool
+    duplicates: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDocument:
+    """A document of the results with its hits, the best first; those in `rest` are folded."""
+
+    told: Mapping[str, Any]
+    hits: tuple[ShownHit, ...]
+    rest: tuple[ShownHit, ...]
+
+
+def shown_documents(
+    found: Mapping[str, Any], sentences: Mapping[str, Sequence[SentenceInPlace]]
+) -> tuple[ShownDocument, ...]:
+    """Return the results of a question, the JSON of `query` or `ask`, as the page shows them. `sentences` are those of
+    the hits, by chunk."""
+    wanted = asked_terms(found["query"], [each["text"] for each in found.get("added", ())])
+    best = best_sentences(found["query"], sentences)
+    hits = {hit["rank"]: _hit(hit, best.get(hit["chunk_id"]), wanted) for hit in found["hits"]}
+    several = len(found["documents"]) > 1
+    made = []
+    for told in found["documents"]:
+        own = tuple(hits[rank] for rank in told["hits"])
+        shown = 1 if several else SHOWN_ALONE
+        made.append(ShownDocument(told, own[:shown], own[shown:]))
+    return tuple(made)
+
+
+def _hit(hit: Mapping[str, Any], best: SentenceInPlace | None, wanted: Collection[str]) -> ShownHit:
+    anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
+    said, name = (anchors[0]["text"], anchors[0]["sentence_id"]) if anchors else (
+        (best.text, best.sentence_id) if best else ("", "")
+    )  # fmt: skip
+    at = hit["text"].find(said) if said else -1
+    match = (at, at + len(said)) if at >= 0 else None
+    lines = excerpt(hit["text"], wanted, hit["header_chain"], match)
+    return ShownHit(
+        chunk_id=hit["chunk_id"],
+        sentence_id=name,
+        first=hit["page_start"],
+        last=hit["page_end"],
+        headings=tuple(pieces(visible_text(heading), wanted) for heading in headings_of(hit)),
+        text=pieces(lines, wanted),
+        quote=_cut(" ".join((said if match else lines.strip("… ")).split())),
+        described="text" in hit["generated"],
+        duplicates=hit["duplicates"],
+    )
+
+
+def headings_of(hit: Mapping[str, Any]) -> list[str]:
+    """Return the headings above a hit, without its document's title and without repeats."""
+    own = [" ".join(heading.split()) for heading in hit["header_chain"]]
+    title = " ".join(hit["title"].split())
+    kept = [heading for heading, before in zip(own, ["", *own], strict=False) if heading and heading != before]
+    return kept[1:] if kept and kept[0].casefold() == title.casefold() else kept
+
+
+def _cut(quote: str) -> str:
+    if len(quote) <= LONGEST_QUOTE:
+        return quote
+    return (quote[:LONGEST_QUOTE].rpartition(" ")[0] or quote[:LONGEST_QUOTE]) + " …"
 
 
 # ---------------------------------------------------------------- structure

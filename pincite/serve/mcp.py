@@ -36,6 +36,7 @@ from pincite.guard import MOST_BODY, Asker, asker_of
 from pincite.listening import STOPPING
 from pincite.serve.answers import UNFORESEEN, place_of, told_of
 from pincite.serve.api import MOST_HITS, checked, number_in, require_text
+from pincite.serve.marked_text import headings_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
 from pipelines.defused_text import clear
@@ -85,7 +86,7 @@ class AskFor(_Given):
 
 
 class Found(BaseModel):
-    """A passage, titled by the headings above it (or the document's title) and its pages."""
+    """A passage, titled by a name that identifies its document, the headings above it and its pages."""
 
     id: str
     title: str
@@ -93,11 +94,25 @@ class Found(BaseModel):
     url: str
 
 
+class OfDocument(BaseModel):
+    """A document of the results. `id` is for `fetch`, `date` in ISO form or null, and `results` are the ids of its
+    passages, the best first."""
+
+    id: str
+    name: str
+    source: str
+    uri: str
+    format: str
+    date: str | None
+    results: list[str]
+
+
 class Results(BaseModel):
-    """Passages. `without_value` says for each key that a filter compares how many documents it leaves out since they
-    have no value to compare, and of how many."""
+    """Passages, and their `documents` in the order of their best passage. `without_value` says for each key that a
+    filter compares how many documents it leaves out since they have no value to compare, and of how many."""
 
     results: list[Found]
+    documents: list[OfDocument] = []
     without_value: dict[str, dict[str, int]] = {}
 
 
@@ -184,9 +199,16 @@ class Tools:
 
     def search(self, given: SearchFor, asker: Asker) -> Results:
         found = self._service.search(given.query, asker, given.k, filters=meant(given.filter))
+        ids = {hit["rank"]: hit["chunk_id"] for hit in found["hits"]}
+        documents = [
+            OfDocument(id=each["doc_id"], name=each["name"], source=each["source"], uri=whole_name(each["uri"]),
+                       format=each["format"], date=each["date"], results=[ids[rank] for rank in each["hits"]])
+            for each in found["documents"]
+        ]  # fmt: skip
         return Results(
-            results=[self._found(hit) for hit in found["hits"]], without_value=found.get("without_value", {})
-        )
+            results=[self._found(hit) for hit in found["hits"]], documents=documents,
+            without_value=found.get("without_value", {}),
+        )  # fmt: skip
 
     def fetch(self, given: Fetch, asker: Asker) -> Fetched:
         """Return a passage, or a part of a document. Raise IndexStateError `unknown_document` if the asker may see
@@ -213,7 +235,7 @@ class Tools:
     def ask(self, given: AskFor, asker: Asker) -> Answered:
         answer = self._service.ask(given.question, asker, filters=meant(given.filter))
         cited = [
-            Cited(id=item["chunk_id"], title=_titled([item["uri"]], item["page"], item["page"]),
+            Cited(id=item["chunk_id"], title=_titled([item["name"]], item["page"], item["page"]),
                   quote=item["quote"], url=self._address("passages", place_of(item)))
             for item in answer["citations"]
         ]  # fmt: skip
@@ -274,7 +296,8 @@ class Tools:
             return None
 
     def _found(self, hit: Mapping[str, Any]) -> Found:
-        title = _titled(hit["header_chain"] or [hit["title"] or hit["uri"]], hit["page_start"], hit["page_end"])
+        name = hit.get("name") or hit["title"] or hit["uri"]
+        title = _titled([name, *headings_of(hit)], hit["page_start"], hit["page_end"])
         return Found(id=hit["chunk_id"], title=title, text=hit["text"], url=self._address("passages", hit["chunk_id"]))
 
     def _address(self, kind: str, name: str) -> str:

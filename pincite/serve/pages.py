@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -22,19 +22,20 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside
-from pincite.serve.api import Search, checked, number_in, require_text
-from pincite.serve.marked_text import LONGEST_SOUGHT, best_sentences, set_off
+from pincite.serve.answers import as_events, event, telling
+from pincite.serve.api import MOST_HITS, Search, checked, number_in, require_text
+from pincite.serve.marked_text import LONGEST_SOUGHT, shown_documents
 from pincite.serve.reader import DocumentView, HitsOfQuestion, Reader, Wanted
 from pincite.serve.service import Service
 from pincite.serve.turns import Busy, caller_of
 from pincite.text.passages import pin
 from pipelines.defused_text import visible_text
 from pipelines.errors import IndexStateError, UsageError
-from pipelines.parsing.formats import KIND_OF_ENDING
 from pipelines.records import UNKNOWN_LANGUAGE
 from pipelines.settings.query import HITS
 from resources.child_process import ROOT
 from resources.search.documents import FACETS, Choice
+from resources.search.passages import document_format
 
 # ---------------------------------------------------------------- words
 #
@@ -154,12 +155,13 @@ def ukrainian() -> dict[str, str | list[str]]:
 
 
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
+LONGEST_LINKED = 500
+"""Characters of a question that the links of its results carry on to the reader: a page has dozens of them."""
+MORE_HITS = 10
 NARROWED = ("source", "from", "to")
 """Filters that a question is asked with on the page."""
 MOST_FIELDS, LONGEST_QUESTION = 20, 1_000
 """Most fields of a form, and characters of a question that feedback is taken on."""
-EXCERPT = 700
-"""Characters of a hit's text that are shown."""
 LONGEST_NAME, MOST_WORDS = 200, 10
 """Characters of a name that is browsed for, and how many of its words are looked at."""
 
@@ -196,19 +198,13 @@ def environment() -> Environment:
         lstrip_blocks=True, finalize=_seen,
     )  # fmt: skip
     made.filters.update(seen=visible_text, pin=pin)
-    made.globals.update(query=_query, ending=_ending, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
+    made.globals.update(query=_query, format_of=document_format, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
 def _seen(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _ending(uri: str) -> str:
-    """Return the ending of a document's name in capitals, as a sign of its kind; nothing if the ending is unknown."""
-    ending = "." + uri.rpartition(".")[2][:10].lower()
-    return ending[1:].upper() if ending in KIND_OF_ENDING else ""
 
 
 def _query(**values: Any) -> str:
@@ -226,6 +222,7 @@ class Pages:
     def routes(self) -> list[Route | Mount]:
         return [
             Route("/", self.search),
+            Route("/results", self.results),
             Route("/documents", self.browse),
             Route("/passages/{chunk_id}", self.passage),
             Route("/documents/{doc_id}", self.document),
@@ -237,14 +234,21 @@ class Pages:
         ]
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
+        return HTMLResponse(self._rendered(request, name, **values), status, PRIVATE)
+
+    def _rendered(self, request: Request, name: str, /, **values: Any) -> str:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
-            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._service.settings.feedback, "q": "",
-            "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
+            "asker": asker, "signs_in": self._access.signs_in, "feedback": self._takes_feedback(values.get("q", "")),
+            "q": "", "title": "", "language": words.language, "t": words.t, "tn": words.tn, "number": words.number,
             "day": words.day, "moment": words.moment, **values,
         }  # fmt: skip
-        return HTMLResponse(self._templates.get_template(name).render(given), status, PRIVATE)
+        return self._templates.get_template(name).render(given)
+
+    def _takes_feedback(self, question: str) -> bool:
+        """Say whether an asker may judge the hits of a question. A longer one may have been cut by a link."""
+        return self._service.settings.feedback and len(question) < LONGEST_LINKED
 
     # ------------------------------------------------------------ front page and browsing
 
@@ -278,31 +282,55 @@ class Pages:
 
     async def search(self, request: Request) -> Response:
         """Answer a question with its answer and hits, and no question with the front page. A language model answers
-        only on request."""
+        only on request.
+
+        The page that waits for a language model comes empty, and its script asks for the rest by `results`; without a
+        script it is loaded again, whole."""
         if not request.query_params.get("q", "").strip():
             return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
-        given = {key: value for key, value in request.query_params.items() if value}
-        answering = given.pop("ask", "") == "1" or not self._by_model
-        narrowed = {name: given.pop(name, "") for name in NARROWED}
+        asked = _Asked.of(request, self._by_model)
         status = await self._turns.reading.run(caller, lambda: self._service.status(asker))
         if status["live"] is None:
             return self.html(request, "first.html", 503)
-        values = {"status": status, "narrowed": narrowed, "by_model": self._by_model, "strategy": given.get("strategy")}
-        filters = tuple(f"{name}={value}" for name, value in narrowed.items() if value)
-        told = checked(Search, {"k": HITS, **given, "filter": filters})
-        turns = self._service.turns_of(told.strategy, told.rerank, answering=answering)
-        found = await turns.run(caller, lambda: self._found(told, asker, answering))
-        return self.html(request, "search.html", q=told.q, found=found, answered=answering, **values)
+        values = {"status": status, "asked": asked, "by_model": self._by_model}
+        told = asked.told()
+        if asked.by_model and not asked.whole:
+            return self.html(request, "search.html", q=told.q, found=None, **values)
+        turns = self._service.turns_of(told.strategy, told.rerank, answering=asked.answering)
+        ask = self._service.ask if asked.answering else self._service.search
 
-    def _found(self, told: Search, asker: Asker, answering: bool) -> dict[str, Any]:
-        ask = self._service.ask if answering else self._service.search
-        found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+        def work() -> dict[str, Any]:
+            found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
+            return self._shown(found, asker)
+
+        found = await turns.run(caller, work)
+        return self.html(request, "search.html", q=told.q, found=found, **values)
+
+    async def results(self, request: Request) -> Response:
+        """Send the parts of a page of results as events: `passages` as soon as they are found, then `answer`, or
+        `error`."""
+        asker, asked = asker_of(request), _Asked.of(request, self._by_model)
+        told = asked.told()
+        turns = self._service.turns_of(told.strategy, told.rerank, answering=True)
+
+        def work(tell: Callable[[tuple[str, str]], None]) -> tuple[str, str]:
+            def passages(found: dict[str, Any]) -> None:
+                tell(("passages", self._rendered(request, "hits.html", asked=asked, q=told.q,
+                                                 found=self._shown(found, asker))))  # fmt: skip
+
+            found = self._service.ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter, found=passages)
+            return "answer", self._rendered(request, "answer.html", asked=asked, q=told.q, found=found, later=True)
+
+        return as_events(
+            await telling(turns, caller_of(request), work), lambda item: event({"html": item[1]}, item[0]),
+            lambda problem: event(problem, "error"),
+        )  # fmt: skip
+
+    def _shown(self, found: dict[str, Any], asker: Asker) -> dict[str, Any]:
+        """Return results with their documents as the page shows them."""
         sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
-        best = best_sentences(told.q, sentences)
-        for hit in found["hits"]:
-            hit["shown"], hit["sentence_id"] = _shown(hit, best)
-        return found
+        return {**found, "shown": shown_documents(found, sentences)}
 
     # ------------------------------------------------------------ reader
 
@@ -391,15 +419,47 @@ class Pages:
         return self.html(request, "message.html", status, code=code, message=message, status=status)
 
 
-def _shown(hit: Mapping[str, Any], best: Mapping[str, Any]) -> tuple[tuple[str, str, str], str]:
-    """Return a hit's text around the sentence that is set off, and the sentence's id; "" if it has no such sentence."""
-    anchors = hit["paragraph"]["anchors"] if hit["paragraph"] else ()
-    one = best.get(hit["chunk_id"])
-    said, name = (anchors[0]["text"], anchors[0]["sentence_id"]) if anchors else (
-        (one.text, one.sentence_id) if one else ("", "")
-    )  # fmt: skip
-    at = hit["text"].find(said) if said else -1
-    return set_off(hit["text"], max(at, 0), len(said) if at >= 0 else 0, EXCERPT), name
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The question of a page of results, from its address. `by_model` says that a language model answers; `whole` that
+    the page is sent in one piece all the same. `narrowed` are the fields of the form, by name."""
+
+    question: str
+    narrowed: Mapping[str, str]
+    answering: bool
+    by_model: bool
+    whole: bool
+    given: Mapping[str, str]
+
+    @classmethod
+    def of(cls, request: Request, answers_by_model: bool) -> _Asked:
+        given = {key: value for key, value in request.query_params.items() if value}
+        on_request, whole = given.pop("ask", "") == "1", given.pop("whole", "") == "1"
+        narrowed = {name: given.pop(name, "") for name in NARROWED}
+        return cls(
+            given.get("q", ""), narrowed, on_request or not answers_by_model, on_request and answers_by_model, whole,
+            given,
+        )  # fmt: skip
+
+    def told(self) -> Search:
+        """Return the search. Raise UsageError if it cannot be asked."""
+        filters = tuple(f"{name}={value}" for name, value in self.narrowed.items() if value)
+        return checked(Search, {"k": HITS, **self.given, "filter": filters})
+
+    @property
+    def linked(self) -> dict[str, str]:
+        """Return the question and its filters as links carry them on to the reader."""
+        return {"q": self.question[:LONGEST_LINKED], **self.narrowed, "strategy": self.given.get("strategy", "")}
+
+    def address(self, **more: Any) -> str:
+        """Return the query string that asks this again, with other values."""
+        return _query(**{**self.given, **self.narrowed, "ask": "1" if self.by_model else "", **more})
+
+    def more(self, found: Mapping[str, Any]) -> str:
+        """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
+        most = int(self.given.get("k", HITS))
+        wanted = min(most + MORE_HITS, MOST_HITS)
+        return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
 
 def _unread(status: Mapping[str, Any]) -> int:

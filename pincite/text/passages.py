@@ -12,7 +12,6 @@ from typing import Any
 
 from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrapped
 from pipelines.escaped_text import one_line
-from pipelines.terms import terms_of
 
 # ---------------------------------------------------------------- paragraph
 
@@ -53,7 +52,9 @@ def _anchor(anchor: dict[str, Any]) -> str:
 
 
 MOST_CHARACTERS = 420
-"""Characters of a hit's text that are shown."""
+"""Characters of a paragraph with its anchors that are shown."""
+MOST_LINES, LINE = 5, 93
+"""Lines of a hit's text that are shown, and their characters: a terminal has no reader to go on in, as the page has."""
 
 
 def pin(hit: dict[str, Any]) -> str:
@@ -64,24 +65,17 @@ def pin(hit: dict[str, Any]) -> str:
     return f"{hit['uri']}, p. {first}" if first == last else f"{hit['uri']}, pp. {first}–{last}"
 
 
-def excerpt(text: str, question: str, characters: int = MOST_CHARACTERS) -> str:
-    """Return the text; if it is long, the stretch of whole lines from the one with most words of the question."""
-    if len(text) <= characters or not text.strip():
-        return text[:characters]
-    wanted = set(terms_of(question))
-    lines = [line for line in text.splitlines() if line.strip()]
-    best = max(range(len(lines)), key=lambda at: (len(wanted & set(terms_of(lines[at]))), -at))
-    kept = "\n".join(lines[best:])
-    shown = kept if len(kept) <= characters else kept[: characters - 1].rsplit(" ", 1)[0] + " …"
-    return f"… {shown}" if best else shown
+def shown_text(hit: dict[str, Any], question: str, lines: int = MOST_LINES) -> str:
+    """Return the lines of a hit's text that say most of the question, without the headings that stand above it."""
+    from pipelines.query.excerpts import asked_terms, excerpt
+
+    return excerpt(hit["text"], asked_terms(question), hit["header_chain"], lines=lines, width=LINE)
 
 
 def hits_shown(result: dict[str, Any], explain: bool) -> str:
     lines = [*_way(result), ""] if explain else []
     for hit in result["hits"]:
-        lines.append(
-            f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  {hit['score']:.4f}  chunk {hit['chunk_id'][:SHORT_ID]}"
-        )
+        lines.append(f"{hit['rank']}. {pin(hit)}  [{hit['source']}]  chunk {hit['chunk_id'][:SHORT_ID]}")
         if hit["header_chain"]:
             lines.append("   " + " › ".join(hit["header_chain"]))
         if "text" in hit.get("generated", ()):
@@ -92,21 +86,28 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
             lines += wrapped(marked(hit["text"], paragraph["anchors"], MOST_CHARACTERS))
             lines += [f"   {line}" for line in reached(paragraph)]
         else:
-            lines += wrapped(excerpt(hit["text"], result["query"]))
+            lines += wrapped(shown_text(hit, result["query"]))
         if explain:
             lines += [f"   {line}" for line in stages_shown(hit)]
             lines += [f"   box: {box_shown(box)}" for box in hit["boxes"]]
         lines.append("")
-    if not result["hits"]:
-        lines.append("no passage found")
     if not explain:
         lines += [f"note: {note}" for note in result.get("notes", ())]
-    return block([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
+    return block([*lines, f"{_counts(result['hits'])}, {result['seconds']:.3f} s"])
+
+
+def _counts(hits: list[dict[str, Any]]) -> str:
+    """Return how many passages were found, in how many documents."""
+    if not hits:
+        return "no passage found"
+    documents = len({hit["doc_id"] for hit in hits})
+    return f"{_counted(len(hits), 'passage')} in {_counted(documents, 'document')}"
 
 
 def _way(result: dict[str, Any]) -> list[str]:
     """Return how a query was answered: strategy, rerankers, and what was searched for in place of the question."""
-    lines = [f"strategy {result['strategy']}, rerank {', '.join(result['rerank']) or 'none'}"]
+    rerank = ", ".join(result["rerank"]) or "none"
+    lines = [f"strategy {result['strategy']}, rerank {rerank}, generation {result['generation']}"]
     for name, text in result["searched"].items():
         lines.append(f"{name} searched for, {BY_MODEL.lower()}: {' '.join(text.split())}")
     lines += [f"also searched for {each['text']!r}, for {each['asked']!r}: {each['why']}" for each in result["added"]]
@@ -182,7 +183,7 @@ def answer_shown(result: dict[str, Any]) -> str:
     if result["declined"] and result["hits"]:
         lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]
     lines += ["", *(f"note: {note}" for note in result["notes"])]
-    return block([*lines, f"generation {result['generation']}, {result['seconds']:.3f} s"])
+    return block([*lines, f"{result['seconds']:.3f} s"])
 
 
 # ---------------------------------------------------------------- explanation

@@ -94,6 +94,7 @@ def hit_json(hit: Hit) -> dict[str, Any]:
         "source": passage.source,
         "uri": passage.uri,
         "title": passage.title,
+        "date": passage.effective_date,
         "page_start": passage.page_start,
         "page_end": passage.page_end,
         "header_chain": list(passage.header_chain),

@@ -34,7 +34,7 @@ from pipelines.records import BY_MODEL
 from resources.postgres.catalog import schema_name
 from resources.postgres.statements import query as statement
 from resources.postgres.statements import vector_parameter
-from resources.search.passages import Searcher
+from resources.search.passages import Searcher, shared_titles, with_documents
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -105,13 +105,6 @@ def passage_sentences(
     return found
 
 
-def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
-    """Return the hits' titles that several documents share, among the documents that the asker may see."""
-    named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
-    titles = list({hit.passage.title for hit in hits})
-    return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
-
-
 class Answerer:
     """A tool that answers questions from the live generation, or from a named one."""
 
@@ -143,11 +136,12 @@ class Answerer:
             best = found.hits[:read]
             index.ask_for(options.filters.groups)
             sentences = passage_sentences(index.connection, index.generation.number, best, found.vector)
-            shared = shared_titles(index.connection, index.generation.number, best)
+            shared = shared_titles(index.connection, index.generation.number, found.hits)
             summary = self._summary(text, index, best) if asks_summary(text) and not given else None
         if tell is not None:
             hits = found.hits[: options.k]
-            tell(query_json(text, index.generation.number, hits, time.perf_counter() - started))
+            told = query_json(text, index.generation.number, hits, time.perf_counter() - started)
+            tell(with_documents(told, shared))
         context, notes = assemble(best, sentences, most=read, tokens=settings.context_tokens, shared=shared)
         weigher = Weigher(self._searcher, index.generation, options.filters.groups)
         if not context:
@@ -156,7 +150,7 @@ class Answerer:
             answer = summary or self._answer(text, given, context, weigher, found)
         answer = replace(answer, notes=(*found.notes, *notes, *answer.notes), marked=marked_of(text, context))
         return {
-            **answer_json(text, answer, found.hits[: options.k], bool(given)),
+            **with_documents(answer_json(text, answer, found.hits[: options.k], bool(given)), shared),
             "generation": index.generation.number,
             "seconds": time.perf_counter() - started,
             **({"without_value": found.without_value} if found.without_value else {}),

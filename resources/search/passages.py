@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, SettingsError, UsageError
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
+from pipelines.parsing.formats import OF_ENDING
 from pipelines.ports import CrossEncoder, Filters, Passage, Vectors
 from pipelines.query.results import Hit, query_json
 from pipelines.query.retrieve import Retrieved, require_question, retrieve
@@ -302,9 +304,11 @@ class Searcher:
         with self.asking(options.generation) as reading:
             found = self.retrieved(text, reading.index, options, reading)
             number = reading.index.generation.number
+            reading.index.ask_for(options.filters.groups)
+            shared = shared_titles(reading.index.connection, number, found.hits)
         rerank = self._state.settings.query.rerank if options.rerank is None else options.rerank
         return {
-            **query_json(text, number, found.hits, time.perf_counter() - started),
+            **with_documents(query_json(text, number, found.hits, time.perf_counter() - started), shared),
             "strategy": found.strategy,
             "rerank": [name for name in rerank if name != "none"],
             "searched": dict(found.searched),
@@ -312,3 +316,72 @@ class Searcher:
             "notes": list(found.notes),
             **({"without_value": found.without_value} if found.without_value else {}),
         }
+
+
+# ---------------------------------------------------------------- hits by document
+#
+# Alike for the command, HTTP, agents and the page.
+
+
+def shared_titles(connection: Connection[Any], generation: int, hits: Sequence[Hit]) -> set[str]:
+    """Return the hits' titles that several documents share, among the documents that the asker may see."""
+    named = statement("search_chunks", "shared_titles", schema=schema_name(generation))
+    titles = list({hit.passage.title for hit in hits})
+    return {title for (title,) in connection.execute(named, {"titles": titles}).fetchall()}
+
+
+def with_documents(result: Mapping[str, Any], shared: Collection[str] = ()) -> dict[str, Any]:
+    """Return the JSON of `query` or `ask` with its hits grouped by document, and names of documents that identify them.
+
+    `documents` is added, each hit and each citation of a document of the hits gets its `name`, and `shared` are titles
+    that several documents have among those that the asker may see."""
+    hits = result["hits"]
+    names = document_names(hits, shared)
+    groups: dict[str, dict[str, Any]] = {}
+    for hit in hits:
+        group = groups.setdefault(hit["doc_id"], {
+            "doc_id": hit["doc_id"], "source": hit["source"], "uri": hit["uri"], "title": hit["title"],
+            "name": names[hit["doc_id"]], "format": document_format(hit["uri"]), "date": hit.get("date"), "hits": [],
+        })  # fmt: skip
+        group["hits"].append(hit["rank"])
+    by_place = {(group["source"], group["uri"]): group["name"] for group in groups.values()}
+    made = {**result, "hits": [{**hit, "name": names[hit["doc_id"]]} for hit in hits]}
+    for quoted in ("citations", "marked"):
+        if quoted in made:
+            made[quoted] = [
+                {**item, "name": by_place.get((item["source"], item["uri"])) or file_name(item["uri"])}
+                for item in made[quoted]
+            ]
+    return {**made, "documents": list(groups.values())}
+
+
+def document_names(hits: Iterable[Mapping[str, Any]], shared: Collection[str] = ()) -> dict[str, str]:
+    """Return a name for each document of the hits, by id, that no other of them has.
+
+    It is the title. A title that several documents have is followed by the name of the file, and the name of the file
+    stands alone if there is no title. Files of one name are named by their paths."""
+    documents = {hit["doc_id"]: hit for hit in hits}
+    files = Counter(file_name(hit["uri"]) for hit in documents.values())
+    paths = Counter(hit["uri"] for hit in documents.values())
+    titles = Counter(" ".join(hit["title"].split()) for hit in documents.values())
+    names = {}
+    for doc_id, hit in documents.items():
+        file, title = file_name(hit["uri"]), " ".join(hit["title"].split())
+        if files[file] > 1:
+            file = hit["uri"] if paths[hit["uri"]] == 1 else f"{hit['source']}/{hit['uri']}"
+        alone = title and titles[title] == 1 and hit["title"] not in shared
+        names[doc_id] = title if alone else f"{title} ({file})" if title else file
+    return names
+
+
+def file_name(uri: str) -> str:
+    """Return the last part of a document's path or address."""
+    return uri.rstrip("/").rpartition("/")[2] or uri
+
+
+def document_format(uri: str) -> str:
+    """Return the format of a document's file, as the usual ending of such files (`pdf`, `html` for .htm too); "" if its
+    name has no ending that is read."""
+    _, dot, ending = file_name(uri).rpartition(".")
+    found = OF_ENDING.get(f"{dot}{ending.lower()}")
+    return found.endings[0].removeprefix(".") if found else ""

@@ -133,6 +133,11 @@ def test_what_search_finds_fetch_gives(served: Served) -> None:
         assert json.loads(reply.content[0].text) == reply.structured_content
         first = reply.structured_content["results"][0]
         assert set(first) == {"id", "title", "text", "url"}
+        documents = reply.structured_content["documents"]
+        assert sorted(each for document in documents for each in document["results"]) == sorted(
+            each["id"] for each in reply.structured_content["results"]
+        )
+        assert documents[0]["results"][0] == first["id"] and first["title"].startswith(documents[0]["name"])
         assert first["text"] == LIGHTHOUSE and first["url"] == f"https://ask.example/passages/{first['id']}"
 
         fetched = (await called(client, "fetch", id=first["id"])).structured_content

@@ -94,7 +94,8 @@ KEY = ("archive/keys.md", "The vault key is held by the registrar.")
 def test_the_best_sentence_is_quoted_with_its_place(plain: Project) -> None:
     result = ask(plain, "Who holds the vault key?")
     assert result.keys() == {
-        "query", "answer", "declined", "citations", "hits", "generated", "model", "notes", "generation", "seconds",
+        "query", "answer", "declined", "citations", "hits", "documents", "generated", "model", "notes", "generation",
+        "seconds",
     }  # fmt: skip
     assert KEY in quotes(result) and KEY[1] in result["answer"]
     assert (result["declined"], result["generated"], result["model"]) == (False, False, None)
@@ -268,7 +269,7 @@ def test_every_stage_of_a_hit_is_explained(served: Project, llm: LlmServer) -> N
     )
     assert best["ranks"].keys() == set(stages) and best["ranks"]["weighted"] == 1
     shown = run_command("query", *asked, "--explain", "--config", served.config).out.splitlines()
-    assert shown[0] == "strategy hyde+hybrid, rerank weighted"
+    assert shown[0].startswith("strategy hyde+hybrid, rerank weighted, generation ")
     assert shown[1].startswith("hyde searched for, written by a language model: The registrar keeps")
     table = [line.split() for line in shown if line.startswith("   ")]
     assert ["stage", "score", "place"] in table

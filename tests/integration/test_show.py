@@ -60,7 +60,7 @@ def hit_of(project: Project, text: str, *arguments: str) -> dict[str, Any]:
     return project.hits(text, "--strategy", "lexical", *arguments)[0]
 
 
-BY_SEARCH = {"rank", "score", "scores", "ranks"}
+BY_SEARCH = {"rank", "score", "scores", "ranks", "name"}
 """What only a search knows of a hit."""
 
 

@@ -13,6 +13,7 @@ from pipelines.records import Element
 from pipelines.settings.base import settings_from
 from resources.evaluation.suggest import Example
 from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
+from resources.search.passages import with_documents
 from resources.settings_file import Project
 
 URL = "http://127.0.0.1:8750"
@@ -79,20 +80,23 @@ class Bare:
 
     def query(self, text: str, *given: Any) -> dict[str, Any]:
         hit = {**PASSAGE, "rank": 1, "score": 0.0}
-        return {"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": []}
+        return with_documents({"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": []})
 
     def ask(self, text: str, *given: Any) -> dict[str, Any]:
         cited = {"uri": "a.pdf", "page": None, "quote": "", "chunk_id": "c", "source": "s", "sentence_id": "s"}
-        return {**self.query(text), "answer": "", "declined": False, "generated": False, "model": None,
-                "citations": [cited]}  # fmt: skip
+        if given and callable(given[-1]):
+            given[-1]({name: value for name, value in self.query(text).items() if name != "notes"})
+        return with_documents({**self.query(text), "answer": "", "declined": False, "generated": False, "model": None,
+                               "citations": [cited]})  # fmt: skip
 
     def asked_status(self, groups: Sequence[str], operator: bool) -> dict[str, Any]:
         return {"live": 1, "sources": [], "failures": [], "failures_untold": [], "generations": [], "runs": [],
                 "workers": []}  # fmt: skip
 
 
-def bare_service(elements: Sequence[Element] | None = (), index: Bare | None = None) -> Service:
-    """The service over an index of one bare document, whose text has moved where `elements` is None."""
-    project = Project(settings_from({}), None, Path("state"), Path())
+def bare_service(elements: Sequence[Element] | None = (), index: Bare | None = None, **serve: Any) -> Service:
+    """The service over an index of one bare document, whose text has moved where `elements` is None. `serve` are
+    settings of the server."""
+    project = Project(settings_from({"serve": serve}), None, Path("state"), Path())
     with mock.patch("pincite.serve.service.open_index", lambda project, seconds: index or Bare(elements)):
         return Service(project)

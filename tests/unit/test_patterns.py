@@ -15,7 +15,7 @@ from pipelines.query.rerankers import IMPORTANT_SECTIONS, UNIMPORTANT_SECTIONS
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import MOST_STEPS
 from pipelines.settings.query import most_steps as foretold
-from pipelines.terms import _any_script
+from pipelines.terms import _any_place, _any_script
 from resources.parsers.source_text import _as_written
 from resources.sources.files import _pattern
 from tests.support.matching_steps import Matcher
@@ -35,6 +35,7 @@ BUILT = {
     ],
     "pipelines/query/sentence_route.py:__init__": [r"\b(?!str|pla)(?:[a-z]+|[а-яіїє]+)\b"],
     "pipelines/settings/query.py:_compile": ["nothing is searched for here"],
+    "pipelines/terms.py:_any_place": [_any_place().pattern],
     "pipelines/terms.py:_any_script": [_any_script().pattern],
     "resources/parsers/text/delimited.py:plain": [r"[^;\r\n]*", r"[^\|\r\n]*"],
     "resources/parsers/source_text.py:_as_written": [_as_written(text).pattern for text in WRITTEN],

@@ -1,6 +1,16 @@
-// Nothing here is needed: it brings the first mark into view, unfolds the contents beside a wide page, and lets keys
-// turn pages.
+// Nothing here is needed: it shows that a search runs, brings the first mark into view, unfolds the contents beside a
+// wide page, and lets keys turn pages.
 "use strict";
+document.documentElement.classList.add("js");
+
+const busy = (is) => document.body.classList.toggle("busy", is);
+document.addEventListener("submit", (event) => busy(event.target.matches("[role=search]")));
+document.addEventListener("click", (event) => {
+  const plain = !event.button && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (plain && event.target.closest('a[href^="/?"]')) busy(true);
+});
+window.addEventListener("pageshow", () => busy(false)); // the page may be shown again as it was left
+
 const contents = document.querySelector("details.contents");
 if (contents && matchMedia("(min-width: 60.01rem)").matches) contents.open = true;
 

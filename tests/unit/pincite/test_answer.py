@@ -21,7 +21,7 @@ def test_an_answer_is_shown_with_its_quoted_places() -> None:
         "   Two.",
         "",
         "note: one note",
-        "generation 1, 0.100 s",
+        "0.100 s",
     ]
     written = answer_shown({**ANSWER, "generated": True, "model": "m"})
     assert written.splitlines()[:2] == [

@@ -2,15 +2,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from pincite.text.passages import excerpt, hits_shown, passage_shown, pin
+from pincite.text.passages import hits_shown, passage_shown, pin, shown_text
 
 
-def test_an_excerpt_begins_with_the_line_that_says_most_of_what_was_asked() -> None:
-    rows = "\n".join(
-        f"City: {name} | Limit: £{number}" for number, name in enumerate(["Paris", "Rome", "London", "Oslo"])
+def test_a_long_text_is_shown_where_it_says_most_of_the_question() -> None:
+    cities = ["Paris", "Rome", "Kyiv", "Oslo", "Bern", "London", "Riga", "Vienna"]
+    hit = {"text": "\n".join(f"City: {name} | Limit: £{at}" for at, name in enumerate(cities)), "header_chain": []}
+    assert shown_text(hit, "limit in London", 3) == (
+        "… City: Bern | Limit: £4\nCity: London | Limit: £5\nCity: Riga | Limit: £6 …"
     )
-    assert excerpt(rows, "limit in London", 40) == "… City: London | Limit: £2\nCity: Oslo | …"
-    assert excerpt("short text", "anything") == "short text"
+    assert shown_text({"text": "short text", "header_chain": []}, "anything") == "short text"
+
+
+def test_a_heading_is_printed_once_in_each_hit() -> None:
+    shown = hits_shown(found(hits=[{**HIT, "text": "Travel\nLimits\nTwo hours."}]), explain=False)
+    assert shown.count("Travel") == shown.count("Limits") == 1 and "   Two hours." in shown
 
 
 def test_pins() -> None:
@@ -20,8 +26,8 @@ def test_pins() -> None:
 
 
 HIT = {
-    "rank": 1, "score": 0.5, "scores": {"dense": 0.5}, "chunk_id": "0123456789abcdef", "source": "docs", "uri": "a.pdf",
-    "title": "Travel", "page_start": 3, "page_end": 4, "header_chain": ["Travel", "Limits"],
+    "rank": 1, "score": 0.5, "scores": {"dense": 0.5}, "chunk_id": "0123456789abcdef", "doc_id": "d", "source": "docs",
+    "uri": "a.pdf", "title": "Travel", "page_start": 3, "page_end": 4, "header_chain": ["Travel", "Limits"],
     "block_types": ["paragraph", "table-row"], "text": "One.\nTwo.", "overlap": "Before.", "context": "",
     "boxes": [{"page": 3, "x0": 1.4, "y0": 2, "x1": 3, "y1": 4}],
 }  # fmt: skip
@@ -32,9 +38,11 @@ def found(**values: Any) -> dict[str, Any]:
     return {"query": "two", "generation": 1, "hits": [HIT], "seconds": 0.1, **way, **values}
 
 
-def test_hits_name_the_beginning_of_their_chunk_id() -> None:
-    result = found()
-    assert hits_shown(result, explain=False).splitlines()[0] == "1. a.pdf, pp. 3–4  [docs]  0.5000  chunk 0123456789"
+def test_hits_name_the_beginning_of_their_chunk_id_and_are_counted() -> None:
+    """Their scores are figures of one stage on its own scale, which only --explain names."""
+    shown = hits_shown(found(hits=[HIT, HIT]), explain=False).splitlines()
+    assert shown[0] == "1. a.pdf, pp. 3–4  [docs]  chunk 0123456789"
+    assert shown[-1] == "2 passages in 1 document, 0.100 s"
 
 
 def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
@@ -43,7 +51,7 @@ def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
     searched = {"hyde": "Two is a number."}
     shown = hits_shown(found(hits=[{**HIT, "scores": scores, "ranks": ranks}], searched=searched), explain=True)
     assert shown.splitlines()[:2] == [
-        "strategy hybrid, rerank weighted",
+        "strategy hybrid, rerank weighted, generation 1",
         "hyde searched for, written by a language model: Two is a number.",
     ]
     assert [line for line in shown.splitlines() if line.startswith("   ")][3:10] == [
@@ -61,7 +69,7 @@ def test_an_explained_hit_has_a_row_for_every_stage_in_order() -> None:
 def test_what_fell_back_is_said() -> None:
     for explain in (False, True):
         assert hits_shown(found(notes=["hyde: no passage"]), explain).count("note: hyde: no passage") == 1
-    assert hits_shown(found(hits=[]), explain=False).startswith("no passage found")
+    assert hits_shown(found(hits=[]), explain=False) == "no passage found, 0.100 s"
 
 
 def test_what_a_language_model_wrote_is_marked() -> None:

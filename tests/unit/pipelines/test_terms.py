@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.terms import LONGEST, terms_of
+from pipelines.terms import LONGEST, terms_in_place, terms_of
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,27 @@ def test_every_term_can_be_stored_in_an_index(text: str) -> None:
 def test_a_word_of_a_million_letters_is_one_bounded_term() -> None:
     assert terms_of("x" * 1_000_000) == ["x" * LONGEST]
     assert len(terms_of("中" * 1_000_000)) == 999_999
+
+
+# ---------------------------------------------------------------- where the terms stand
+
+
+@given(st.text("aбе'’1.,中文ёi\u0301 -_\u00adХ\n)(क्h", max_size=30))
+def test_words_in_place_have_the_terms_of_the_text(text: str) -> None:
+    found = list(terms_in_place(text))
+    assert [term for _, _, terms in found for term in terms] == terms_of(text)
+    starts = [start for start, _, _ in found]
+    assert starts == sorted(starts) and all(0 <= start < end <= len(text) for start, end, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("Cars, electric cars", ["Cars", "electric", "cars"]),
+        ("м’язи за\u0301мок", ["м’язи", "за\u0301мок"]),
+        ("£1,234.50 (net)", ["1,234.50", "net"]),
+        ("戦場の。中", ["戦場", "場の", "中"]),
+    ],
+)
+def test_each_word_stands_where_it_was_read(text: str, places: list[str]) -> None:
+    assert [text[start:end] for start, end, _ in terms_in_place(text)] == places

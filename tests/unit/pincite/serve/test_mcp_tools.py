@@ -23,6 +23,7 @@ from pipelines.defused_text import clear, visible_text
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
 from resources.search.documents import FACETS, Counted, FoundDocument
+from resources.search.passages import with_documents
 from tests.support.bare_index import DOCUMENT, PASSAGE, URL, Bare, bare_service
 
 SMUGGLED = "x\U000e0049\U000e0067\u202ey\u200bz\ufe01\u3164\u2066\x1b[2J\uf000\u200d\u200c\u00ad\u200f"
@@ -57,18 +58,13 @@ class Hostile(Bare):
 
     def query(self, text: str, *given: Any) -> dict[str, Any]:
         FILTERS.append(list(given[3]))
-        return {
-            "query": text,
-            "generation": 1,
-            "hits": [{**PASSAGE, **self.said()}],
-            "seconds": 0.0,
-            "notes": [SMUGGLED],
-        }
+        hit = {**PASSAGE, "rank": 1, **self.said()}
+        return with_documents({"query": text, "generation": 1, "hits": [hit], "seconds": 0.0, "notes": [SMUGGLED]})
 
     def ask(self, text: str, *given: Any) -> dict[str, Any]:
         cited = {"uri": SMUGGLED, "page": 1, "quote": SMUGGLED, "chunk_id": "c", "source": "s", "sentence_id": "s"}
-        return {**self.query(text, *given[1:]), "answer": SMUGGLED, "declined": text == "declined", "generated": True,
-                "model": SMUGGLED, "citations": [cited]}  # fmt: skip
+        return with_documents({**self.query(text, *given[1:]), "answer": SMUGGLED, "declined": text == "declined",
+                               "generated": True, "model": SMUGGLED, "citations": [cited]})  # fmt: skip
 
     @staticmethod
     def said() -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pipelines.settings.serve import ServeSettings
 URL = "http://127.0.0.1:8750"
 AT_ONCE = {"/health", "/static", "/login", "/logout", "/v1/models", "/api/openapi.json", "/feedback"}
 """What is answered at once, of what is in memory: no index, no thread. Feedback is not allowed here."""
+ASKING = ("/api/search", "/api/ask", "/results")
 IDS = {"doc_id": "d" * 32, "chunk_id": "c" * 32, "number": "1", "command": "query"}
 BODIES: dict[str, Any] = {
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "where?"}]},
@@ -62,7 +63,11 @@ def requests(route: Route) -> Iterator[tuple[str, str, Any]]:
         if method == "POST":
             yield method, address, BODIES.get(route.path, {"q": "where?"})
         else:
-            yield method, f"{address}?q=where%3F" if route.path in ("/api/search", "/api/ask") else address, None
+            yield (
+                method,
+                f"{address}?q=where%3F" if route.path in ASKING else address,
+                None,
+            )
 
 
 def test_every_route_takes_a_turn(app: Any) -> None:

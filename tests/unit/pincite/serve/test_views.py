@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +15,6 @@ from starlette.testclient import TestClient
 from pincite.guard import Anybody, Asker
 from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, Tools
-from pincite.text.passages import excerpt
 from pincite.text.reports import outline_shown
 from pipelines.parsing.elements import KINDS
 from pipelines.records import Cell, Element, ParsedDocument, ParsedFile
@@ -91,8 +91,49 @@ def test_every_view_of_elements_that_say_nothing_opens() -> None:
         opens(client, path)
 
 
-def test_a_passage_of_spaces_has_an_excerpt() -> None:
-    assert excerpt(" \n" * 1_000, "a").isspace()
+def test_results_come_as_events_before_the_answer() -> None:
+    """The parts of a page that waits for a language model, and the page that is sent whole all the same."""
+    service = bare_service()
+    client = TestClient(application(service, Anybody(), URL, answers_by_model=True), base_url=URL)
+    reply = client.get("/results?q=%3Cb%3E&ask=1", headers={"Accept": "text/event-stream"})
+    events = [each.partition("\ndata: ") for each in reply.text.split("\n\n") if each]
+    assert [name for name, _, _ in events] == ["event: passages", "event: answer"]
+    hits, answer = (json.loads(data)["html"] for _, _, data in events)
+    assert 'class="hits"' in hits and 'class="cited"' in answer and "<b>" not in hits + answer
+    waiting, whole = (client.get(f"/?q=a&ask=1{more}").text for more in ("", "&whole=1"))
+    assert 'data-results="/results?q=a&amp;ask=1"' in waiting and 'class="hits"' not in waiting
+    assert "data-results" not in whole and 'class="hits"' in whole and 'class="cited"' in whole
+
+
+def test_links_of_results_keep_the_question_and_its_filters() -> None:
+    """The reader steps through the same hits by them."""
+    client, _ = views_of(())
+    page = html.unescape(client.get("/?q=a&source=s&from=2020-01-01&to=&strategy=dense").text)
+    links = re.findall(r'href="/passages/c\?([^"]*)"', page)
+    assert [link.removeprefix("sentence=s&") for link in links] == ["q=a&source=s&from=2020-01-01&strategy=dense"] * 3
+
+
+def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
+    quote = "The order is:\n" + "\n".join(f"{number}. the step of this number," for number in range(40))
+
+    class Listed(Bare):
+        def ask(self, text: str, *given: Any) -> dict[str, Any]:
+            found = super().ask(text, *given)
+            return {**found, "citations": [{**found["citations"][0], "quote": quote}]}
+
+    client, _ = views_of((), Listed(()))
+    assert f"<q>{quote}</q>" in client.get("/?q=a").text
+    assert re.search(r"\.cited q \{[^}]*white-space: pre-line", client.get("/static/style.css").text)
+
+
+def test_each_hit_takes_feedback_on_a_question_that_no_link_cuts() -> None:
+    client = TestClient(application(bare_service(feedback=True), Anybody(), URL), base_url=URL)
+    for path in ("/", "/passages/c"):
+        short, long = (client.get(path, params={"q": "a" * size}).text for size in (499, 500))
+        (form,) = re.findall(r'<form class="feedback".*?</form>', short, re.DOTALL)
+        assert 'name="passage" value="c"' in form and f'name="q" value="{"a" * 499}"' in form
+        assert "feedback" not in long
+    assert "feedback" not in views_of(())[0].get("/?q=a").text
 
 
 @pytest.mark.parametrize("elements", [(), None], ids=["no element", "text moved"])

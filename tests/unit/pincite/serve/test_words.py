@@ -19,10 +19,6 @@ from pincite.serve.pages import HERE, Words, environment, ukrainian, words_of
 from tests.support.bare_index import URL, bare_service
 
 TEMPLATES = sorted(path.name for path in (HERE / "templates").glob("*.html"))
-NOT_YET = {
-    "search.html",
-}
-"""Templates that still have texts of their own in English alone."""
 CALLS = ("t", "tn", "marked")
 SHOWN = {"alt", "aria-label", "placeholder", "title"}
 """Attributes whose values people read or hear."""
@@ -86,7 +82,7 @@ def test_a_template_has_no_text_outside_the_calls(name: str) -> None:
     page = _Texts()
     page.feed(plain)
     found = [text for text in page.found if text != "pincite"]
-    assert bool(found) == (name in NOT_YET), found
+    assert found == []
 
 
 # ---------------------------------------------------------------- languages
