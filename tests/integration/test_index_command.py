@@ -148,7 +148,7 @@ def test_failing_documents_are_named_and_the_others_are_indexed(indexed: Indexed
 def test_a_hit_has_every_promised_field(indexed: Indexed) -> None:
     ran = indexed.project.run("query", "who holds the vault key", "-k", "3")
     of_search = ("strategy", "rerank", "searched", "added", "notes")
-    assert ran.json.keys() == {*("query", "generation", "hits", "seconds"), *of_search}
+    assert ran.json.keys() == {*("query", "generation", "hits", "documents", "seconds"), *of_search}
     first = ran.json["hits"][0]
     assert first.keys() >= HIT
     assert (first["rank"], first["source"], first["uri"]) == (1, "docs", "archive/keys.md")
