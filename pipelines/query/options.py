@@ -31,8 +31,6 @@ SHORT = 3
 """Words beside an option's numbers of which none may be missing."""
 SHARED = 0.9
 """Share of its weight that a word loses if all other options have it."""
-LEAST_NUMBER = 1.0
-"""Least weight of a number, since also one that is often written tells options apart."""
 _NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
 _YES, _NO = frozenset(("yes", "так")), frozenset(("no", "ні"))
 
@@ -95,10 +93,10 @@ def options_of(texts: Mapping[str, str], question: str, weigh: Weigh) -> dict[st
     others = max(1, len(texts) - 1)
     found = {}
     for letter, text in texts.items():
-        weights = dict(weigh(own[letter]))
-        for term, weight in weights.items():
-            also = sum(term in own[other] for other in own) - 1
-            weights[term] = max(weight * (1 - SHARED * also / others), LEAST_NUMBER if term[0].isdigit() else 0.0)
+        weights = {
+            term: weight * (1 - SHARED * (sum(term in each for each in own.values()) - 1) / others)
+            for term, weight in weigh(own[letter]).items()
+        }
         names = set(read(" ".join(_NAME.findall(text))))
         exact = frozenset(term for term in own[letter] if term[0].isdigit() or term in names)
         words = set(terms[letter])
@@ -117,20 +115,19 @@ LEAD, ABOUT, AROUND = 0.9, 0.8, 0.3
 the passage."""
 BEFORE = (0.7, 0.6, 0.5)
 """Weight of the question's words in the sentences before, the nearest first."""
-SENTENCE, NEIGHBOUR = 0.65, 0.6
-"""Weight of an option's words in other clauses of the sentence, and in the sentences beside it. Both are below ENOUGH,
-so that a clause must hold a part itself."""
+NEAR = 0.65
+"""Weight of an option's words in other clauses of the sentence, and in the sentences before and after. It is below
+ENOUGH, so that a clause must hold a part itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A sentence whose clauses may support an option. `levels` are the weights of the question's words that stand near
-    it; `terms` are those of the sentence, `beside` those of the sentences beside it."""
+    it, and `beside` are the terms of the sentence and of those before and after it."""
 
     evidence: Evidence
     clauses: tuple[Clause, ...]
     levels: Weights
-    terms: frozenset[str]
     beside: frozenset[str]
 
     def borne(self, wanted: Weights, clause: Clause) -> float:
@@ -157,10 +154,8 @@ class Place:
         for term, weight in option.own.items():
             if term in clause.terms:
                 found += weight
-            elif term in self.terms:
-                found += weight * SENTENCE
             elif term in self.beside:
-                found += weight * NEIGHBOUR
+                found += weight * NEAR
         return found / (sum(option.own.values()) or 1.0)
 
 
@@ -195,8 +190,8 @@ def places_of(
                 )
                 for clause in clauses_of(item.sentence.text)
             )
-            beside = frozenset().union(*(own[there].terms for there in (at - 1, at + 1) if 0 <= there < len(own)))
-            yield Place(item, clauses, levels, item.terms, beside)
+            beside = frozenset().union(*(each.terms for each in own[max(0, at - 1) : at + 2]))
+            yield Place(item, clauses, levels, beside)
 
 
 # ---------------------------------------------------------------- support

@@ -80,6 +80,8 @@ TRAIN = [
     "Drivers of forklift trucks complete a practical test with an outside examiner.",
     "First aiders renew their certificate at the training centre.",
 ]
+PARCELS = ["A parcel is handed to the porter.", "He signs the green slip."]
+CONTRACTS = ["Contracts are approved by the head of the regional legal department."]
 КРАПЛІ = [
     "Допоміжні речовини: борна кислота, вода очищена.",
     "Лікарська форма.",
@@ -230,7 +232,19 @@ def test_an_option_needs_support_of_its_own(
             "the tax department's",
         ),
         (RAIL, "When is a taxi reimbursed?", ["if no bus runs", "if a disability requires it"], "if no bus runs"),
+        (
+            PARCELS,
+            "What happens to a parcel?",
+            ["handed to a porter who signs a slip", "left"],
+            "handed to a porter who signs a slip",
+        ),
         # no option is right
+        (
+            CONTRACTS,
+            "Who approves contracts?",
+            ["the head of the regional finance department", "the head of the regional supply team"],
+            None,
+        ),
         (
             GIFTS,
             "To whom are gifts from suppliers declared?",
