@@ -22,8 +22,9 @@ from pipelines.llm.prompts import PromptTemplate, as_data
 from pipelines.llm.reply_text import clean, unusable
 from pipelines.ports import LanguageModel, NoReply, Passage, Prompt, Reply, ReplyCheck
 from pipelines.query.assemble import ContextPassage, place
-from pipelines.query.clauses import Clause, Option, best_clause, clauses_of, denies, read, supports
+from pipelines.query.clauses import clauses_of, read
 from pipelines.query.needs import Needs, contrasts, differing, needs_of
+from pipelines.query.options import best_supported, options_of, places_of
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.statements import ALL, Rules, Statement, statements_of
 from pipelines.query.support import (
@@ -65,8 +66,6 @@ for, of one that tells a part only, and of one in another script."""
 WORDS, MEANT = 0.625, 0.99
 """Factors of the share of the question's words that a statement says, and of the way that its meaning has gone. At the
 shipped threshold about half of the words or a third of the way is enough."""
-ALIKE_OWN = 0.8
-"""Share of the most words said by a statement that another must say to support an option."""
 _SEPARATORS = re.compile(r"[_/.-]+")
 
 
@@ -332,43 +331,24 @@ def chosen(
     alike: Sequence[float] = (),
     said: Reading = frozenset,
     unknown: Collection[str] = (),
-    rules: Rules = ALL,
 ) -> Answer:
-    """Return the option that a statement supports by words of its own, in the clause that says most of the question.
+    """Return the option that the passages support best by words of its own, with the statement that does it.
 
-    Decline if no statement that bears the question out supports one, or if two are supported alike."""
+    Decline if no statement bears the question out, or none supports one option before the others."""
     evidence = evidence_of(context, said)
-    needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown if rules.spelling else ())
-    ranked = candidates(needs, statements_of(evidence, rules), alike, rules)
-    able = [item for item in ranked if item.borne >= least]
-    if not able:
+    needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown)
+    statements = statements_of(evidence)
+    ranked = candidates(needs, statements, alike)
+    if not any(item.borne >= least for item in ranked):
         return Answer(notes=(_why_declined(needs, ranked, least),))
-    most, asked, denied = max(item.own for item in able), set(read(question)), denies(question)
-    read_options = {letter: Option.of(text, question) for letter, text in options.items()}
-    scores: list[tuple[float, float, str, Statement]] = []
-    for item in able:
-        if item.own < ALIKE_OWN * most:
-            continue
-        clauses = [
-            replace(clause, terms=needs.said(clause.terms, ()), said=needs.said(clause.said, ()))
-            for clause in clauses_of(item.statement.text)
-        ]
-        for letter, option in read_options.items():
-            numbers = any(term[0].isdigit() for term in option.own)
-            clause = best_clause(needs.wanted, clauses, numbers, asked) if rules.clauses else _whole(clauses)
-            if supports(clause, option, weigh, denied):
-                scores.append((item.score, sum(weigh(option.own).values()), letter, item.statement))
-    scores.sort(key=lambda score: score[:2], reverse=True)
-    if not scores or any(other[:2] == scores[0][:2] and other[2] != scores[0][2] for other in scores[1:]):
+    names = {passage.number: _names(passage) for passage in context}
+    places = list(places_of(needs, evidence, statements, names))
+    found = best_supported(question, options_of(options, question, weigh), needs, places)
+    if found is None:
         return Answer(notes=("no statement tells one option from the others",))
-    _, _, letter, best = scores[0]
-    return Answer((option_claim(letter, options[letter], best.evidence, best),), letter)
-
-
-def _whole(clauses: Sequence[Clause]) -> Clause:
-    own = tuple(term for clause in clauses for term in clause.own)
-    terms = frozenset().union(*(clause.terms for clause in clauses))
-    return Clause(own, terms, terms, sum(clause.denies for clause in clauses) % 2 == 1)
+    letter, best = found
+    quoted = next((item for item in statements if item.evidence is best and not item.rest), None)
+    return Answer((option_claim(letter, options[letter], best, quoted),), letter)
 
 
 def option_claim(letter: str, text: str, evidence: Evidence, statement: Statement | None = None) -> Claim:

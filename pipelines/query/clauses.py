@@ -1,22 +1,18 @@
-"""Clauses of a statement, and which option of a question one of them supports.
+"""Clauses of a statement, with the numbers, units and denials in it.
 
 A sentence is divided where both parts have a value of their own: `A room may cost 140 euros a night, and 190 euros in
 London`. A clause says its own words, and with them those of the clauses before it, which it may leave out. A cell of a
-table says its row's first cell with it.
-
-An option is supported by the clause that says most of the question, if that clause holds the option's own numbers and
-words, the numbers with the same units, and denies what the option denies. Numbers may be written as words, and units as
-signs. The words are those of English and Ukrainian; signs and digits are any language's.
+table says its row's first cell with it. Numbers may be written as words, and units as signs. The words are those of
+English and Ukrainian; signs and digits are any language's.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from pipelines.query.support import Weigh, Weights, is_content, share
 from pipelines.terms import terms_of
 
 # ---------------------------------------------------------------- numbers, units and denials
@@ -56,37 +52,48 @@ _NUMBERS = {
     90: "ninety дев'яносто",
     100: "hundred сто ста",
 }
-_UNITS = (
-    "second seconds секунда секунд секунди",
-    "minute minutes min хвилина хвилин хвилини",
-    "hour hours година годин години",
-    "day days день днів дні дня доба діб",
-    "week weeks тиждень тижнів тижні тижня",
-    "month months місяць місяців місяці",
-    "year years рік років роки року",
-    "percent відсоток відсотків відсотки",
-    "euro euros eur євро",
-    "pound pounds gbp фунт фунтів",
-    "dollar dollars usd долар доларів",
-    "hryvnia hryvnias uah гривня гривень гривні грн",
-    "pence penny пенс пенсів",
-    "km kilometre kilometres kilometer kilometers кілометр кілометрів км",
-    "mile miles миля миль",
-    "metre metres meter meters метр метрів",
-    "cm centimetre centimetres сантиметр сантиметрів см",
-    "mm millimetre millimetres міліметр міліметрів мм",
-    "kg kilogram kilograms kilo кілограм кілограмів кг",
-    "gram grams грам грамів",
-    "mg milligram milligrams міліграм міліграмів мг",
-    "ml millilitre millilitres мілілітр мл",
-    "litre litres liter liters літр літрів",
-    "degree degrees градус градусів",
-    "page pages сторінка сторінок сторінки",
-    "box boxes коробка коробок коробки",
-    "person persons people особа осіб особи",
-    "visit visits візит візитів візити",
-    "time times раз разів рази",
+_UNITS: tuple[tuple[str, ...], ...] = (
+    (
+        "second seconds секунда секунд секунди",
+        "minute minutes min хвилина хвилин хвилини",
+        "hour hours година годин години",
+        "day days день днів дні дня доба діб",
+        "week weeks тиждень тижнів тижні тижня",
+        "month months місяць місяців місяці",
+        "year years рік років роки року",
+    ),
+    ("percent відсоток відсотків відсотки",),
+    (
+        "euro euros eur євро",
+        "pound pounds gbp фунт фунтів",
+        "dollar dollars usd долар доларів",
+        "hryvnia hryvnias uah гривня гривень гривні грн",
+        "pence penny пенс пенсів",
+    ),
+    (
+        "km kilometre kilometres kilometer kilometers кілометр кілометрів км",
+        "mile miles миля миль",
+        "metre metres meter meters метр метрів",
+        "cm centimetre centimetres сантиметр сантиметрів см",
+        "mm millimetre millimetres міліметр міліметрів мм",
+    ),
+    (
+        "kg kilogram kilograms kilo кілограм кілограмів кг",
+        "gram grams грам грамів",
+        "mg milligram milligrams міліграм міліграмів мг",
+    ),
+    (
+        "ml millilitre millilitres мілілітр мл",
+        "litre litres liter liters літр літрів",
+    ),
+    ("degree degrees градус градусів",),
+    ("page pages сторінка сторінок сторінки",),
+    ("box boxes коробка коробок коробки",),
+    ("person persons people особа осіб особи",),
+    ("visit visits візит візитів візити",),
+    ("time times раз разів рази",),
 )
+"""Units by what they measure, each with all its names."""
 _DENIALS = re.compile(
     r"\b(?:not|cannot|never|nobody|nothing|none|neither|without|не|ні|ніколи|ніхто|жод\w+|без)\b|n['’]t\b"
     r"|\b(?:no)\b(?!\s*\.\s*\d)",
@@ -94,7 +101,9 @@ _DENIALS = re.compile(
 )
 _LIMITS = re.compile(
     r"\b(?:(?:not?|never)\s(?:\w{1,20}\s)?(?:more|less|later|earlier|longer|fewer|only|above|below|over|under)"
-    r"|with\sor\swithout|(?:не|ніколи)\s(?:\w{1,20}\s)?(?:більш|менш|пізніш|раніш|довш|тільки|лише|вищ|нижч)\w*+)",
+    r"|with\sor\swithout|without\s(?:\w{1,20}\s)?(?:delay|exception|fail|interruption|limit)\w*+"
+    r"|(?:не|ніколи)\s(?:\w{1,20}\s)?(?:більш|менш|пізніш|раніш|довш|тільки|лише|вищ|нижч)\w*+"
+    r"|без\s(?:\w{1,20}\s)?(?:зволікан|затрим|винятк|обмежен)\w*+)",
     re.IGNORECASE,
 )
 _NEAR = 3
@@ -109,7 +118,18 @@ def _numbers() -> Mapping[str, str]:
 @cache
 def _units() -> Mapping[str, str]:
     """Return the first term of each unit by all terms that mean it."""
-    return {term: terms_of(words)[0] for words in _UNITS for term in terms_of(words)}
+    return {term: terms_of(words)[0] for kind in _UNITS for words in kind for term in terms_of(words)}
+
+
+@cache
+def _kinds() -> Mapping[str, int]:
+    """Return what each unit measures, by a number."""
+    return {terms_of(words)[0]: number for number, kind in enumerate(_UNITS) for words in kind}
+
+
+def kinds_of(terms: Iterable[str]) -> set[int]:
+    """Return what the units among terms measure, by numbers."""
+    return {_kinds()[term] for term in terms if term in _kinds()}
 
 
 def read(text: str) -> list[str]:
@@ -123,7 +143,7 @@ def denies(text: str) -> bool:
     return len(_DENIALS.findall(_LIMITS.sub(" ", text))) % 2 == 1
 
 
-def _measured(terms: Sequence[str]) -> dict[str, set[str]]:
+def units_beside(terms: Sequence[str]) -> dict[str, set[str]]:
     """Return the units that stand near each number of a text, after it or directly before."""
     known = set(_units().values())
     found: dict[str, set[str]] = {}
@@ -132,6 +152,17 @@ def _measured(terms: Sequence[str]) -> dict[str, set[str]]:
             after = next((each for each in terms[at + 1 : at + 1 + _NEAR] if each in known or each[0].isdigit()), "")
             before = terms[at - 1] if at and terms[at - 1] in known else ""
             found.setdefault(term, set()).update(each for each in (after, before) if each in known)
+    return found
+
+
+def numbers_alone(terms: Sequence[str], among: Collection[str]) -> set[str]:
+    """Return the numbers of a text that no other number stands beside, as in a range, but for those of `among`."""
+    found = set[str]()
+    for at, term in enumerate(terms):
+        if term[0].isdigit():
+            beside = {each for each in (*terms[max(0, at - 1) : at], *terms[at + 1 : at + 2]) if each[0].isdigit()}
+            if beside.issubset(among):
+                found.add(term)
     return found
 
 
@@ -212,74 +243,3 @@ def _parts(text: str) -> Iterator[str]:
 
 def _valued(text: str) -> bool:
     return any(term[0].isdigit() for term in read(text))
-
-
-# ---------------------------------------------------------------- options
-
-
-ENOUGH = 0.7
-"""Share of the words of a long option, by weight, that its clause must hold."""
-SHORT = 3
-"""Words of an option that must all be held."""
-_NAME = re.compile(r"(?<=\s)[^\W\d_a-zа-яіїєґ]\w+")
-_YES, _NO = frozenset(("yes", "так")), frozenset(("no", "ні"))
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option read for one question: the terms that are its own, of which `exact` must be held, the units of its
-    numbers, and whether it denies."""
-
-    own: frozenset[str]
-    exact: frozenset[str]
-    units: Mapping[str, set[str]]
-    denies: bool
-    plain: bool | None
-
-    @classmethod
-    def of(cls, text: str, question: str) -> Option:
-        terms, asked = read(text), set(read(question))
-        content = {term for term in terms if is_content(term)}
-        own = frozenset(content - asked or content)
-        names = set(read(" ".join(_NAME.findall(text))))
-        exact = frozenset(term for term in own if term[0].isdigit() or term in names)
-        words = set(terms)
-        plain = True if words and words <= _YES else False if words and words <= _NO else None
-        return cls(own, exact, _measured(terms), denies(text), plain)
-
-
-def best_clause(wanted: Weights, clauses: Sequence[Clause], numbers: bool, asked: Collection[str]) -> Clause:
-    """Return the clause that says most of the wanted words, of equals the one with most of its own, then the first.
-
-    If a number is looked for and it has none, the clauses after it go with it, up to one that has."""
-    at = max(
-        range(len(clauses)),
-        key=lambda place: (share(wanted, clauses[place].said), share(wanted, clauses[place].terms), -place),
-    )
-    best = clauses[at]
-    row = at == 0 and best.cell  # no head of a column is asked for, so that any cell may answer
-    for more in clauses[at + 1 :]:
-        if not row and (not numbers or best.numbers - set(asked)):
-            break
-        best = Clause((*best.own, *more.own), best.terms | more.terms, more.said, best.denies != more.denies)
-    return best
-
-
-def supports(clause: Clause, option: Option, weigh: Weigh, question_denies: bool) -> bool:
-    """Say whether a clause supports an option by words that the question has not."""
-    if option.plain is not None:
-        return (clause.denies == question_denies) is option.plain
-    if not option.own or not option.exact <= clause.terms or (option.denies != question_denies) != clause.denies:
-        return False
-    words = option.own - option.exact - set(_units().values())
-    held = words & clause.terms
-    if len(words) <= SHORT and held != words:
-        return False
-    if words and share(weigh(words), clause.terms) < ENOUGH:
-        return False
-    measured = _measured(clause.own)
-    for number, units in option.units.items():
-        there = measured.get(number, set())
-        if units and there and not units & there:
-            return False
-    return bool(option.exact or words or option.own & clause.terms)

@@ -30,6 +30,66 @@ CREDIT = ["Credits of 5 % are paid for each hour of delay."]
 ВІДПУСТКА = ["Невикористану відпустку не переносять на наступний рік."]
 ЗБОРИ = ["Збори відбулися 4 червня 2025 року у Львові.", "Перевірка відбулася 9 липня 2025 року в Києві."]
 КОРОБКА = ["Маса коробки має бути не більше 8 кг."]
+GIFTS = [
+    "Gifts from suppliers must be declared to the compliance officer.",
+    "Cash and vouchers are always sent back to the supplier.",
+    "Branded pens, diaries and similar tokens may be kept.",
+]
+DEVICES = [
+    "A stolen laptop must be reported to the service desk without delay.",
+    "The security team then erases it remotely.",
+    "Line managers order a replacement through the purchasing portal.",
+]
+LAB = [
+    "The following must not be brought into the laboratory:",
+    "food and drink",
+    "open-toed shoes",
+    "private electric fans",
+    "The following must be worn in the workshop:",
+    "steel-capped boots",
+    "ear defenders",
+]
+REMOTE = [
+    "Staff may work from home after their probation has ended.",
+    "Requests go to the line manager, who answers in writing.",
+    "Work from abroad needs the approval of the tax department.",
+]
+PARKING = [
+    "Spaces near the entrance are reserved for visitors and for people with a disability badge.",
+    "Bicycles are locked to the racks behind the canteen.",
+    "Motorcycles use the gravel area by the gate.",
+]
+SICK = [
+    "Whoever falls ill rings their supervisor before the shift begins.",
+    "A doctor's note is handed to the personnel office.",
+    "On return, a short interview is held with the supervisor.",
+]
+PETS = ["Assistance dogs are welcome in every building.", "Other animals have to stay outside."]
+MAIL = [
+    "Confidential papers are put in the locked blue bins.",
+    "Ordinary paper goes into the grey boxes beside the printers.",
+    "Batteries are collected at reception.",
+]
+RAIL = [
+    "Journeys by rail are booked in standard class.",
+    "First class is allowed where a disability requires it.",
+    "Taxis are reimbursed only if no bus or train runs.",
+]
+TRAIN = [
+    "New starters attend the fire safety course in their first month.",
+    "Drivers of forklift trucks complete a practical test with an outside examiner.",
+    "First aiders renew their certificate at the training centre.",
+]
+PARCELS = ["A parcel is handed to the porter.", "He signs the green slip."]
+CONTRACTS = ["Contracts are approved by the head of the regional legal department."]
+КРАПЛІ = [
+    "Допоміжні речовини: борна кислота, вода очищена.",
+    "Лікарська форма.",
+    "Краплі назальні.",
+    "Протипоказання.",
+    "Підвищена чутливість до компонента препарату.",
+]
+ТЕРАПІЯ = ["Терапія менінгіту триває 6–8 тижнів.", "Терапія кандидозу триває 14 днів."]
 
 
 def weigh(terms: Collection[str]) -> Weights:
@@ -107,6 +167,130 @@ def test_an_option_needs_support_of_its_own(
     assert option_of(question, options[::-1], sentences) == right
 
 
+@pytest.mark.parametrize(
+    ("sentences", "question", "options", "right"),
+    [
+        # the passage has the answer, in other forms or in another order
+        (
+            GIFTS,
+            "What happens to vouchers that a supplier gives?",
+            ["They are sent back", "They are declared to the compliance officer", "They may be kept"],
+            "They are sent back",
+        ),
+        (
+            DEVICES,
+            "Whom do I tell about a stolen laptop?",
+            ["the service desk", "the security team", "the line manager"],
+            "the service desk",
+        ),
+        (
+            DEVICES,
+            "How is a replacement laptop ordered?",
+            ["by the security team", "through the purchasing portal", "at the service desk"],
+            "through the purchasing portal",
+        ),
+        (
+            LAB,
+            "What must not be brought into the laboratory?",
+            ["private fans", "ear defenders", "steel-capped boots"],
+            "private fans",
+        ),
+        (
+            LAB,
+            "What must be worn in the workshop?",
+            ["open-toed shoes", "boots with steel caps", "electric fans"],
+            "boots with steel caps",
+        ),
+        (
+            PARKING,
+            "Where are bicycles parked?",
+            ["in the racks behind the canteen", "on the gravel by the gate", "near the entrance"],
+            "in the racks behind the canteen",
+        ),
+        (
+            SICK,
+            "Who receives the doctor's note?",
+            ["the personnel office", "the supervisor", "the board"],
+            "the personnel office",
+        ),
+        (
+            MAIL,
+            "Where do confidential papers go?",
+            ["grey boxes by the printers", "blue locked bins", "reception"],
+            "blue locked bins",
+        ),
+        (
+            TRAIN,
+            "What do forklift drivers have to do?",
+            ["renew a certificate at the training centre", "complete a practical test", "attend a fire safety course"],
+            "complete a practical test",
+        ),
+        (
+            REMOTE,
+            "Whose approval does work from abroad need?",
+            ["the tax department's", "the line manager's"],
+            "the tax department's",
+        ),
+        (RAIL, "When is a taxi reimbursed?", ["if no bus runs", "if a disability requires it"], "if no bus runs"),
+        (
+            PARCELS,
+            "What happens to a parcel?",
+            ["handed to a porter who signs a slip", "left"],
+            "handed to a porter who signs a slip",
+        ),
+        # no option is right
+        (
+            CONTRACTS,
+            "Who approves contracts?",
+            ["the head of the regional finance department", "the head of the regional supply team"],
+            None,
+        ),
+        (
+            GIFTS,
+            "To whom are gifts from suppliers declared?",
+            ["the head of finance", "the purchasing department"],
+            None,
+        ),
+        (MAIL, "Where do old batteries go?", ["the locked blue bins", "the grey boxes beside the printers"], None),
+        (PARKING, "Where are motorcycles parked?", ["behind the canteen", "near the entrance"], None),
+        (SICK, "Who receives the doctor's note?", ["the supervisor", "the board"], None),
+        (
+            TRAIN,
+            "What do first aiders renew at the training centre?",
+            ["the fire safety course", "the practical test"],
+            None,
+        ),
+        (REMOTE, "Whose approval does work from abroad need?", ["the line manager's", "the landlord's"], None),
+        # Ukrainian: a heading that is a sentence of the passage, and the sentence before
+        (КРАПЛІ, "Яка лікарська форма препарату?", ["мазь", "краплі назальні", "вода очищена"], "краплі назальні"),
+        (КРАПЛІ, "Яка лікарська форма препарату?", ["мазь", "вода очищена"], None),
+        (
+            КРАПЛІ,
+            "Що є протипоказанням?",
+            ["підвищена чутливість до компонентів", "застуда"],
+            "підвищена чутливість до компонентів",
+        ),
+        # a value is not a part of a range, and not another value of its kind
+        (ТЕРАПІЯ, "Скільки триває терапія менінгіту?", ["до 6 тижнів", "до 8 тижнів"], None),
+        (ТЕРАПІЯ, "Скільки триває терапія менінгіту?", ["до 6 тижнів", "6–8 тижнів"], "6–8 тижнів"),
+        (ТЕРАПІЯ, "Скільки триває терапія менінгіту?", ["14 днів", "10 днів"], None),
+    ],
+)
+def test_an_option_may_say_it_in_other_words(
+    sentences: list[str], question: str, options: list[str], right: str | None
+) -> None:
+    assert option_of(question, options, sentences) == right
+    assert option_of(question, options[::-1], sentences) == right
+
+
+def test_the_item_of_a_list_is_quoted_with_its_lead_in() -> None:
+    options = {"A": "private fans", "B": "ear defenders"}
+    (citation,) = chosen(
+        "What must not be brought into the laboratory?", options, context_of(LAB), weigh, 0.3
+    ).citations
+    assert citation.quote == "The following must not be brought into the laboratory:\nprivate electric fans"
+
+
 def test_a_heading_does_not_lend_its_words_to_another_record() -> None:
     context = context_of([*RECORDS[:1], "Logs are kept for 400 days."])
     question = "how long are audit logs kept?"
@@ -143,6 +327,9 @@ def test_numbers_and_units_are_read_alike() -> None:
         ("не більше 8 кг", False),
         ("не видають", True),
         ("never without approval", False),
+        ("report it without further delay", False),
+        ("без зволікання", False),
+        ("without a receipt", True),
     ],
 )
 def test_a_denial_is_told_from_a_limit(text: str, denied: bool) -> None:
