@@ -6,16 +6,12 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings, settings_from
 from resources import yaml_text
 
-if TYPE_CHECKING:
-    import yaml
-
-_LONGEST_LINE = 100
 DEFAULT_FILE = "pincite.yaml"
 CONFIG_VARIABLE = "PINCITE_CONFIG"
 STATE_VARIABLE = "PINCITE_STATE"
@@ -140,22 +136,10 @@ def _read(file: Path) -> Any:
     import yaml
 
     try:
-        return yaml_text.load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{file}{_where(error, file)}") from None
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{file}: cannot be read: {error}") from None
-
-
-def _where(error: yaml.YAMLError, file: Path) -> str:
-    """Return the place and the reason of an error of YAML, with the line itself, for a message after the file's
-    name."""
-    import yaml
-
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return f": not valid YAML: {' '.join(str(error).split())}"
-    mark = error.problem_mark
-    lines = file.read_text(encoding="utf-8").splitlines()
-    shown = lines[mark.line].strip()[:_LONGEST_LINE] if mark.line < len(lines) else "the end of the file"
-    reason = " ".join(filter(None, [error.context, error.problem]))
-    return f", line {mark.line + 1}, column {mark.column + 1}: not valid YAML ({reason}): {shown}"
+    try:
+        return yaml_text.load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{file}, {yaml_text.describe_error(error, text)}") from None

@@ -125,9 +125,13 @@ def _mapping(name: str, content: bytes) -> dict[Any, Any]:
     if len(content) > LARGEST_SIDE_CAR:
         raise ValueError(f"{name} is over {LARGEST_SIDE_CAR >> 10} KB")
     try:
-        values = yaml_text.load_plain(content.decode("utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from None
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not text in UTF-8: {error}") from None
+    try:
+        values = yaml_text.load_plain(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{name}, {yaml_text.describe_error(error, text)}") from None
     if not values:
         raise ValueError(f"{name} is empty, and may have restricted its file: say what it describes, or remove it")
     if not isinstance(values, dict):

@@ -10,6 +10,8 @@ from functools import cache
 from typing import Any
 
 DEEPEST = 20
+LONGEST_LINE = 100
+"""Characters of a wrong line that an error shows."""
 MOST_ALIASED = 10_000
 """Largest sum of values and characters that aliases may repeat, so that a small text cannot fill the memory."""
 
@@ -22,6 +24,17 @@ def load(text: str) -> Any:
 def load_plain(text: str) -> Any:
     """Read the YAML of a document: text, lists and mappings only. Raise yaml.YAMLError."""
     return _load(text, plain=True)
+
+
+def describe_error(error: Exception, text: str) -> str:
+    """Return where a text is not valid YAML, and why, with the line itself: a message to follow the text's name."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return f"not valid YAML: {' '.join(str(error).split())}"
+    lines = text.splitlines()
+    shown = lines[mark.line].strip()[:LONGEST_LINE] if mark.line < len(lines) else "the end of the text"
+    reason = " ".join(part for part in (getattr(error, "context", ""), getattr(error, "problem", "")) if part)
+    return f"line {mark.line + 1}, column {mark.column + 1}: not valid YAML ({reason}): {shown}"
 
 
 def _load(text: str, plain: bool) -> Any:

@@ -315,7 +315,10 @@ def _why_declined(needs: Needs, ranked: Sequence[Candidate], least: float) -> st
     borne = max((item.borne for item in ranked if item.near), default=0.0)
     if borne and borne >= least:
         return "the nearest statements have no value such as the question asks for"
-    return f"the best statement bears {borne:.2f} of the question; an answer needs {least:.2f} (query.answer_support)"
+    return (
+        "no statement matches the question closely enough to quote: try other words, or lower query.answer_support "
+        f"({least:.2f}; the nearest has {borne:.2f})"
+    )
 
 
 def _verbatim(item: Statement) -> Claim:

@@ -283,12 +283,14 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
     import yaml
 
     try:
-        values = yaml_text.load(file.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise UsageError(f"{file}: not valid YAML: {' '.join(str(error).split())}", "matrix") from None
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(f"the matrix {file} cannot be read: {why}", "matrix") from None
+    try:
+        values = yaml_text.load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{file}, {yaml_text.describe_error(error, text)}", "matrix") from None
     database = values.pop("database", EMBEDDED) if isinstance(values, dict) else EMBEDDED
     return matrix_from(values, str(file), file.stem), str(database)
 

@@ -50,16 +50,16 @@ def test_the_example_of_the_page_is_a_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("axes: [", "not valid YAML"),
-        ("- axes", "must be a mapping, not list"),
-        ("axes: {a: {b: {}, b: {query.strategy: dense}}}", "'b' is given twice"),
-        ("tables: {t: {rows: 7}}", "tables.t.rows must be a list"),
+        ("axes: [", ", line 1, column 8: not valid YAML"),
+        ("- axes", ": the matrix must be a mapping, not list"),
+        ("axes: {a: {b: {}, b: {query.strategy: dense}}}", ", line 1, column 19: .*'b' is given twice"),
+        ("tables: {t: {rows: 7}}", ": tables.t.rows must be a list"),
     ],
 )
 def test_what_is_no_matrix_is_refused_with_its_file(tmp_path: Path, text: str, told: str) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=f"m.yaml: .*{told}"):
+    with pytest.raises(UsageError, match=rf"m\.yaml{told}"):
         read_matrix(file)
 
 

@@ -144,7 +144,7 @@ ALIASES = "[&a0 [x, x], " + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("groups: [unclosed", "not valid YAML"),
+        ("groups: [unclosed", "a.md.meta.yaml, line 1, column 18: not valid YAML"),
         ("- a list", "must be a mapping"),
         ("colour: red", "unknown key 'colour'"),
         ("effective_date: soon", "'soon' is not a date"),
