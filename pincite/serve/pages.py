@@ -457,7 +457,7 @@ class _Asked:
 
     def more(self, found: Mapping[str, Any]) -> str:
         """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
-        most = int(self.given.get("k", HITS))
+        most = self.told().k
         wanted = min(most + MORE_HITS, MOST_HITS)
         return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 

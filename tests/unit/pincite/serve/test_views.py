@@ -31,7 +31,8 @@ SHAPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 VIEWS = [
     "/documents", "/documents?name=a&year=x", *(f"/documents?page={page}" for page in ("0", "-1", "9" * 10, "x", "")),
-    "/", "/?q=a", "/?q=a&ask=1", "/status", "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
+    "/", "/?q=a", "/?q=a&ask=1", *(f"/?q=a&k={k}" for k in ("1", "1.0", "%201", "1_0", "0", "x", "")), "/status",
+    "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
     *(f"/documents/d?find={words}&at={at}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
       for at in ("", "0", "1", "9999999", "x") for view in ("", "&view=text", "&q=a")),
