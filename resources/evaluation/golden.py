@@ -544,7 +544,7 @@ def accept(project: Project, said: Sequence[Feedback]) -> dict[str, Any]:
             "golden.jsonl}`"
         )
     file = project.resolve(named)
-    there = file.read_text(encoding="utf-8") if file.exists() else ""
+    there = _text_of(file) if file.exists() else ""
     known = {question.id for question in read_questions(file)} if there.strip() else set()
     lines = {line["id"]: line for line in map(golden_line, said) if line["id"] not in known}
     if lines:

@@ -124,10 +124,11 @@ def test_accepting_needs_a_file_and_harms_none(file: FeedbackFile, tmp_path: Pat
     file.add(SAID)
     with pytest.raises(UsageError, match=r"publish\.golden names no file"):
         accept(project(tmp_path), file.waiting())
-    (tmp_path / "golden.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(UsageError, match="line 1: not valid JSON"):
-        accept(project(tmp_path, golden="golden.jsonl"), file.waiting())
-    assert (tmp_path / "golden.jsonl").read_text(encoding="utf-8") == "{" and file.waiting() == [SAID]
+    for damaged, told in ((b"{", "line 1: not valid JSON"), (b"\xff", r"golden\.jsonl cannot be read")):
+        (tmp_path / "golden.jsonl").write_bytes(damaged)
+        with pytest.raises(UsageError, match=told):
+            accept(project(tmp_path, golden="golden.jsonl"), file.waiting())
+        assert (tmp_path / "golden.jsonl").read_bytes() == damaged and file.waiting() == [SAID]
 
 
 def test_an_id_may_be_named_by_its_beginning(file: FeedbackFile) -> None:
