@@ -5,7 +5,8 @@ from __future__ import annotations
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,10 +19,14 @@ from resources.evaluation.golden import (
     Feedback,
     FeedbackFile,
     accept,
+    evaluate_feedback,
     golden_line,
     read_questions,
 )
 from resources.settings_file import Project
+
+if TYPE_CHECKING:
+    from resources.state.state import State
 
 SAID = Feedback(
     "How long?", True, "docs", "a.pdf", 3, "Ten days.", (), "anna", "2026-11-27T10:00:00+00:00", 1
@@ -118,6 +123,16 @@ def test_what_is_accepted_is_a_golden_question_with_its_groups(file: FeedbackFil
 def test_a_passage_without_words_goes_by_its_page() -> None:
     line = golden_line(replace(SAID, quote="", answers=False))
     assert line["wrong"] == [{"uri": "a.pdf", "source": "docs", "page": 3}]
+
+
+def test_what_several_people_said_is_asked_once(
+    file: FeedbackFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said in (SAID, replace(SAID, asked_by="oleh", groups=("hr",)), replace(SAID, page=4)):
+        file.add(said)
+    monkeypatch.setattr(golden, "_evaluated", lambda state, questions, *given: {"asked": questions})
+    asked = evaluate_feedback(cast("State", SimpleNamespace(project=project(tmp_path))))["asked"]
+    assert [(each.gold[0].page, each.groups) for each in asked] == [(3, ("hr",)), (4, ())]
 
 
 def test_accepting_needs_a_file_and_harms_none(file: FeedbackFile, tmp_path: Path) -> None:
