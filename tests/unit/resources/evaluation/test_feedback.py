@@ -1,4 +1,4 @@
-"""What people said of hits: kept in bounds, each once, and made golden questions of by an operator alone."""
+"""Feedback on hits: kept in bounds, each once, and made golden questions of by an operator alone."""
 
 from __future__ import annotations
 
