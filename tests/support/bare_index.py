@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -55,8 +56,8 @@ class Bare:
         counted, _ = self.overview(groups, ())
         return Browsed(counted, tuple(self.listed(groups, "", 1)), 1, 1)
 
-    def updated(self, sources: Sequence[str]) -> str | None:
-        return None
+    def read_at(self) -> dict[str, datetime]:
+        return {}
 
     def examples(self) -> Iterator[Example]:
         yield Example("What is in it?", "d")
