@@ -156,7 +156,7 @@ def ukrainian() -> dict[str, str | list[str]]:
 
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 LONGEST_LINKED = 500
-"""Characters of a question that the links of its results carry on to the reader: a page has dozens of them."""
+"""Characters of a question that the links of results, and of the reader, carry on: a page has many of them."""
 MORE_HITS = 10
 NARROWED = ("source", "from", "to")
 """Filters that a question is asked with on the page."""
@@ -497,10 +497,14 @@ async def _fields_of(request: Request) -> dict[str, str]:
     return dict(pairs)
 
 
+_CARRIED = {"q": LONGEST_LINKED, **dict.fromkeys((*NARROWED, "strategy"), LONGEST_NAME)}
+
+
 def _question_of(request: Request) -> dict[str, str]:
-    """Return the question that led to a document, with what it was asked with; empty if none did."""
+    """Return the question that led to a document, with what it was asked with; empty if none did. The links of the
+    reader, which may be a thousand, carry it on."""
     given = request.query_params
-    found = {name: given[name][:10_000] for name in ("q", *NARROWED, "strategy") if given.get(name, "").strip()}
+    found = {name: given[name][:most] for name, most in _CARRIED.items() if given.get(name, "").strip()}
     return found if "q" in found else {}
 
 

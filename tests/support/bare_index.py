@@ -39,6 +39,9 @@ class Bare:
     def shows(self, elements: Sequence[Element] | None) -> None:
         self._text = DocumentText("", tuple(elements)) if elements is not None else None
 
+    def says(self, body: str, elements: Sequence[Element]) -> None:
+        self._text = DocumentText(body, tuple(elements))
+
     def keep_connections(self, most: int) -> None: ...
 
     def one(self, doc_id: str, groups: Sequence[str]) -> FoundDocument:

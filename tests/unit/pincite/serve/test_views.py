@@ -114,6 +114,17 @@ def test_links_of_results_keep_the_question_and_its_filters() -> None:
     assert [link.removeprefix("sentence=s&") for link in links] == ["q=a&source=s&from=2020-01-01&strategy=dense"] * 3
 
 
+def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results() -> None:
+    """There is one at each place of the words that are looked for, and at each heading."""
+    text, index = "a " * 1_000, Bare(())
+    index.says(text, (replace(PLAIN, text=text, end=len(text)),))
+    client, _ = views_of((), index)
+    for asked in ({"q": "x" * 10_000}, {"q": "x", **dict.fromkeys(("source", "from", "to", "strategy"), "y" * 10_000)}):
+        page = client.get("/documents/d", params={"find": "a", **asked}).text
+        links = re.findall(r'href="/documents/d\?find=a&amp;at=[^"]*q=x[^"]*"', page)
+        assert len(links) >= 500 and max(map(len, links)) < 1_000
+
+
 def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
     quote = "The order is:\n" + "\n".join(f"{number}. the step of this number," for number in range(40))
 
