@@ -362,9 +362,7 @@ class Pages:
                 told = checked(Search, {"q": question["q"], "strategy": question.get("strategy"), "filter": filters})
                 hits = await self._service.turns_of(told.strategy).run(
                     caller_of(request),
-                    lambda: self._readers[False].hits(
-                        reading, asker, told.q, strategy=told.strategy, filters=told.filter
-                    ),
+                    lambda: self._readers[False].hits(reading, asker, told.q, told.strategy, told.filter),
                 )
         return self.html(request, "reader.html", reading=reading, hits=hits, q=question.get("q", ""),
                          question=question, wanted=wanted)  # fmt: skip

@@ -125,6 +125,20 @@ def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results()
         assert len(links) >= 500 and max(map(len, links)) < 1_000
 
 
+def test_the_reader_searches_as_the_question_was_asked() -> None:
+    """The strategy of the settings may ask a language model, which who asks another one does not wait for."""
+    searched: list[tuple[Any, ...]] = []
+
+    class Asked(Bare):
+        def query(self, text: str, *given: Any) -> dict[str, Any]:
+            searched.append((given[1], given[3]))
+            return super().query(text, *given)
+
+    client, _ = views_of((), Asked(()))
+    assert client.get("/passages/c?q=a&source=s&strategy=lexical").status_code == 200
+    assert searched == [("lexical", ("source=s",)), ("lexical", ["source=s", "uri=a.pdf"])]
+
+
 def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:
     quote = "The order is:\n" + "\n".join(f"{number}. the step of this number," for number in range(40))
 
