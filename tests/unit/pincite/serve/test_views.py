@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.guard import Anybody, Asker
+from pincite.serve.answers import event
 from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, Tools
 from pincite.text.reports import outline_shown
@@ -104,6 +105,13 @@ def test_results_come_as_events_before_the_answer() -> None:
     waiting, whole = (client.get(f"/?q=a&ask=1{more}").text for more in ("", "&whole=1"))
     assert 'data-results="/results?q=a&amp;ask=1"' in waiting and 'class="hits"' not in waiting
     assert "data-results" not in whole and 'class="hits"' in whole and 'class="cited"' in whole
+
+
+def test_every_reader_of_lines_finds_an_event_whole() -> None:
+    """Scripts, and libraries of Python, also take other signs for the end of a line."""
+    sent = event({"html": "a\n\u2028b\u2029c\x85d\x0be – є"}, "answer")
+    assert [line for line in sent.splitlines() if line] == sent.split("\n")[:2]
+    assert json.loads(sent.partition("data: ")[2]) == {"html": "a\n\u2028b\u2029c\x85d\x0be – є"} and "– є" in sent
 
 
 def test_links_of_results_keep_the_question_and_its_filters() -> None:
