@@ -1,4 +1,4 @@
-"""Whether an answer without a language model is an answer, and what each rule of it does.
+"""A measure of answers without a language model, and of what each rule of them does.
 
     python benchmarks/answers.py [--corpora policies library] [--part dev] [--each] [--keep DIR]
 

@@ -3,8 +3,9 @@ asks it or changes what of it is served. Other functions make it and bring it up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -360,10 +361,9 @@ class Index:
 
         return asked_status(self._state, self._searcher, groups, operator)
 
-    def updated(self, sources: Collection[str]) -> str | None:
-        """Return when the last of these sources was last read completely, in ISO form; None if none was."""
-        read = [row.indexed_at for row in self._state.catalog.sources() if row.name in sources and row.indexed_at]
-        return max(read).isoformat(timespec="seconds") if read else None
+    def read_at(self) -> dict[str, datetime]:
+        """Return by source when it was last read completely, of those that were."""
+        return {row.name: row.indexed_at for row in self._state.catalog.sources() if row.indexed_at}
 
     def sources(self) -> list[dict[str, Any]]:
         from resources.reports.status import sources

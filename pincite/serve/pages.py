@@ -156,7 +156,7 @@ def ukrainian() -> dict[str, str | list[str]]:
 
 PRIVATE = {"Cache-Control": "private, no-store", "Vary": "Accept-Language"}
 LONGEST_LINKED = 500
-"""Characters of a question that the links of its results carry on to the reader: a page has dozens of them."""
+"""Characters of a question that the links of results, and of the reader, carry on: a page has many of them."""
 MORE_HITS = 10
 NARROWED = ("source", "from", "to")
 """Filters that a question is asked with on the page."""
@@ -362,9 +362,7 @@ class Pages:
                 told = checked(Search, {"q": question["q"], "strategy": question.get("strategy"), "filter": filters})
                 hits = await self._service.turns_of(told.strategy).run(
                     caller_of(request),
-                    lambda: self._readers[False].hits(
-                        reading, asker, told.q, strategy=told.strategy, filters=told.filter
-                    ),
+                    lambda: self._readers[False].hits(reading, asker, told.q, told.strategy, told.filter),
                 )
         return self.html(request, "reader.html", reading=reading, hits=hits, q=question.get("q", ""),
                          question=question, wanted=wanted)  # fmt: skip
@@ -457,7 +455,7 @@ class _Asked:
 
     def more(self, found: Mapping[str, Any]) -> str:
         """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
-        most = int(self.given.get("k", HITS))
+        most = self.told().k
         wanted = min(most + MORE_HITS, MOST_HITS)
         return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
@@ -497,10 +495,14 @@ async def _fields_of(request: Request) -> dict[str, str]:
     return dict(pairs)
 
 
+_CARRIED = {"q": LONGEST_LINKED, **dict.fromkeys((*NARROWED, "strategy"), LONGEST_NAME)}
+
+
 def _question_of(request: Request) -> dict[str, str]:
-    """Return the question that led to a document, with what it was asked with; empty if none did."""
+    """Return the question that led to a document, with what it was asked with; empty if none did. The links of the
+    reader, which may be a thousand, carry it on."""
     given = request.query_params
-    found = {name: given[name][:10_000] for name in ("q", *NARROWED, "strategy") if given.get(name, "").strip()}
+    found = {name: given[name][:most] for name, most in _CARRIED.items() if given.get(name, "").strip()}
     return found if "q" in found else {}
 
 

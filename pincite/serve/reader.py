@@ -217,15 +217,17 @@ class Reader:
                 notice = "" if error.code == "no_pages" else error.code  # a format without pages is shown as text
         return self._in_text(reading, wanted, notice)
 
-    def hits(self, reading: DocumentView, asker: Asker, question: str, **asked: Any) -> HitsOfQuestion:
+    def hits(
+        self, reading: DocumentView, asker: Asker, question: str, strategy: str | None, filters: Sequence[str]
+    ) -> HitsOfQuestion:
         """Return the hits of a question around this view, and the others of this document in the order of its pages;
-        nothing if the question cannot be asked. `asked` are the filters and the strategy that it was asked with."""
+        nothing if the question cannot be asked. `strategy` and `filters` are those that it was asked with."""
         document = reading.document
         own = reading.passage["chunk_id"] if reading.passage else None
-        filters = [f"source={document.source}", f"uri={document.uri}"]
+        own_filters = [f"source={document.source}", f"uri={document.uri}"]
         try:
-            hits = self._service.search(question, asker, HITS, **asked)["hits"]
-            here = self._service.search(question, asker, OTHER_HITS, filters=filters)["hits"]
+            hits = self._service.search(question, asker, HITS, strategy, filters=filters)["hits"]
+            here = self._service.search(question, asker, OTHER_HITS, strategy, filters=own_filters)["hits"]
         except PinciteError:
             return HitsOfQuestion()
         others = sorted(

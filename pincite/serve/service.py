@@ -295,8 +295,10 @@ class Service:
         if kept is not None and made_then is made and began < until:
             return kept
         counted, seen = self._index.documents.overview(asker.groups, [each.doc_id for each in made])
-        updated = self._index.updated([name for name, _ in counted.facets["source"]])
-        self.examples.bring((counted.generation, updated))
+        read = self._index.read_at()
+        self.examples.bring((counted.generation, *sorted(read.items())))  # the same for all who ask
+        last = max((read[name] for name, _ in counted.facets["source"] if name in read), default=None)
+        updated = last.isoformat(timespec="seconds") if last else None
         told = Overview(counted, updated, tuple(each.question for each in made if each.doc_id in seen))
         ended = time.monotonic()
         self._overviews[asker.groups] = ended + max(STATUS_SECONDS, KEPT_TIMES * (ended - began)), made, told

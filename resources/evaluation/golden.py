@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -294,7 +294,7 @@ def evaluate_feedback(state: State, **options: Any) -> dict[str, Any]:
         raise UsageError(
             "no feedback waits for review; people give it on the page where serve.feedback is set", "golden"
         )
-    questions = golden_questions(enumerate(map(golden_line, waiting), start=1), "feedback", filters_from)
+    questions = golden_questions(enumerate(golden_lines(waiting).values(), start=1), "feedback", filters_from)
     return _evaluated(state, questions, "feedback", None, options)
 
 
@@ -378,6 +378,12 @@ def golden_line(said: Feedback) -> dict[str, Any]:
         **({"groups": list(said.groups)} if said.groups else {}),
         "note": f"feedback of {said.at[:10]}",
     }
+
+
+def golden_lines(said: Iterable[Feedback]) -> dict[str, dict[str, Any]]:
+    """Return feedback as golden questions by their ids. Several people may have said the same; the last one is
+    taken."""
+    return {line["id"]: line for line in map(golden_line, said)}
 
 
 class FeedbackFile:
@@ -544,9 +550,9 @@ def accept(project: Project, said: Sequence[Feedback]) -> dict[str, Any]:
             "golden.jsonl}`"
         )
     file = project.resolve(named)
-    there = file.read_text(encoding="utf-8") if file.exists() else ""
+    there = _text_of(file) if file.exists() else ""
     known = {question.id for question in read_questions(file)} if there.strip() else set()
-    lines = {line["id"]: line for line in map(golden_line, said) if line["id"] not in known}
+    lines = {name: line for name, line in golden_lines(said).items() if name not in known}
     if lines:
         golden_questions(enumerate(lines.values(), start=1), "feedback", filters_from)
         text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines.values())

@@ -159,7 +159,7 @@ def test_it_is_off_unless_it_is_allowed(served: Served) -> None:
 
 
 def test_publishing_is_tested_by_what_is_accepted_and_by_nothing_else(served: Served) -> None:
-    """What askers said wrongly, of many passages, holds up no release."""
+    """Wrong verdicts, on many passages, hold up no release."""
     project = served.project
     wrong = served.hit("vault key registrar")["chunk_id"]
     for number in range(9):

@@ -225,7 +225,7 @@ HEAD = re.compile(r'<p class="count" role="status">(\S+) documents?\b')
 
 
 def facets(served: Served, who: str, query: str = "") -> tuple[int, dict[str, int]]:
-    """How many documents are browsed, and the counts of the facets by their words."""
+    """Return the number of documents that are browsed, and the counts of the facets by their words."""
     page = served.get(f"/documents?{query}", who).text
     (total,) = HEAD.findall(page)
     return int(total), {words: int(count) for _, words, count in FACET.findall(page)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,6 +39,9 @@ class Bare:
     def shows(self, elements: Sequence[Element] | None) -> None:
         self._text = DocumentText("", tuple(elements)) if elements is not None else None
 
+    def says(self, body: str, elements: Sequence[Element]) -> None:
+        self._text = DocumentText(body, tuple(elements))
+
     def keep_connections(self, most: int) -> None: ...
 
     def one(self, doc_id: str, groups: Sequence[str]) -> FoundDocument:
@@ -55,8 +59,8 @@ class Bare:
         counted, _ = self.overview(groups, ())
         return Browsed(counted, tuple(self.listed(groups, "", 1)), 1, 1)
 
-    def updated(self, sources: Sequence[str]) -> str | None:
-        return None
+    def read_at(self) -> dict[str, datetime]:
+        return {}
 
     def examples(self) -> Iterator[Example]:
         yield Example("What is in it?", "d")

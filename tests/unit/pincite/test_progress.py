@@ -81,7 +81,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 def drawn(screen: Screen) -> list[str]:
-    """What each redraw of the line shows, without the wheel that turns."""
+    """Return the line at each redraw, without the wheel that turns."""
     return [part[2:] for part in screen.getvalue().split("\r\x1b[K") if part]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ class Counting(Bare):
     total = 1
     at, count = 1, 1
     made = read = 0
-    updates = "2026-11-27T21:40:00+00:00"
+    read_last: Mapping[str, datetime] = {"s": datetime(2026, 11, 27, 21, 40, tzinfo=UTC)}
     questions: tuple[Example, ...] = (Example("What is in it?", "d"),)
 
     def __init__(self) -> None:
@@ -34,14 +35,15 @@ class Counting(Bare):
 
     def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
         self.read += 1
-        counted = replace(COUNTED, total=self.total, facets={**COUNTED.facets, "kind": (("pdf", 1), ("sheet", 2))})
+        facets = {"kind": (("pdf", 1), ("sheet", 2)), "source": (("s", 1), ("t", 1))[: 1 + len(groups)]}
+        counted = replace(COUNTED, total=self.total, facets={**COUNTED.facets, **facets})
         return counted, {"d"} & set(doc_ids) if "d" in groups else set()
 
     def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
         return Browsed(self.overview(groups, ())[0], (DOCUMENT,), self.at, self.count)
 
-    def updated(self, sources: Sequence[str]) -> str | None:
-        return self.updates
+    def read_at(self) -> dict[str, datetime]:
+        return dict(self.read_last)
 
     def examples(self) -> Iterator[Example]:
         self.made += 1
@@ -83,11 +85,12 @@ def test_examples_are_made_once_for_each_version_of_the_index(monkeypatch: pytes
     monkeypatch.setattr("pincite.serve.service.KEPT_TIMES", 0)
     index = Counting()
     service = bare_service(index=index)
-    for made, updates in ((1, "2026-11-27"), (1, "2026-11-27"), (2, "2026-11-28")):
-        index.updates = updates
-        service.overview(Asker())
-        service.examples.wait()
-        assert index.made == made
+    for made, day in ((1, 27), (1, 27), (2, 28)):
+        index.read_last = {"s": datetime(2026, 11, 1, tzinfo=UTC), "t": datetime(2026, 11, day, tzinfo=UTC)}
+        for asker, seen in ((Asker(), 1), (Asker("a", ("d",)), day)):  # the second source is one that the other sees
+            assert service.overview(asker).updated == f"2026-11-{seen:02}T00:00:00+00:00"
+            service.examples.wait()
+            assert index.made == made
 
 
 @pytest.mark.parametrize(("seconds", "times", "read"), [(3600.0, 0, 1), (-1.0, 10**12, 1), (-1.0, 0, 3)])

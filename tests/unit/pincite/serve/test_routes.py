@@ -19,7 +19,7 @@ from pipelines.settings.serve import ServeSettings
 
 URL = "http://127.0.0.1:8750"
 AT_ONCE = {"/health", "/static", "/login", "/logout", "/v1/models", "/api/openapi.json", "/feedback"}
-"""What is answered at once, of what is in memory: no index, no thread. Feedback is not allowed here."""
+"""Routes that are answered at once, from memory: no index, no thread. Feedback is not allowed here."""
 ASKING = ("/api/search", "/api/ask", "/results")
 IDS = {"doc_id": "d" * 32, "chunk_id": "c" * 32, "number": "1", "command": "query"}
 BODIES: dict[str, Any] = {

@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pincite.guard import Anybody, Asker
+from pincite.serve.answers import event
 from pincite.serve.application import application
 from pincite.serve.mcp import Fetch, Tools
 from pincite.text.reports import outline_shown
@@ -31,7 +32,8 @@ SHAPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 VIEWS = [
     "/documents", "/documents?name=a&year=x", *(f"/documents?page={page}" for page in ("0", "-1", "9" * 10, "x", "")),
-    "/", "/?q=a", "/?q=a&ask=1", "/status", "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
+    "/", "/?q=a", "/?q=a&ask=1", *(f"/?q=a&k={k}" for k in ("1", "1.0", "%201", "1_0", "0", "x", "")), "/status",
+    "/passages/c", "/passages/c?q=a", "/passages/c?view=text",
     *(f"/passages/c?sentence={named}" for named in ("s", "x", "")), "/passages/x",
     *(f"/documents/d?find={words}&at={at}{view}" for words in ("a", "+", "x" * 999, "(a%2B)%2B%24", "%F0%9F%99%82")
       for at in ("", "0", "1", "9999999", "x") for view in ("", "&view=text", "&q=a")),
@@ -105,12 +107,44 @@ def test_results_come_as_events_before_the_answer() -> None:
     assert "data-results" not in whole and 'class="hits"' in whole and 'class="cited"' in whole
 
 
+def test_every_reader_of_lines_finds_an_event_whole() -> None:
+    """Scripts, and libraries of Python, also take other signs for the end of a line."""
+    sent = event({"html": "a\n\u2028b\u2029c\x85d\x0be – є"}, "answer")
+    assert [line for line in sent.splitlines() if line] == sent.split("\n")[:2]
+    assert json.loads(sent.partition("data: ")[2]) == {"html": "a\n\u2028b\u2029c\x85d\x0be – є"} and "– є" in sent
+
+
 def test_links_of_results_keep_the_question_and_its_filters() -> None:
     """The reader steps through the same hits by them."""
     client, _ = views_of(())
     page = html.unescape(client.get("/?q=a&source=s&from=2020-01-01&to=&strategy=dense").text)
     links = re.findall(r'href="/passages/c\?([^"]*)"', page)
     assert [link.removeprefix("sentence=s&") for link in links] == ["q=a&source=s&from=2020-01-01&strategy=dense"] * 3
+
+
+def test_links_of_the_reader_carry_no_more_of_a_question_than_those_of_results() -> None:
+    """There is one at each place of the words that are looked for, and at each heading."""
+    text, index = "a " * 1_000, Bare(())
+    index.says(text, (replace(PLAIN, text=text, end=len(text)),))
+    client, _ = views_of((), index)
+    for asked in ({"q": "x" * 10_000}, {"q": "x", **dict.fromkeys(("source", "from", "to", "strategy"), "y" * 10_000)}):
+        page = client.get("/documents/d", params={"find": "a", **asked}).text
+        links = re.findall(r'href="/documents/d\?find=a&amp;at=[^"]*q=x[^"]*"', page)
+        assert len(links) >= 500 and max(map(len, links)) < 1_000
+
+
+def test_the_reader_searches_as_the_question_was_asked() -> None:
+    """The strategy of the settings may ask a language model, which who asks another one does not wait for."""
+    searched: list[tuple[Any, ...]] = []
+
+    class Asked(Bare):
+        def query(self, text: str, *given: Any) -> dict[str, Any]:
+            searched.append((given[1], given[3]))
+            return super().query(text, *given)
+
+    client, _ = views_of((), Asked(()))
+    assert client.get("/passages/c?q=a&source=s&strategy=lexical").status_code == 200
+    assert searched == [("lexical", ("source=s",)), ("lexical", ["source=s", "uri=a.pdf"])]
 
 
 def test_a_quotation_of_a_list_is_whole_and_keeps_its_lines() -> None:

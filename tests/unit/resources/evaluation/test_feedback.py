@@ -1,11 +1,12 @@
-"""What people said of hits: kept in bounds, each once, and made golden questions of by an operator alone."""
+"""Feedback on hits: kept in bounds, each once, and made golden questions of by an operator alone."""
 
 from __future__ import annotations
 
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,10 +19,14 @@ from resources.evaluation.golden import (
     Feedback,
     FeedbackFile,
     accept,
+    evaluate_feedback,
     golden_line,
     read_questions,
 )
 from resources.settings_file import Project
+
+if TYPE_CHECKING:
+    from resources.state.state import State
 
 SAID = Feedback(
     "How long?", True, "docs", "a.pdf", 3, "Ten days.", (), "anna", "2026-11-27T10:00:00+00:00", 1
@@ -120,14 +125,25 @@ def test_a_passage_without_words_goes_by_its_page() -> None:
     assert line["wrong"] == [{"uri": "a.pdf", "source": "docs", "page": 3}]
 
 
+def test_what_several_people_said_is_asked_once(
+    file: FeedbackFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for said in (SAID, replace(SAID, asked_by="oleh", groups=("hr",)), replace(SAID, page=4)):
+        file.add(said)
+    monkeypatch.setattr(golden, "_evaluated", lambda state, questions, *given: {"asked": questions})
+    asked = evaluate_feedback(cast("State", SimpleNamespace(project=project(tmp_path))))["asked"]
+    assert [(each.gold[0].page, each.groups) for each in asked] == [(3, ("hr",)), (4, ())]
+
+
 def test_accepting_needs_a_file_and_harms_none(file: FeedbackFile, tmp_path: Path) -> None:
     file.add(SAID)
     with pytest.raises(UsageError, match=r"publish\.golden names no file"):
         accept(project(tmp_path), file.waiting())
-    (tmp_path / "golden.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(UsageError, match="line 1: not valid JSON"):
-        accept(project(tmp_path, golden="golden.jsonl"), file.waiting())
-    assert (tmp_path / "golden.jsonl").read_text(encoding="utf-8") == "{" and file.waiting() == [SAID]
+    for damaged, told in ((b"{", "line 1: not valid JSON"), (b"\xff", r"golden\.jsonl cannot be read")):
+        (tmp_path / "golden.jsonl").write_bytes(damaged)
+        with pytest.raises(UsageError, match=told):
+            accept(project(tmp_path, golden="golden.jsonl"), file.waiting())
+        assert (tmp_path / "golden.jsonl").read_bytes() == damaged and file.waiting() == [SAID]
 
 
 def test_an_id_may_be_named_by_its_beginning(file: FeedbackFile) -> None:
