@@ -222,7 +222,9 @@ def _parts(text: str) -> Iterator[str]:
     ends = [*(cut.start() for cut in cuts), len(text)]
     starts = [0, *(cut.end() for cut in cuts)]
     begin, valued, count = 0, _valued(text[: ends[0]]), 0
+    spaces = 0  # from where the part begins up to the cut
     for at, cut in enumerate(cuts):
+        spaces += text.count(" ", starts[at], cut.start())
         piece = text[starts[at + 1] : ends[at + 1]]
         always, comma = cut.groups()
         own = _valued(piece)
@@ -231,13 +233,14 @@ def _parts(text: str) -> Iterator[str]:
         elif valued and own:
             apart = _BETWEEN.search(text, max(begin, cut.start() - 60), cut.start()) is None
         else:
-            enough = min(text.count(" ", begin, cut.start()), piece.count(" ")) >= LEAST_WORDS - 1
+            enough = min(spaces, piece.count(" ")) >= LEAST_WORDS - 1
             apart = not comma and enough and not (valued or own)
         if apart and count < MOST_CLAUSES and text[begin : cut.start()].strip():
             yield text[begin : cut.start()]
-            begin, valued, count = cut.end(), own, count + 1
+            begin, valued, count, spaces = cut.end(), own, count + 1, 0
         else:
             valued = valued or own
+            spaces += text.count(" ", cut.start(), cut.end())
     yield text[begin:]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
+from heapq import nlargest
 
 from pipelines.query.support import Evidence, Weigh, Weights, content_terms, is_content
 from pipelines.terms import terms_of
@@ -175,6 +176,10 @@ _WRITTEN_NUMBERS = (
 )
 LEAST_LETTERS = 5
 """Letters of a word that may be misspelt."""
+MOST_MISSPELT = 20
+"""Words of a question that are compared with the words of the passages, since each takes some milliseconds."""
+MOST_WANTED = 100
+"""Words of a question that are looked for in every statement, those that weigh most."""
 MOST_SLIPS, ALIKE_LETTERS = 2, 0.8
 """Letters by which the length of a misspelt word may differ, and the share of letters that it has in common."""
 
@@ -376,13 +381,15 @@ class Needs:
 def needs_of(question: str, weigh: Weigh, vocabulary: Callable[[], Collection[str]], unknown: Collection[str]) -> Needs:
     """Return what a question needs. `vocabulary` returns the terms of the passages; `unknown` are those terms of the
     question that no document has, which may be misspelt."""
-    asked = frozenset(terms_of(question))
-    doubtful = [term for term in unknown if term in asked and len(term) >= LEAST_LETTERS]
+    asked = dict.fromkeys(terms_of(question))
+    doubtful = [term for term in asked if term in unknown and len(term) >= LEAST_LETTERS][:MOST_MISSPELT]
     words = sorted(vocabulary()) if doubtful else []
     spelled = {term: near for term in doubtful if (near := nearest(term, words))}
     read = frozenset(spelled.get(term, term) for term in asked)
     weights = weigh(read)
     wanted = {term: weight for term, weight in weights.items() if term not in _asking()} or dict(weights)
+    if len(wanted) > MOST_WANTED:
+        wanted = dict(nlargest(MOST_WANTED, wanted.items(), key=lambda item: (item[1], item[0])))
     forms: dict[str, frozenset[str]] = {}
     for term in wanted:
         for other in _forms().get(term, ()):

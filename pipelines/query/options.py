@@ -37,22 +37,17 @@ _YES, _NO = frozenset(("yes", "так")), frozenset(("no", "ні"))
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option read for one question: the weights of the terms that are its own, of which `exact` must be held, the
-    units of its numbers, and whether it denies. `plain` is true for yes, false for no, and None for other options."""
+    """An option read for one question: the weights of the terms that are its own, its numbers and words among them, of
+    which `exact` must be held, the units of its numbers, and whether it denies. `plain` is true for yes, false for no,
+    and None for other options."""
 
     own: Weights
+    numbers: frozenset[str]
+    words: frozenset[str]
     exact: frozenset[str]
     units: Mapping[str, set[str]]
     denies: bool
     plain: bool | None
-
-    @property
-    def numbers(self) -> frozenset[str]:
-        return frozenset(term for term in self.exact if term[0].isdigit())
-
-    @property
-    def words(self) -> frozenset[str]:
-        return frozenset(term for term in self.own if not term[0].isdigit())
 
     @property
     def valued(self) -> bool:
@@ -98,10 +93,13 @@ def options_of(texts: Mapping[str, str], question: str, weigh: Weigh) -> dict[st
             for term, weight in weigh(own[letter]).items()
         }
         names = set(read(" ".join(_NAME.findall(text))))
-        exact = frozenset(term for term in own[letter] if term[0].isdigit() or term in names)
+        numbers = frozenset(term for term in own[letter] if term[0].isdigit())
+        exact = numbers.union(term for term in own[letter] if term in names)
         words = set(terms[letter])
         plain = True if words and words <= _YES else False if words and words <= _NO else None
-        found[letter] = Option(weights, exact, units_beside(terms[letter]), denies(text), plain)
+        found[letter] = Option(
+            weights, numbers, frozenset(weights) - numbers, exact, units_beside(terms[letter]), denies(text), plain
+        )
     return found
 
 

@@ -13,6 +13,7 @@ out. A cell of a table says its row's first cell with it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,7 +25,8 @@ from pipelines.terms import terms_of
 
 
 LONGEST_LIST = 1_200
-"""Characters of a list that are quoted with its lead-in; a longer one is cut after an item."""
+"""Characters of a list that are quoted with its lead-in; a longer one is cut after an item. A line with more leads no
+list in, since it would be quoted and compared again with each item."""
 LEAST_WORDS = 5
 """Words of a line without a full stop that may state something; a shorter one is a heading."""
 LEAST_ITEM_WORDS = 3
@@ -122,6 +124,11 @@ class _Line:
         return last_sign(self.text) not in (*_STOPS, *_QUESTION_MARKS) and _ROW not in self.text
 
     @property
+    def leads(self) -> bool:
+        """Say whether the line may lead a list in."""
+        return last_sign(self.text) == ":" and len(self.text) <= LONGEST_LIST
+
+    @property
     def listed(self) -> bool:
         return any(item.sentence.kind == _ITEM for item in self.evidence)
 
@@ -142,12 +149,14 @@ def _single(item: Evidence) -> Statement:
 
 
 def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statement]:
-    lines = _lines_of(evidence)
+    lines, led = _lines_of(evidence), False
     for at, line in enumerate(lines):
-        leads = last_sign(line.text) == ":" and rules.lists
-        if leads and line.evidence and (items := _items_below(lines, at)):
+        if rules.lists and line.leads and line.evidence and (items := _items_below(lines, at)):
             yield from _of_list(line.evidence, items)
-        led = rules.lists and _led(lines, at)
+        if rules.lists and at:
+            above = lines[at - 1]
+            # An item of a list with a lead-in that can be quoted, or below such an item.
+            led = bool(above.evidence) if above.leads else led and not line.apart
         for place, item in enumerate(line.evidence):
             if _states(item, line, led, at > 0 and not line.apart and lines[at - 1].alone):
                 before = line.evidence[place - 1] if place else None
@@ -157,23 +166,24 @@ def _of_passage(evidence: Sequence[Evidence], rules: Rules) -> Iterator[Statemen
 def _lines_of(evidence: Sequence[Evidence]) -> list[_Line]:
     """Return the lines of a passage. A sentence that was changed, or goes over lines, is a line of its own."""
     text = evidence[0].passage.text
-    lines, starts, at, apart = list[_Line](), dict[int, int](), 0, True
+    lines, starts, at, apart = list[_Line](), list[int](), 0, True
     for part in text.split("\n"):
         if part.strip():
-            starts[len(lines)] = at
             lines.append(_Line(part, apart, []))
+            starts.append(at)
         apart = not part.strip()
         at += len(part) + 1
-    number = 0
+    number, own = 0, dict[int, list[_Line]]()
     for item in evidence:
-        found = next((here for here in range(number, len(lines)) if item.sentence.text in lines[here].text), None)
-        if found is None:
-            lines.insert(number + 1, _Line(item.sentence.text, True, [item]))
-            number += 1
+        found = text.find(item.sentence.text, starts[number]) if starts and "\n" not in item.sentence.text else -1
+        if found < 0:
+            own.setdefault(number, []).append(_Line(item.sentence.text, True, [item]))
         else:
-            number = found
-            lines[found].evidence.append(item)
-    return lines
+            number = bisect_right(starts, found) - 1
+            lines[number].evidence.append(item)
+    if not lines:
+        return own.get(0, [])
+    return [each for at, line in enumerate(lines) for each in (line, *own.get(at, ()))]
 
 
 def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
@@ -187,13 +197,6 @@ def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
     if len(items) == 1 and not items[0].listed:
         return []
     return [line for line in items if line.evidence]
-
-
-def _led(lines: Sequence[_Line], at: int) -> bool:
-    """Say whether a line is an item of a list with a lead-in that can be quoted."""
-    while at and not lines[at].apart and last_sign(lines[at - 1].text) != ":":
-        at -= 1
-    return bool(at and last_sign(lines[at - 1].text) == ":" and lines[at - 1].evidence)
 
 
 def _of_list(lead: Sequence[Evidence], items: Sequence[_Line]) -> Iterator[Statement]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from pipelines.query.needs import Needs, asks_summary, differing, nearest, needs_of
+from pipelines.query.needs import MOST_MISSPELT, MOST_WANTED, Needs, asks_summary, differing, nearest, needs_of
 from pipelines.query.support import Weights, weights_of
 from pipelines.terms import terms_of
 
@@ -118,3 +118,16 @@ def test_two_things_are_compared(question: str, sides: tuple[str, str] | None) -
 def test_a_summary_is_asked_for() -> None:
     assert asks_summary("summarise the handbook") and asks_summary("підсумуй правила")
     assert not asks_summary("Who writes the summary of the minutes that is sent to the board each month?")
+
+
+def test_the_words_of_a_very_long_question_that_weigh_most_are_wanted() -> None:
+    words = [f"word{number}" for number in range(MOST_WANTED + 50)]
+    rare = dict.fromkeys(words[50:], 2.0) | dict.fromkeys(words[:50], 1.0)
+    found = needs_of(" ".join(words), lambda terms: {term: rare[term] for term in terms}, list, ())
+    assert set(found.wanted) == set(words[50:])
+
+
+def test_only_so_many_words_of_a_question_are_taken_for_misspelt() -> None:
+    words = [f"rec{letter * 5}pt" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    found = needs(" ".join(words), " ".join(f"{word}s" for word in words), " ".join(words))
+    assert list(found.spelled) == terms_of(" ".join(words))[:MOST_MISSPELT]

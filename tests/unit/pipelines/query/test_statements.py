@@ -112,6 +112,12 @@ def test_a_long_list_is_cut_after_an_item() -> None:
     assert len(whole) <= LONGEST_LIST + 10 and whole.splitlines()[-1] in items
 
 
+def test_a_line_as_long_as_a_list_leads_none_in() -> None:
+    long = f"Bring {'x ' * LONGEST_LIST}things such as:"
+    item = "a photo of each child"
+    assert quoted(f"{long}\n{item}", long, item) == [item]
+
+
 def test_a_lead_in_before_a_paragraph_leads_no_list() -> None:
     text = "Position summary:\n\nThe officer oversees the stores."
     assert quoted(text, "Position summary:", "The officer oversees the stores.") == ["The officer oversees the stores."]
