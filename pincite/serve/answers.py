@@ -140,9 +140,15 @@ class Download(StreamingResponse):
                 self._content.close()
 
 
+_OTHER_LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
+"""Signs that JSON leaves as they are, and that readers of lines, such as Python's, take for the end of one."""
+
+
 def event(value: Any, name: str = "") -> str:
+    """Return a server-sent event: a text as it is, any other value as JSON on one line."""
     named = f"event: {name}\n" if name else ""
-    return f"{named}data: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}\n\n"
+    sent = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
+    return f"{named}data: {sent}\n\n"
 
 
 def as_events(
