@@ -283,6 +283,14 @@ def test_rulings_above_sums_do_not_divide_a_statement() -> None:
     assert tables(rows(lines, (60, 300, 440)), sums) == [lines]
 
 
+def test_units_above_a_ruled_table_are_its_caption() -> None:
+    lines = [["Year", "2021", "2022"], ["Cash", "1,204", "980"], ["Debt", "33", "21"], ["Other", "7", "5"]]
+    items = [item("(In millions, except per share data)", 60, 82), *rows(lines, (60, 300, 440))]
+    rules = tuple(level(y) for y in (95, 112, 156))
+    blocks, _ = blocks_of([PdfPage(1, 600, 800, tuple(items), rules)])
+    assert [block.kind for block in blocks] == ["caption", "table"]
+
+
 def test_shaded_rows_do_not_divide_a_statement() -> None:
     lines = [
         ["Sales", "90", "80"],
