@@ -221,13 +221,13 @@ def _parts(text: str) -> Iterator[str]:
     cuts = list(_CUT.finditer(text))
     ends = [*(cut.start() for cut in cuts), len(text)]
     starts = [0, *(cut.end() for cut in cuts)]
-    begin, valued, count = 0, _valued(text[: ends[0]]), 0
+    begin, valued, count = 0, _has_value(text[: ends[0]]), 0
     spaces = 0  # from where the part begins up to the cut
     for at, cut in enumerate(cuts):
         spaces += text.count(" ", starts[at], cut.start())
         piece = text[starts[at + 1] : ends[at + 1]]
         always, comma = cut.groups()
-        own = _valued(piece)
+        own = _has_value(piece)
         if always:
             apart = True
         elif valued and own:
@@ -244,5 +244,5 @@ def _parts(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def _valued(text: str) -> bool:
+def _has_value(text: str) -> bool:
     return any(term[0].isdigit() for term in read(text))
