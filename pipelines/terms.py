@@ -121,7 +121,7 @@ def terms_of(text: str) -> list[str]:
     if text.isascii():
         found = _PLAIN.findall(text.lower().replace("`", "'"))
     else:
-        if _A_SIGN.search(text):  # most texts have none of these, and looking for one is cheaper than replacing
+        if _A_SIGN.search(text):  # most texts have no such sign, and looking for one is cheaper than replacing
             text = text.translate(_SIGNS)
         if _RAISED.search(text):
             text = _RAISED_APART.sub(" ", text)

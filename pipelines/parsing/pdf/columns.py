@@ -4,17 +4,19 @@ A page is cut at the gap between two columns, then each part again. A gap divide
 ruling crosses, so titles, captions and tables across columns cut the page from top to bottom first. Two things tell
 columns of text from columns of a table. The order in which the file draws its text goes down one column and then down
 the next, while it goes along the rows of a table. Text also fills its column line by line, and its lines continue each
-other. Where the order says nothing, the text alone decides, and has to be plainer.
+other. Where the order says nothing, the text alone decides, and has to be plainer. A box that is drawn around a figure
+or a side text may be a column beside running text, whatever it holds.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
+from heapq import nlargest
+from itertools import islice, pairwise
 from math import frexp, inf, ldexp
 from statistics import median
 
@@ -217,6 +219,14 @@ TIGHT = 0.5
 """Share of the font size between two rows of one paragraph at most."""
 APART = 0.8
 """Share of the font size between stretches of rows that have space between them."""
+LEAST_BOX = 80.0
+"""Points that a box around a figure or a side text is wide and high at least."""
+MOST_BOXES = 60
+"""Rulings in each direction that are tried as sides of boxes, the longest, and boxes of a page."""
+CORNER = 8.0
+"""Points by which a side of a box may end before its corner, which may be round."""
+MOST_BESIDE_BOX = 3
+"""Lines above or below a box in its column that need not be text: its title, its source."""
 LARGE = 1.15
 DEEPEST = 12
 
@@ -254,11 +264,18 @@ def _runs(rows: Sequence[Row], x: float) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page that rows are on: its height, its rulings, and whether it is read from right to left."""
+    """The page that rows are on: its height, its rulings, whether it is read from right to left, and the left and right
+    ends of the box around each piece that is in one, by the piece's identity."""
 
     height: float
     rules: Sequence[PdfRule]
     from_right: bool
+    boxed: Mapping[int, tuple[float, float]]
+
+    def is_boxed(self, item: PdfItem, x: float) -> bool:
+        """Say whether a piece is in a box that is on one side of `x`."""
+        x0, x1 = self.boxed.get(id(item), (-inf, inf))
+        return x1 <= x or x0 >= x
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,22 +287,74 @@ class _Columns:
     x: float
 
 
+def _box_ends(items: Sequence[PdfItem], rules: Sequence[PdfRule]) -> dict[int, tuple[float, float]]:
+    """Return the left and right ends of the widest box around each piece that is in one."""
+    boxes = list(islice(_boxes(rules), MOST_BOXES))
+    found: dict[int, tuple[float, float]] = {}
+    for item in items if boxes else ():
+        for x0, y0, x1, y1 in boxes:
+            if x0 <= item.x0 and item.x1 <= x1 and y0 <= item.y0 and item.y1 <= y1:
+                found[id(item)] = (x0, x1)
+                break
+    return found
+
+
+def _boxes(rules: Sequence[PdfRule]) -> Iterator[tuple[float, float, float, float]]:
+    """Yield the boxes that rulings draw with four sides, the widest first."""
+    level = [(r.x0, r.x1, r.y0) for r in rules if r.x1 - r.x0 >= LEAST_BOX and r.y1 - r.y0 < CORNER]
+    upright = [(r.y0, r.y1, r.x0) for r in rules if r.y1 - r.y0 >= LEAST_BOX and r.x1 - r.x0 < CORNER]
+    level, upright = (nlargest(MOST_BOXES, own, key=lambda side: side[1] - side[0]) for own in (level, upright))
+    for x0, x1, top in level:
+        for start, bottom, left in upright:
+            if max(abs(start - top), abs(left - x0)) > CORNER:
+                continue
+            right = any(_is_side(own, x1, top, bottom) for own in upright)
+            if right and any(_is_side(own, bottom, x0, x1) for own in level):
+                yield left, top, x1, bottom
+
+
+def _is_side(side: tuple[float, float, float], at: float, start: float, end: float) -> bool:
+    """Say whether a ruling goes from `start` to `end` at a place."""
+    return max(abs(side[0] - start), abs(side[1] - end), abs(side[2] - at)) <= CORNER
+
+
 def _sides(rows: Sequence[Row], x: float) -> tuple[list[PdfItem], list[PdfItem]]:
     """Return the pieces left and right of `x`."""
     items = [item for row in rows for item in row]
     return [item for item in items if item.x1 <= x], [item for item in items if item.x1 > x]
 
 
-def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[list[Row]], bool]) -> bool:
-    """Say whether both sides of `x` are text, and pass the test. The rows of each side are put together again, since
-    lines of two columns need not be level."""
-    left, right = _sides(rows, x)
-    if not (left and right) or not all(_may_be_prose(side, least) for side in (left, right)):
+def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[list[Row]], bool], page: _Page) -> bool:
+    """Say whether both sides of `x` are text, and pass the test, or one of them is in a box beside text. The rows of
+    each side are put together again, since lines of two columns need not be level."""
+    sides = _sides(rows, x)
+    if not all(sides):
         return False
-    gap = min(item.x0 for item in right) - max(item.x1 for item in left)
-    if gap < NARROWEST * left[0].size:
+    left, right = sides
+    if min(item.x0 for item in right) - max(item.x1 for item in left) < NARROWEST * left[0].size:
         return False
-    return all(_is_prose(side, least) and test(side) for side in map(rows_of, (left, right)))
+    if all(_may_be_prose(side, least) for side in sides) and all(
+        _is_prose(side, least) and test(side) for side in map(rows_of, sides)
+    ):
+        return True
+    return _is_beside_box(sides, x, page)
+
+
+def _is_beside_box(sides: Sequence[Sequence[PdfItem]], x: float, page: _Page) -> bool:
+    """Say whether one side of `x` is running text and the other is in a box, or is text too around one, which may be
+    in columns again."""
+    texts, boxed = 0, 0
+    for side in sides if page.boxed else ():
+        bare = [item for item in side if not page.is_boxed(item, x)]
+        boxed += len(bare) < len(side)
+        rows = rows_of(bare)
+        kinds = (PLAIN_PROSE, MANY_LINES) if len(bare) < len(side) else (PLAIN_PROSE,)
+        fits = any(bare and _may_be_prose(bare, least) and _is_prose(rows, least) for least in kinds)
+        if fits and _continues(rows):
+            texts += len(bare) == len(side)
+        elif len(bare) == len(side) or len(rows) > MOST_BESIDE_BOX:
+            return False
+    return texts > 0 and boxed > 0
 
 
 def _ruled_rows(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> list[int]:
@@ -313,11 +382,13 @@ def _columns_within(rows: Sequence[Row], start: int, end: int, x: float, page: _
     for low, high in ruled:
         own = [(a, b) for a, b, first, _ in parts if first == low and b - a > 1]
         down = [part for part in own if _order(rows[slice(*part)], x) is _Order.DOWN]
-        found = [part for part in down if any(_is_parted(rows[slice(*part)], x, prose, test) for prose, test in least)]
+        found = [
+            part for part in down if any(_is_parted(rows[slice(*part)], x, prose, test, page) for prose, test in least)
+        ]
         if found:
             yield from (_widen(rows, _Columns(*part, x), low, high, page) for part in found)
         elif (low, high) not in down:
-            yield from (_without_title(rows, _Columns(*part, x)) for part in _plain(rows, low, high, x, own))
+            yield from (_without_title(rows, _Columns(*part, x)) for part in _plain(rows, low, high, x, own, page))
 
 
 def _least(parts: Sequence[tuple[int, int, int, int]]) -> list[tuple[_Prose, Callable[[list[Row]], bool]]]:
@@ -330,7 +401,7 @@ def _least(parts: Sequence[tuple[int, int, int, int]]) -> list[tuple[_Prose, Cal
 
 
 def _plain(
-    rows: Sequence[Row], low: int, high: int, x: float, parts: Sequence[tuple[int, int]]
+    rows: Sequence[Row], low: int, high: int, x: float, parts: Sequence[tuple[int, int]], page: _Page
 ) -> Iterator[tuple[int, int]]:
     """Yield the ranges of rows that are columns of text by their look. They are all of the rows, or the stretches of
     text between others that have space above and below. `parts` of several lines, each drawn before the next, are cells
@@ -346,12 +417,12 @@ def _plain(
             bounds.append(index)
         bottom = max(bottom, *(item.y1 for item in row))
     stretches = list(pairwise([*bounds, high]))
-    text = [part for part in stretches if _is_parted(rows[slice(*part)], x, PLAIN_PROSE, test)]
+    text = [part for part in stretches if _is_parted(rows[slice(*part)], x, PLAIN_PROSE, test, page)]
     table = [part for part in stretches if part not in text and part[1] - part[0] > 1]
     if any(_has_both(rows[slice(*part)], x) for part in table):
         if 2 * sum(b - a for a, b in text) > high - low:
             yield from text
-    elif _is_parted(rows[low:high], x, PLAIN_PROSE, test):
+    elif _is_parted(rows[low:high], x, PLAIN_PROSE, test, page):
         yield low, high
 
 
@@ -411,4 +482,4 @@ def _cut(rows: list[Row], page: _Page, depth: int = 0) -> list[list[Row]]:
 def regions_of(items: Sequence[PdfItem], height: float, rules: Sequence[PdfRule] = ()) -> list[list[Row]]:
     """Cut a page into regions in reading order; each is one column, or text across the page."""
     from_right = is_right_to_left(" ".join(item.text for item in items))
-    return _cut(rows_of(items), _Page(height, rules, from_right))
+    return _cut(rows_of(items), _Page(height, rules, from_right, _box_ends(items, rules)))

@@ -7,9 +7,10 @@ header is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import inf
 
 from pipelines.parsing.pdf.cells import Atom, PageTable, atoms_of, columns_of, is_caption, is_cells, is_form
 from pipelines.parsing.pdf.lines import Line
@@ -33,6 +34,8 @@ SAME_LINE = 2.0
 GAP = 20.0
 """Points between the parts of a ruling that has one for each column."""
 MOST_FRAMES = 60
+APART = 0.6
+"""Sizes of the font between a ruling and a text that stands alone."""
 FAR = 4.2
 """Sizes of the font. Rows of one table are closer to each other."""
 MOST_BETWEEN = 2
@@ -106,36 +109,66 @@ def _whole(level: Sequence[PdfRule]) -> list[PdfRule]:
 def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: Sequence[PdfRule]) -> list[PageTable]:
     """Return the tables of a frame. `rules` are the level rulings of the page."""
     found: list[PageTable] = []
-    run: list[list[_Placed]] = []
-    between: list[list[_Placed]] = []
-    inside = [i for i, line in enumerate(lines) if i not in taken and _is_inside(line, frame)]
-    inside.sort(key=lambda i: lines[i].y0 + lines[i].y1)
-    for top, bottom in (*pairwise(frame.ys), (frame.ys[-1], frame.ys[-1])):
-        own = [i for i in inside if top < (lines[i].y0 + lines[i].y1) / 2 < bottom]
-        part = _whole_lines(lines, own)
-        if _is_part(part, frame):
-            run += [*between, part]
-            between = []
-            continue
-        if run and not between and _is_short(part, frame):
-            between.append(part)
-            continue
-        whole = run and not _goes_on_outside(run, lines) and not _are_contents(run, lines, taken)
-        table = _table(run, rules) if whole else None
+    for run in _runs(frame, lines, taken):
+        whole = not _goes_on_outside(run, lines) and not _are_contents(run.parts, lines, taken)
+        table = _table(run.parts, rules) if whole else None
         if table is not None:
             found.append(table)
-        run, between = [], []
     return found
 
 
-def _goes_on_outside(run: Sequence[Sequence[_Placed]], lines: Sequence[Line]) -> bool:
+@dataclass(slots=True)
+class _Run:
+    """Parts between rulings that may be one table. Lines above `top` and below `bottom` are known to be of others."""
+
+    parts: list[list[_Placed]] = field(default_factory=list)
+    top: float = -inf
+    bottom: float = inf
+
+
+def _runs(frame: Frame, lines: Sequence[Line], taken: set[int]) -> Iterator[_Run]:
+    """Yield the runs of a frame, each with the short parts in it. A part with a line that reaches out of the frame is
+    of no table: the rulings are under headings, or under numbers only."""
+    run, between = _Run(), _Run()
+    inside = [i for i, line in enumerate(lines) if i not in taken and _is_inside(line, frame)]
+    inside.sort(key=lambda i: lines[i].y0 + lines[i].y1)
+    crossing = [(li.y0 + li.y1) / 2 for i, li in enumerate(lines) if i not in taken and _reaches_out(li, frame)]
+    for top, bottom in (*pairwise(frame.ys), (frame.ys[-1], frame.ys[-1])):
+        own = [i for i in inside if top < (lines[i].y0 + lines[i].y1) / 2 < bottom]
+        part = _whole_lines(lines, own)
+        if _is_part(part, frame) and not any(top < y < bottom for y in crossing):
+            if between.parts and _introduces(between, part, run):
+                run.bottom = between.top
+                yield run
+                run = _Run(top=between.bottom)
+            else:
+                run.parts += between.parts
+            run.parts.append(part)
+            between = _Run()
+        elif run.parts and not between.parts and _is_short(part, frame):
+            between = _Run([part], top, bottom)
+        else:
+            if run.parts:
+                yield run
+            run, between = _Run(), _Run()
+
+
+def _introduces(between: _Run, part: Sequence[_Placed], run: _Run) -> bool:
+    """Say whether a short text between two rulings is above another table, and no section: there is space around it,
+    and a header below it."""
+    line = between.parts[0][0].line
+    apart = min(line.y0 - between.top, between.bottom - line.y1) > APART * line.size
+    return apart and _is_head(part) and not all(map(_is_head, run.parts))
+
+
+def _goes_on_outside(run: _Run, lines: Sequence[Line]) -> bool:
     """Say whether the next lines above or below are rows of cells: then the rulings are inside a larger table, as those
     above sums are, or below the heads of its columns."""
-    first, last = run[0][0].line, run[-1][-1].line
-    own = {i for part in run for placed in part for i in placed.indexes}
+    first, last = run.parts[0][0].line, run.parts[-1][-1].line
+    own = {i for part in run.parts for placed in part for i in placed.indexes}
     across = [li for i, li in enumerate(lines) if i not in own and li.x0 < last.x1 and last.x0 < li.x1]
-    above = sorted((li for li in across if li.y0 < first.y0), key=lambda li: -li.y0)
-    below = sorted((li for li in across if li.y0 > last.y0), key=lambda li: li.y0)
+    above = sorted((li for li in across if run.top < li.y0 < first.y0), key=lambda li: -li.y0)
+    below = sorted((li for li in across if last.y0 < li.y0 < run.bottom), key=lambda li: li.y0)
     return _reach_cells(first, above[: MOST_BETWEEN + 1]) or _reach_cells(last, below[: MOST_BETWEEN + 1])
 
 
@@ -162,6 +195,13 @@ def _is_inside(line: Line, frame: Frame) -> bool:
     middle = (line.y0 + line.y1) / 2
     across = frame.x0 - GAP <= line.x0 and line.x1 <= frame.x1 + GAP
     return across and frame.ys[0] < middle < frame.ys[-1] and not line.rotated
+
+
+def _reaches_out(line: Line, frame: Frame) -> bool:
+    """Say whether a line goes on beyond an end of the rulings."""
+    if line.rotated or line.x1 <= frame.x0 + GAP or line.x0 >= frame.x1 - GAP:
+        return False
+    return line.x0 < frame.x0 - GAP or line.x1 > frame.x1 + GAP
 
 
 def _whole_lines(lines: Sequence[Line], indexes: Iterable[int]) -> list[_Placed]:

@@ -155,11 +155,17 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
         drafts.extend(drafts_of(pending, style, page.height))
         pending.clear()
 
+    def flush_above(table: Line) -> None:
+        units = pending.pop() if pending and says_units(pending[-1], table) else None
+        flush()
+        if units is not None:
+            _add_units(drafts, units)
+
     at = 0
     while at < len(lines):
         if at in taken:
             if id(taken[at]) not in placed:
-                flush()
+                flush_above(lines[at])
                 placed.add(id(taken[at]))
                 drafts.append(taken[at])
             at += 1
@@ -170,10 +176,7 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
             at = entries[-1][-1] + 1
         elif at not in drawn and (table := aligned_table(lines, at, blocked, at - len(pending), level)) is not None:
             del pending[len(pending) - (at - table.lines[0]) :]
-            units = pending.pop() if pending and says_units(pending[-1], lines[table.lines[0]]) else None
-            flush()
-            if units is not None:
-                _add_units(drafts, units)
+            flush_above(lines[table.lines[0]])
             drafts.append(_table_draft(table, page))
             at = table.lines[-1] + 1
         else:

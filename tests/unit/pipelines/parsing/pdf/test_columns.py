@@ -193,6 +193,34 @@ def test_cells_of_several_lines_are_rows_of_a_table_and_no_columns() -> None:
     assert together.index("Meaning of term 0") < together.index("Term number 1")
 
 
+def chart(y: float) -> tuple[list[PdfItem], list[PdfRule]]:
+    """Return the labels of a chart of bars, and the lines of its bars and of the box around it."""
+    labels = [item(f"Farm {at}", 70, y + 25 + 24 * at) for at in range(5)]
+    values = [
+        item(f"{at * 7 + 3}.{at}", 150 + 20 * at, y + 19 + 24 * at + 12 * half) for at in range(5) for half in (0, 1)
+    ]
+    sides = [PdfRule(55, y, 300, y), PdfRule(55, y + 155, 300, y + 155)]
+    sides += [PdfRule(x, y, x, y + 155) for x in (55, 300)]
+    return [item("Milk by farm, in litres", 70, y + 5), *labels, *values], sides
+
+
+def test_text_beside_a_box_is_a_column() -> None:
+    labels, box = chart(96)
+    prose = [*RIGHT[:6], *LEFT]
+    beside = column(prose, x=330)
+    found = [text for _, text in texts([*beside, *labels], *box)]
+    assert " ".join(prose) in found
+    assert " ".join(prose) not in [text for _, text in texts([*beside, *labels])]
+
+
+def test_text_below_a_box_belongs_to_its_column() -> None:
+    labels, box = chart(96)
+    prose = [*RIGHT[:6], *LEFT[:6], *RIGHT]
+    items = [*labels, *column(LEFT, y=270), *column(prose, x=330)]
+    found = [text for _, text in texts(items, *box)]
+    assert found[-2:] == [" ".join(LEFT), " ".join(prose)]
+
+
 def test_the_rest_of_an_item_may_begin_left_of_its_marker() -> None:
     first = "1. General. These terms apply to a stock unit award that was granted by the firm"
     rest = ["and are part of the notice of grant, by which the holder was told of the award", "before he took it up."]

@@ -283,6 +283,49 @@ def test_rulings_above_sums_do_not_divide_a_statement() -> None:
     assert tables(rows(lines, (60, 300, 440)), sums) == [lines]
 
 
+def test_rulings_under_headings_do_not_divide_the_table_between_them() -> None:
+    lines = [
+        ["", "2021", "2022"],
+        ["Sales", "1,204", "1,100"],
+        ["Wages", "604", "550"],
+        ["Rent", "150", "145"],
+        ["Profit a share, before the costs"],
+        ["", "0.31", "0.27"],
+        ["Profit a share, after all costs"],
+        ["", "0.29", "0.25"],
+    ]
+    items = [
+        item("4   Profit", 40, 60),
+        *rows(lines[:4], (40, 340, 460)),
+        *rows(lines[4:7:2], (40,), y=156, pitch=20),
+        *rows(lines[5:8:2], (40, 340, 460), y=161, pitch=20),
+        item("5   Outlook", 40, 260),
+    ]
+    (table,) = tables(items, [level(75, 110), level(275, 110)])
+    assert table[0] == ["2021", "2022"]
+    assert table[-2:] == [[lines[4][0], "0.31", "0.27"], [lines[6][0], "0.29", "0.25"]]
+
+
+def test_a_text_between_two_ruled_tables_introduces_the_second() -> None:
+    first = [["", "2021", "2022"], ["Rate", "2.87", "2.50"], ["Growth", "3.50", "4.16"], ["Trend", "1.02", "1.34"]]
+    second = [["Costs", "2021", "2022"], ["Care", "6.25", "6.50"], ["Other", "5.00", "5.10"]]
+    items = [
+        *rows(first, (60, 300, 440)),
+        item("The costs are as follows:", 60, 176),
+        *rows(second, (60, 260, 400), y=205),
+    ]
+    rules = [level(y) for y in (95, 112, 156, 200, 217, 248)]
+    assert tables(items, rules) == [[["2021", "2022"], *first[1:]], second]
+
+
+def test_units_above_a_ruled_table_are_its_caption() -> None:
+    lines = [["Year", "2021", "2022"], ["Cash", "1,204", "980"], ["Debt", "33", "21"], ["Other", "7", "5"]]
+    items = [item("(In millions, except per share data)", 60, 82), *rows(lines, (60, 300, 440))]
+    rules = tuple(level(y) for y in (95, 112, 156))
+    blocks, _ = blocks_of([PdfPage(1, 600, 800, tuple(items), rules)])
+    assert [block.kind for block in blocks] == ["caption", "table"]
+
+
 def test_shaded_rows_do_not_divide_a_statement() -> None:
     lines = [
         ["Sales", "90", "80"],
