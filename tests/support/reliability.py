@@ -198,8 +198,8 @@ def page(tests: Mapping[str, Told], made: str = "") -> str:
             [(letter, text, *_row(letter, tests)[:2]) for letter, text in ORACLE.items()],
         ),
         "## What is defended\n\nAgainst ordinary documents, strangers on the machine or the network, and slips of the "
-        "operator. A defence without a passing test is marked so, and the run fails. `grep -rn defends tests` names the "
-        "tests. Serving, MCP, sources that lie, principals and several machines are not in this table: "
+        "operator. A defence without a passing test is marked so, and the run fails. `grep -rn defends tests` names "
+        "the tests. Serving, MCP, sources that lie, principals and several machines are not in this table: "
         "[SECURITY](../../SECURITY.md) names their tests.\n",
         _table(
             ("#", "what is tried", "what must hold", "tests", "outcome"),
