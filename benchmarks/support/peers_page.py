@@ -25,10 +25,9 @@ another than pincite is told in [beside](../guide/beside.md).
 
 HOW = """## How
 
-Every system is a script in `benchmarks/peers/NAME`, with the versions that it runs with in its `requirements.txt`; each
-case is a process of its own, timed whole: imports, model and all. Postgres runs already. All systems go through a case
-before the next begins, and each round begins with another system. Seconds are the median of {rounds}; where counts
-differ between rounds, both ends are shown.
+Every system is a script in `benchmarks/peers/NAME`; each case is a process of its own, timed whole: imports, model and
+all. Postgres runs already. All systems go through a case before the next begins. Seconds are the median of {rounds};
+where counts differ between rounds, both ends are shown.
 
 - **unchanged** is a second run; **modified** is one after the longest PDF, {modified} ({modified_pages} pages), got one
   more sentence at the bottom of its middle page, nothing else of it being touched; **deleted** is one after the next
@@ -36,14 +35,14 @@ differ between rounds, both ends are shown.
 - **halfway**: from nothing, SIGKILL by its own hand before the call of the model that goes beyond half of the texts;
   **late**: SIGKILL as soon as another connection sees all rows. What is shown is the run after that.
 - **texts** are counted where they enter the model, and so are the **tokens** that it **cuts** without a word: those
-  beyond the 256 it reads. pincite embeds a longer text in windows, and sentences beside chunks, which others have not.
-- **rows too many** and **missing** are those in which the table differs from what a run from nothing on the same files
-  makes: old versions, rows of deleted files, doubles.
-- **memory** is that of all processes of a run from nothing, pages that they share counted once; that run is not timed.
-- **page hit@k**: a passage among the first k touches a page that counts: the cited one or the next, since an answer may
-  go on there. A long passage touches more pages.
+  beyond the 256 it reads. pincite embeds a longer text in windows, and sentences beside chunks.
+- **rows too many** and **missing** are beside what a run from nothing on the same files makes.
+- **memory** is that of all processes of a run from nothing, which is not timed.
+- **page hit@k**: a passage among the first k touches the cited page or the next. A long passage touches more pages.
 - pincite searches by words and vectors, the others by vectors, which is what their documentation begins with; the
-  stores of Haystack, LangChain and LlamaIndex can search words too. **dense search** is pincite by vectors alone.
+  stores of Haystack, LangChain and LlamaIndex can search words too, which is not measured. **dense search** is pincite
+  by vectors alone. The policies are one of the sets on which pincite's
+  [weights](retrieval.md#weights-chosen-on-other-sets) were chosen.
 """
 
 
@@ -165,10 +164,12 @@ def _told(counts: Iterable[int]) -> str:
 
 
 def _settings(figures: Mapping[str, Figures]) -> Iterator[str]:
+    before = ""
     for name, each in figures.items():
         versions = ", ".join(f"{package} {version}" for package, version in each.about.get("versions", {}).items())
         model = f"the model in {' and '.join(sorted(each.cold.dtypes))}" if each.cold.dtypes else "no model"
-        yield f"- **{name}**: {each.about.get('settings', '')}; {model}. {versions}."
+        yield f"- **{name}**: {each.about.get('settings', '')}; {model}.{'' if versions == before else f' {versions}.'}"
+        before = versions
 
 
 def _failed(figures: Mapping[str, Figures]) -> Iterator[str]:

@@ -26,14 +26,11 @@ NOT_BETTER = frozenset({"header_only@1"})
 
 HEAD = """# Results
 
-Written by `make results` (benchmarks/results.py): every shared set under one fixed sub-matrix
-(benchmarks/results.yaml: no setting of it needs a large model), and the figures of others
-(benchmarks/support/published.py):
-`published` are those of a set's authors, `another system` and `baseline` were measured on the same files at another
-time. All in percent. In the first table of a set brackets hold 95 % bootstrap intervals over its questions; the best
-of a column is bold, ours or not, if no other row has the same number. Unless a row says otherwise it is the shipped
-settings: structural chunks, extractive context and no summary, hybrid search, no reranker. All scores, with their
-intervals, are in results.json; docs/reference/metrics.md says what each metric is."""
+Written by `make results`: every shared set, and the figures of others: `published` are of a set's authors, `another
+system` and `baseline` were measured on the same files at another time. All in percent; brackets hold 95 % bootstrap
+intervals over the questions; the best of a column is bold, if no other row has the same number. What a row does not say
+is as shipped: structural chunks, extractive context, no summary, hybrid search, no reranker. All scores are in
+results.json, and what each means in docs/reference/metrics.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +63,6 @@ class Measured:
         known = list(dict.fromkeys(name for scores in have for name, value in scores.items() if value is not None))
         return [name for name in table.metrics if name in known] or known
 
-    def nearest(self) -> Iterator[tuple[MatrixRun, Figures]]:
-        """Published figures and the run of ours that is like them, where it has scores."""
-        base, others = self.matrix.runs.get(BASE), {row.name: row for row in self.published}
-        if base is None:
-            return
-        for name, choice in self.plan.get("beside", {}).items():
-            wanted = {**base.choice, **choice}
-            for run in self.matrix.runs.values():
-                if run.choice == wanted and run.name in self.runs:
-                    yield run, others[name]
-
 
 def page(sets: Sequence[Measured], about: Mapping[str, str], chosen: str = "") -> str:
     """The whole page in Markdown; `about` is where and with what it was made, `chosen` the section on defaults."""
@@ -93,7 +79,7 @@ def section(one: Measured) -> str:
     first, *rest = shown(one)
     parts = [f"## {one.name}", str(one.plan["apart"]).strip(), *([] if one.published else [f"### {first.name}"])]
     parts += [f"{caption(one, first)}\n\n{table(one, first, one.published, intervals=True)}"]
-    parts += [" ".join(told(one)), sources(one)] if one.published else []
+    parts += [told(one), sources(one)] if one.published else []
     parts += [f"### {each.name}\n\n{caption(one, each)}\n\n{table(one, each)}" for each in rest]
     parts += [f"![{one.name}: {one.plan['plot']}]({one.picture})"] if panels(one) else []
     return "\n\n".join(part for part in parts if part)
@@ -107,12 +93,13 @@ def shown(one: Measured) -> list[ResultTable]:
 
 
 def caption(one: Measured, table: ResultTable) -> str:
-    """What all rows of a table share, and gold that was not found."""
+    """What all rows of a table share beside the shipped settings, and gold that was not found."""
     have = [one.runs[name] for name in table.runs if name in one.runs]
     counts = sorted({run["n"] for run in have})
     lost = max((run["unmapped"] for run in have), default=0)
     sample = [f"a sample of {one.plan['sample']} by a fixed seed"] if one.plan.get("sample") else []
-    fixed = [f"{axis} {value}" for axis, value in table.fixed.items() if axis not in ("answering", "support")]
+    base = one.matrix.runs[BASE].choice
+    fixed = [f"{axis} {value}" for axis, value in table.fixed.items() if value != base[axis] and axis != "answering"]
     without = one.asked - max(counts, default=0) if "declined_unanswerable" in one.metrics(table) else 0
     said = [f"{' or '.join(map(str, counts))} questions with gold", *sample]
     said += [f"{without} that the documents do not answer"] if without else []
@@ -177,21 +164,18 @@ def _marked(value: float | None, best: str | None) -> str:
 # ---------------------------------------------------------------- sentences
 
 
-def told(one: Measured) -> Iterator[str]:
-    """Where the first run stands beside the best figure of others, and each run beside the one like it."""
-    first = one.matrix.tables[0]
-    base, metrics = one.runs.get(BASE), one.metrics(first)
-    if base:
-        rivals = {
-            metric: max(values)
-            for metric in metrics
-            if (values := [row.values[metric] for row in one.published if metric in row.values])
-        }
-        yield f"{_named(one, BASE)} beside the best figure of others in each column: {_stands(base, rivals)}."
-    for run, other in one.nearest():
-        theirs = {metric: other.values[metric] for metric in metrics if metric in other.values}
-        stands = _stands(one.runs[run.name], theirs)
-        yield f"{_named(one, run.name)} beside {KINDS[other.kind]} `{other.name}`: {stands}."
+def told(one: Measured) -> str:
+    """Where the first run stands beside the best figure of others in each column; empty where it failed."""
+    base = one.runs.get(BASE)
+    if base is None:
+        return ""
+    rivals = {
+        metric: max(values)
+        for metric in one.metrics(one.matrix.tables[0])
+        if (values := [row.values[metric] for row in one.published if metric in row.values])
+    }
+    name = label(one.matrix.tables[0], one.matrix.runs[BASE])
+    return f"`{name}` beside the best figure of others in each column: {_stands(base, rivals)}."
 
 
 def sources(one: Measured) -> str:
@@ -200,10 +184,6 @@ def sources(one: Measured) -> str:
     for row in one.published:
         names.setdefault(row.source, []).append(f"`{row.name}`")
     return "Figures of others: " + "; ".join(f"{', '.join(own)} by {source}" for source, own in names.items()) + "."
-
-
-def _named(one: Measured, name: str) -> str:
-    return f"`{label(one.matrix.tables[0], one.matrix.runs[name])}`"
 
 
 def _stands(run: Scored, others: Mapping[str, float]) -> str:

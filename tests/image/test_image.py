@@ -1,4 +1,4 @@
-"""The Dockerfile of examples/kubernetes, followed step by step, and what its image does. Takes minutes and gigabytes:
+"""examples/Dockerfile, followed step by step, and what its image does. Takes minutes and gigabytes:
 `make test-image`."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from tests.image.dockerfile import Stage, follow, instructions
 from tests.support.places import ROOT
 
-FILE = ROOT / "examples" / "kubernetes" / "Dockerfile"
+FILE = ROOT / "examples" / "Dockerfile"
 
 
 @pytest.fixture(scope="module")

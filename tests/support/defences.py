@@ -1,7 +1,7 @@
 """What an ordinary document, a stranger or a slip must not be able to do: what is tried, and what must hold.
 
 A test says which of these it shows by `@pytest.mark.defends("4a")`, or more than one; `make faults` runs it, and
-docs/measured/reliability.md names it beside the outcome.
+docs/measured/reliability.md has the outcome.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_the_map_names_every_page_once() -> None:
 
 # ---------------------------------------------------------------- figures
 
-MADE_BY = r"`[^`]+`|reading by hand|a script that is not kept"
+MADE_BY = r"`[^`]+`|reading by hand"
 MEASURED = re.compile(rf"^Measured: \d{{4}}-\d\d-\d\d · commit [0-9a-f]{{7,40}} · (?:{MADE_BY}) · settings: \S.*$")
 
 

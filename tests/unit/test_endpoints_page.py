@@ -33,6 +33,7 @@ SENT: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "Qwen/Qwen3-Embedding-4B": (INSTRUCTION, PACKED, PACKED),
     "Qwen/Qwen3-Embedding-8B": (INSTRUCTION, {**PACKED, "dimensions": 2048}, {**PACKED, "dimensions": 2048}),
     "BAAI/bge-m3": ("", PACKED, PACKED),
+    "bge-m3": ("", PACKED, PACKED),
     "intfloat/multilingual-e5-large-instruct": (f"{INSTRUCTION} ", PACKED, PACKED),
     "voyage-4-large": (
         "",

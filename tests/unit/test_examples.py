@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from examples.celery.local import Cluster, ClusterError, Ports
+from pincite import __version__
 from pipelines.settings.base import settings_from
 from resources.dagster_instance.home import _SETTINGS
 from tests.support.places import ROOT
@@ -266,6 +267,25 @@ def test_containers_of_compose_are_confined_and_publish_to_addresses_that_are_na
             assert re.match(r"127\.0\.0\.1:|\$\{\w+:\?[^}]+\}:", str(port)), f"{name}: {port} is opened to everybody"
         for variable, value in service.get("environment", {}).items():
             assert not SECRETS.search(variable) or re.fullmatch(r"\$\{\w+:\?set \w+ in \.env [^}]+\}", value), name
+
+
+def test_the_container_of_one_machine_is_confined_and_reads_its_documents_only() -> None:
+    (service,) = loaded(ROOT / "examples" / "compose.yaml")[0]["services"].values()
+    assert service["read_only"] and service["cap_drop"] == ["ALL"] and not service.get("privileged")
+    assert service["security_opt"] == ["no-new-privileges:true"] and "ports" not in service
+    state, documents = service["volumes"]
+    assert state == "state:/var/lib/pincite" and re.fullmatch(r"\$\{DOCUMENTS:\?[^}]+\}:/documents:ro", documents)
+    assert ((ROOT / "examples" / service["build"]["context"]).resolve() / service["build"]["dockerfile"]).is_file()
+
+
+def test_images_are_of_this_version() -> None:
+    files = [
+        path for path in (ROOT / "examples").rglob("*") if path.suffix in (".yaml", ".md") or path.stem == "Dockerfile"
+    ]
+    named = {
+        version for path in files for version in re.findall(r"pincite:(\d[\w.]*)", path.read_text(encoding="utf-8"))
+    }
+    assert named == {__version__}
 
 
 def test_what_crosses_the_network_is_encrypted() -> None:

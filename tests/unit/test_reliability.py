@@ -84,14 +84,14 @@ def test_a_defence_that_no_test_shows_is_missing() -> None:
     assert missing(tests) == ["1c", "4b"]
 
 
-def test_a_defence_is_told_with_the_tests_that_show_it_and_is_none_without() -> None:
+def test_a_defence_is_told_with_the_count_of_its_tests_and_is_none_without() -> None:
     tests = {name: value for name, value in EVERY.items() if "4b" not in value.cases}
     tests |= {"tests/a.py::test_blank[0]": told("4a"), "tests/a.py::test_blank[1]": told("4a", "4c")}
     tests["tests/a.py::test_unknown"] = told("4d", outcome="failed")
     tests["tests/a.py::test_elsewhere"] = told("4b", outcome="skipped")
     table = rows(page(tests))
-    assert table["4a"] == [*DEFENCES["4a"], "5", "held", "`a.py::test_blank`, `test_it.py::test_every`"]
-    assert table["4b"][2:4] == ["0", "**not shown**"] and "test_elsewhere" not in str(table["4b"])
+    assert table["4a"] == [*DEFENCES["4a"], "5", "held"]
+    assert table["4b"][2:] == ["0", "**not shown**"]
     assert table["4d"][3] == "**failed**: `tests/a.py::test_unknown`"
 
 
@@ -149,7 +149,7 @@ def test_a_number_that_is_no_case_is_refused(session) -> None:  # type: ignore[n
 @pytest.mark.faults
 def test_what_is_not_in_the_list_cannot_be_defended(session) -> None:  # type: ignore[no-untyped-def]
     held = SOURCE.replace("case(3)", "defends('4a')").replace("assert 0", "pass")
-    assert rows(session(held)[2])["4a"][2:] == ["4", "held", "`test_them.py::test_three`, `test_them.py::test_two`"]
+    assert rows(session(held)[2])["4a"][2:] == ["4", "held"]
     for wrong in ("'4z'", "'blank groups'", ""):
         _, code, text = session(SOURCE.replace("case(3)", f"defends({wrong})"))
         assert (code, text) == (4, "")

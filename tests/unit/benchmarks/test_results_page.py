@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks.results import PLANS, READY_MADE, SETS, matrix_of, runs_of, write, write_questions
+from benchmarks.results import PLANS, READY_MADE, SETS, runs_of, write, write_questions
 from benchmarks.support import results_page
 from benchmarks.support.datasets import DATASETS, SHARED
 from benchmarks.support.published import PAPER, PEER, PUBLISHED, Figures
@@ -24,11 +24,7 @@ OTHERS = (
     Figures(PAPER, "theirs", {"recall@1": 80.0, "mrr": 50.0}, "their paper, 2024"),
     Figures(PEER, "a system", {"recall@1": 41.0}, "system 1.2, 2026"),
 )
-PLAN = {
-    "apart": "Theirs are of two domains.",
-    "plot": "recall@1",
-    "beside": {"theirs": {"strategy": "dense"}, "a system": {"strategy": "lexical"}},
-}
+PLAN = {"apart": "Theirs are of two domains.", "plot": "recall@1"}
 TABLES = {
     "Beside": {"rows": [{}, {"strategy": ["dense", "lexical"]}], "metrics": ["recall@1", "mrr", "table_precision@3"]},
     "Strategies": {"rows": [{"strategy": "*", "rerank": "*"}], "metrics": ["recall@1", "header_only@1"]},
@@ -99,17 +95,25 @@ def test_tables_of_our_own_name_each_setting_and_mark_no_best_where_there_is_non
     assert [row[0] for row in found[4:]] == ["lexical, none", "lexical, evidence"]
 
 
-def test_sentences_tell_above_below_and_what_the_interval_holds(measured: Measured) -> None:
-    measured.runs["strategy=dense"]["ci95"]["mrr"] = [0.4, 0.49]
-    assert list(told(measured)) == [
-        "`hybrid` beside the best figure of others in each column: above in recall@1 (+10.0), mrr (+12.0).",
-        "`dense` beside published `theirs`: below in mrr (-5.0); within the interval of ours in recall@1 (-10.0).",
-    ]
+def test_a_sentence_tells_above_below_and_what_the_interval_holds(measured: Measured) -> None:
+    assert told(measured) == (
+        "`hybrid` beside the best figure of others in each column: above in recall@1 (+10.0), mrr (+12.0)."
+    )
+    measured.runs[BASE]["ci95"]["recall@1"] = [0.75, 0.95]
+    measured.runs[BASE]["metrics"]["mrr"] = 0.45
+    assert told(measured).endswith("below in mrr (-5.0); within the interval of ours in recall@1 (+10.0).")
+
+
+def test_a_caption_names_what_is_otherwise_than_shipped_in_every_row(measured: Measured) -> None:
+    table = measured.matrix.tables[0]
+    assert caption(measured, table) == "40 questions with gold; 1 gold places were not found."
+    table = replace(table, fixed={"rerank": "evidence", "strategy": "hybrid"})
+    assert caption(measured, table) == "40 questions with gold; rerank evidence; 1 gold places were not found."
 
 
 def test_a_section_says_what_is_not_comparable_and_what_was_not_found(measured: Measured) -> None:
     shown = section(measured)
-    assert shown.startswith("## some-set\n\nTheirs are of two domains.\n\n40 questions with gold; rerank none; "
+    assert shown.startswith("## some-set\n\nTheirs are of two domains.\n\n40 questions with gold; "
                             "1 gold places were not found.")  # fmt: skip
     assert "![some-set: recall@1](results-some-set.svg)" in shown
     assert "Figures of others: `theirs` by their paper, 2024; `a system` by system 1.2, 2026." in shown
@@ -175,16 +179,6 @@ def test_every_run_of_the_sub_matrix_has_settings_and_needs_no_large_model(name:
         assert settings.query.strategy in ("hybrid", "dense", "lexical", "sentence")
         if each.choice.get("enrichment") != READY_MADE:
             assert "llm" not in (settings.enrichment.summary, settings.enrichment.context)
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_figures_are_set_beside_runs_of_the_first_table(name: str) -> None:
-    first = matrix_from(matrix_of(name), name, name).tables[0]
-    runs = runs_of(name)
-    for other, choice in SETS[name].get("beside", {}).items():
-        assert other in {row.name for row in PUBLISHED[name]}
-        wanted = {**runs[BASE].choice, **choice}
-        assert [run.name for run in runs.values() if run.choice == wanted and run.name in first.runs]
 
 
 def test_every_shared_set_is_measured_and_quickly_in_one_run() -> None:
