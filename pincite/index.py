@@ -49,7 +49,7 @@ def open_index(
     if not new and not project.state.is_dir():
         what = "is a file, and no state folder" if project.state.exists() else "does not exist"
         raise IndexStateError(
-            f"there is no index yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
+            f"no index exists yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
             "no_index",
         )
     return Index(project, progress, seconds)

@@ -307,7 +307,7 @@ def _evaluate(
 ) -> dict[str, Any]:
     asked = generation or state.catalog.live()
     if asked is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     exam = examination(state, questions, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
         spec = spec_of(asked)

@@ -60,7 +60,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
         raise UsageError(f"--suggest must be at least 1, not {count}")
     live = state.catalog.live()
     if live is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     material = _Material(state.of_generation(live), _visible_documents(state, live, groups))
     tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None

@@ -130,8 +130,8 @@ class ServedDocuments:
         found = self._read("document", groups, generation, doc_id=doc_id)
         if not found:
             raise IndexStateError(
-                f"there is no document {doc_id[:100]!a} that you may see; take the id from a passage, or from the list "
-                "of documents",
+                f"document {doc_id[:100]!a} does not exist, or you may not see it; take the id from a passage, or from "
+                "the list of documents",
                 "unknown_document",
             )
         return found[0]

@@ -75,10 +75,10 @@ def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[A
     try:
         own = list(_of_msg(content) if is_msg else _of_eml(content))
         if len(own) > left[0]:
-            told = f"its attachments are not read, since it has more than {MOST_PARTS} of them"
+            told = f"the attachments are not read, since the mail has more than {MOST_PARTS} of them"
             raise DocumentError(told, "limit_exceeded")
         if level > DEEPEST and own:
-            told = f"its attachments are not read, since {DEEPEST} mails are around it"
+            told = f"the attachments are not read, since {DEEPEST} mails are around the mail"
             raise DocumentError(told, "limit_exceeded")
         left[0] -= len(own)
     except DocumentError as error:
@@ -158,7 +158,7 @@ def _of_eml(content: bytes) -> Iterator[Attachment]:
     from pipelines.parsing.mail import documents_in
 
     if len(_BOUNDARY.findall(content)) > MOST_BOUNDARIES:
-        told = f"its attachments are not read, since it has more than {MOST_BOUNDARIES} boundaries"
+        told = f"the attachments are not read, since the mail has more than {MOST_BOUNDARIES} boundaries"
         raise DocumentError(told, "limit_exceeded")
     message = BytesParser(policy=policy.compat32).parsebytes(content)
     for found, part in documents_in(message):

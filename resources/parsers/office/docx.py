@@ -146,23 +146,25 @@ class AltChunks:
         if kind == "html":
             return parse_source(*_html(data, _file(name)), hidden=self.hidden.read)
         raise DocumentError(
-            f"nothing here reads {shorten(declared) or 'a part that does not say what it is'}", "unsupported"
+            f"no reader takes {shorten(declared) or 'a part that does not say what it is'}", "unsupported"
         )
 
     def _take(self, size: int) -> None:
         self.left[0] -= size
         if self.left[0] < 0:
-            raise DocumentError(f"such parts are more than {MOST_BYTES >> 20} MB in all", "limit_exceeded")
+            raise DocumentError(
+                f"all parts of this kind have more than {MOST_BYTES >> 20} MB together", "limit_exceeded"
+            )
 
     def _docx(self, data: bytes, path: Path) -> ParsedFile:
         if self.depth >= DEEPEST:
-            raise DocumentError(f"it is nested more than {DEEPEST} deep", "limit_exceeded")
+            raise DocumentError(f"the part is nested more than {DEEPEST} deep", "limit_exceeded")
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as package:
                 self._take(guard(package, path))
                 return self.read_docx(package, path, AltChunks(self.read_docx, self.hidden, self.depth + 1, self.left))
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
-            raise DocumentError(f"it is damaged ({error})", "corrupt") from None
+            raise DocumentError(f"the part is damaged ({error})", "corrupt") from None
 
 
 def _file(name: str) -> str:

@@ -110,7 +110,7 @@ def test_mails_deep_within_mails_are_not_divided_and_that_is_told() -> None:
     found = list(parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml"))
     assert [part.below.count("/") for part in found] == [0, 1, 2, 3, 4]
     assert [bool(part.undivided) for part in found] == [False] * 4 + [True]
-    assert found[-1].undivided.endswith("not read, since 5 mails are around it: save them as files")
+    assert found[-1].undivided.endswith("not read, since 5 mails are around the mail: save them as files")
 
 
 def test_attachments_without_end_are_not_read() -> None:
