@@ -214,7 +214,7 @@ class Evaluated:
 
 
 def examination(state: State, questions: Sequence[GoldenQuestion], generation: GenerationRow) -> Examination:
-    """Map questions to a generation."""
+    """Find the places that golden questions name in the documents of a generation."""
     maps, corpus = corpus_of(state.of_generation(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)

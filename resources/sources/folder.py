@@ -255,7 +255,7 @@ class _Lister:
             return unread(error)
 
     def pass_over(self, uri: str) -> None:
-        """Skip a file of memberships, and name it unless it is one that is read."""
+        """Skip a file of memberships. Report it as skipped unless the source reads its memberships from it."""
         if uri != FILE or not self._source.memberships:
             told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
