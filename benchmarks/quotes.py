@@ -35,7 +35,7 @@ from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above f
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.document_map import DocumentMap  # noqa: E402
-from pipelines.evaluation.judging import Shown, bootstrap_interval, matches, question_for  # noqa: E402
+from pipelines.evaluation.judging import ShownText, bootstrap_interval, matches, question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
@@ -70,14 +70,14 @@ class Quotable:
 # ---------------------------------------------------------------- measuring
 
 
-def place_of(item: Evidence, spans: Spans, document: DocumentMap) -> Shown:
+def place_of(item: Evidence, spans: Spans, document: DocumentMap) -> ShownText:
     """Where a sentence stands: by its words, there where its paragraph is, which is all that is known of a row."""
     page, own = item.sentence.page, spans.get(item.sentence.sentence_id)
     found = document.occurrences(item.sentence.text)
     here = [each for each in found if page is None or page in document.characters_by_page(each)] or found
     inside = [each for each in here if own and any(start < own[1] and own[0] < end for start, end in each)]
     stands = next(iter(inside or here), None) or ((own,) if own else item.passage.chunks[0].spans)
-    return Shown(document.doc_id, stands, {page: 1} if page is not None else document.characters_by_page(stands))
+    return ShownText(document.doc_id, stands, {page: 1} if page is not None else document.characters_by_page(stands))
 
 
 def measured(name: str, file: Path, most: int) -> Iterator[Quotable]:

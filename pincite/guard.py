@@ -114,7 +114,7 @@ class TokenFile:
         """Remove the token of a name. Raises IndexStateError `unknown_name`."""
         with self._changing() as tokens:
             if tokens.pop(name, None) is None:
-                raise IndexStateError(f"nobody named {name!a} has a token; see `pincite tokens list`", "unknown_name")
+                raise IndexStateError(f"no token has the name {name!a}; see `pincite tokens list`", "unknown_name")
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
@@ -313,7 +313,9 @@ def access_of(project: Project) -> Access:
     if settings.auth == "tokens":
         tokens = TokenFile(project.state)
         if not tokens.all():
-            raise SettingsError("serve.auth is tokens, and there is none yet: `pincite tokens add NAME --group GROUP`")
+            raise SettingsError(
+                "serve.auth is tokens, but no token exists yet; run `pincite tokens add NAME --group GROUP`"
+            )
         return ByToken(tokens, settings.operators)
     secret = os.environ.get(settings.proxy.secret_env, "")
     if len(secret) < _SHORTEST_SECRET:

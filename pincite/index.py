@@ -49,7 +49,7 @@ def open_index(
     if not new and not project.state.is_dir():
         what = "is a file, and no state folder" if project.state.exists() else "does not exist"
         raise IndexStateError(
-            f"there is no index yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
+            f"no index exists yet: {project.state} {what}; run `pincite index FOLDER`, or name another with --state",
             "no_index",
         )
     return Index(project, progress, seconds)
@@ -362,7 +362,7 @@ class Index:
         return asked_status(self._state, self._searcher, groups, operator)
 
     def read_at(self) -> dict[str, datetime]:
-        """Return by source when it was last read completely, of those that were."""
+        """Return the time of the last complete reading of each source that was ever read completely."""
         return {row.name: row.indexed_at for row in self._state.catalog.sources() if row.indexed_at}
 
     def sources(self) -> list[dict[str, Any]]:

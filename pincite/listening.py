@@ -28,7 +28,9 @@ def listener(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         made.close()
         reason = error.strerror if isinstance(error, OSError) else "ports go up to 65535"
-        raise UsageError(f"cannot listen on {host} port {port} ({reason}); choose another --port or --host") from None
+        raise UsageError(
+            f"{host} port {port} cannot be listened on ({reason}); choose another --port or --host"
+        ) from None
     return made
 
 

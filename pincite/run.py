@@ -302,7 +302,7 @@ def _full_disk(error: BaseException, state: State) -> PinciteError | None:
     for cause in _causes(error):
         if isinstance(cause, sqlite3.OperationalError) or (isinstance(cause, OSError) and cause.errno in _NO_ROOM):
             return IndexStateError(
-                f"cannot write to the state folder {state.project.state}: {cause}; make room on that disk and run "
+                f"the state folder {state.project.state} cannot be written: {cause}; make room on that disk and run "
                 "again, what is committed is kept",
                 "disk",
             )

@@ -31,7 +31,7 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def state_resource(find: FindProject) -> dg.ResourceDefinition:
-    """Return the state of a project that its definitions name, opened for a run. It has no configuration either.
+    """Return the state of a project that its definitions name, opened for a run. It needs no configuration.
 
     The definitions are merged with others, whose executor may make each step in a process of its own: each of them
     opens the state, and waits for the others."""

@@ -85,7 +85,10 @@ def evaluate(
     if feedback and (questions or matrix):
         raise UsageError("--feedback scores what waits for review, and takes no QUESTIONS and no --matrix")
     if questions is None and not feedback:
-        raise UsageError("name a file of golden questions, or have some suggested with --suggest N --output FILE")
+        raise UsageError(
+            "no questions are named: give a file of golden questions, or have some suggested with --suggest N "
+            "--output FILE"
+        )
     if experiments and not matrix:
         raise UsageError("--experiments is where a matrix is kept; name one with --matrix")
     if matrix and questions:

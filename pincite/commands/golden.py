@@ -71,7 +71,7 @@ def _feedback_of(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -
     from resources.evaluation.golden import FeedbackFile
 
     if bool(ids) == everything:
-        raise UsageError("name the ids that `pincite golden list` shows, or give --all, and not both")
+        raise UsageError("either ids or --all is needed, not both; `pincite golden list` shows the ids")
     file = FeedbackFile(place.project().state)
     return file.waiting() if everything else file.find(ids)
 

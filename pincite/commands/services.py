@@ -49,7 +49,7 @@ def db(place: GlobalOptions, action: str, force: bool) -> int:
     """Start, stop or look at the embedded Postgres server.
 
     `url` prints its address, `programs` the folder with psql, pg_dump and pg_restore of its version."""
-    place.give(_done(place.project(), action, force), _status_text)
+    place.give(_act(place.project(), action, force), _status_text)
     return 0
 
 
@@ -58,7 +58,7 @@ def _status_text(result: dict[str, Any]) -> str:
     return shown
 
 
-def _done(project: Project, action: str, force: bool) -> dict[str, Any]:
+def _act(project: Project, action: str, force: bool) -> dict[str, Any]:
     """Do the action and return its JSON. Its `shown` is the text for people.
 
     Raise IndexStateError `in_use` if the server is to stop while the state has a UI, unless `force` is set."""

@@ -102,7 +102,7 @@ def check_values(model: type[M], values: Any) -> M:
         return model.model_validate(values)
     except ValidationError as error:
         wrong = explain_errors(model, error.errors()[:MOST_TOLD], "parameter")
-        raise UsageError(f"this cannot be asked: {'; '.join(wrong)}") from None
+        raise UsageError(f"the request is not valid: {'; '.join(wrong)}") from None
 
 
 def require_text(values: Any) -> None:

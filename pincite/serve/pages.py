@@ -376,7 +376,7 @@ class Pages:
         if not self._service.settings.feedback:
             raise HTTPException(404)
         given, asker = await _fields_of(request), asker_of(request)
-        told = check_values(Feedback, given)
+        told = check_values(FeedbackRequest, given)
         new = await self._turns.reading.run(
             caller_of(request),
             lambda: self._service.note(told.q, told.passage, told.sentence, told.answers == "yes", asker),
@@ -469,7 +469,7 @@ def _unread(status: Mapping[str, Any]) -> int:
     return len(named) + untold
 
 
-class Feedback(BaseModel):
+class FeedbackRequest(BaseModel):
     """The verdict of an asker on a passage: whether it answers the question `q`. It has no text of the passage."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -23,7 +23,7 @@ from resources.settings_file import Project
 
 if TYPE_CHECKING:
     from resources.evaluation.suggest import Example
-    from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
+    from resources.search.documents import Browsed, Choice, DocumentCounts, DocumentText, FoundDocument, SentenceInPlace
 
 STATUS_SECONDS = 10.0
 KEPT_TIMES, MOST_OVERVIEWS = 20, 100
@@ -38,7 +38,7 @@ class Overview:
     """The contents of the index for one set of groups: documents by their facets, when a source was last read, and
     questions that the documents answer."""
 
-    counted: Counted
+    counted: DocumentCounts
     updated: str | None
     examples: tuple[str, ...]
 

@@ -94,7 +94,7 @@ class Begun(Generic[T]):
 
 
 def took_too_long() -> PinciteError:
-    return PinciteError("this took longer than the server lets it (serve.seconds)", "timeout")
+    return PinciteError("the answer took longer than serve.seconds allows; ask with fewer words or a filter", "timeout")
 
 
 class Turns:
@@ -226,7 +226,7 @@ class Turns:
         mine.cancel()
 
     def _full(self) -> Busy:
-        return Busy("too many ask at once; ask again in a few seconds")
+        return Busy("the server has too many questions at once; ask again in a few seconds")
 
 
 def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -259,7 +259,7 @@ def _only_ui(home: Path, url: str) -> Iterator[int]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
-            raise IndexStateError(f"this state has a UI already: {lock.read()}; use or stop it", "in_use") from None
+            raise IndexStateError(f"the state has a UI already: {lock.read()}; use or stop it", "in_use") from None
         lock.truncate(0)
         lock.write(f"{url}, process {os.getpid()}")
         lock.flush()

@@ -182,7 +182,7 @@ def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spa
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownText:
     """The part of a document that a hit or a citation shows: spans of its body, and {page: characters on it}."""
 
     doc_id: str
@@ -190,7 +190,7 @@ class Shown:
     pages: Mapping[int, int]
 
 
-def shown_by(passage: Passage, document: DocumentMap | None) -> Shown:
+def shown_by(passage: Passage, document: DocumentMap | None) -> ShownText:
     """Return a passage with its pages. If the map has no pages, each page of its boxes, or else of its range, counts 1.
 
     `document` is the map of its document."""
@@ -200,10 +200,10 @@ def shown_by(passage: Passage, document: DocumentMap | None) -> Shown:
         if not pages and passage.page_start is not None:
             pages = set(range(passage.page_start, (passage.page_end or passage.page_start) + 1))
         counts = dict.fromkeys(pages, 1)
-    return Shown(passage.doc_id, passage.spans, counts)
+    return ShownText(passage.doc_id, passage.spans, counts)
 
 
-def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, document: DocumentMap) -> Shown:
+def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, document: DocumentMap) -> ShownText:
     """Return what a citation of the JSON of `ask` shows: where its quote stands, on its page if it names one.
 
     If the body has it in other words, as it has a row of a table, that is the whole passage that it is from."""
@@ -211,10 +211,10 @@ def shown_by_citation(citation: Mapping[str, Any], passage: Passage | None, docu
     found = document.occurrences(citation["quote"])
     here = [spans for spans in found if page is None or page in document.characters_by_page(spans)] or found
     spans = here[0] if here else passage.spans if passage else ()
-    return Shown(document.doc_id, spans, {page: 1} if page is not None else document.characters_by_page(spans))
+    return ShownText(document.doc_id, spans, {page: 1} if page is not None else document.characters_by_page(spans))
 
 
-def predicted_page(shown: Shown) -> int | None:
+def predicted_page(shown: ShownText) -> int | None:
     """Return the page that holds most of the text that is shown; the first of equals."""
     return min(shown.pages, key=lambda page: (-shown.pages[page], page)) if shown.pages else None
 
@@ -224,7 +224,7 @@ def by_page(place: GoldPlace) -> bool:
     return bool(place.pages) and (place.named_page or not place.spans)
 
 
-def matches(shown: Shown, place: GoldPlace) -> bool:
+def matches(shown: ShownText, place: GoldPlace) -> bool:
     if place.doc_id != shown.doc_id:
         return False
     if by_page(place):
@@ -338,7 +338,7 @@ def _diagnosis(found: Found, places: Sequence[GoldPlace], corpus: Corpus) -> str
     return "retrieval" if _in_any_chunk(places, corpus) else "parsing"
 
 
-def _page_score(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Corpus) -> float | None:
+def _page_score(shown: Sequence[ShownText], places: Sequence[GoldPlace], corpus: Corpus) -> float | None:
     if not any(place.pages for place in places):
         return None
     document = corpus.documents.get(shown[0].doc_id) if shown else None
@@ -348,7 +348,7 @@ def _page_score(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Cor
     return accuracy_page(predicted_page(shown[0]), gold, document.pages or 0)
 
 
-def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
+def _nearest(place: GoldPlace, shown: Sequence[ShownText]) -> Occurrence:
     """Return the place of most shown text among those where the gold may be meant to stand; of equals the first."""
     if not place.elsewhere:
         return place.spans
@@ -356,7 +356,7 @@ def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
     return max(place.occurrences, key=lambda own: intersection(own, spans))
 
 
-def _span_scores(shown: Sequence[Shown], places: Sequence[GoldPlace], corpus: Corpus) -> dict[str, float | None]:
+def _span_scores(shown: Sequence[ShownText], places: Sequence[GoldPlace], corpus: Corpus) -> dict[str, float | None]:
     gold: dict[str, list[tuple[int, int]]] = {}
     for place in places:
         if place.spans and place.doc_id is not None:
@@ -407,7 +407,7 @@ def judge(mapped: MappedQuestion, hits: Sequence[Hit], corpus: Corpus, k: int, s
     return Outcome(mapped.question.id, scores, _diagnosis(found, places, corpus), seconds)
 
 
-def _wrong_scores(shown: Sequence[Shown], wrong: Sequence[GoldPlace]) -> dict[str, float | None]:
+def _wrong_scores(shown: Sequence[ShownText], wrong: Sequence[GoldPlace]) -> dict[str, float | None]:
     found = [{number for number, place in enumerate(wrong) if matches(each, place)} for each in shown]
     return {name: recall_at(found, k) for name, k in zip(WRONG_METRICS, (1, 5), strict=True)}
 

@@ -46,7 +46,7 @@ Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class EvalOptions:
     """The way in which questions are asked: section `eval` of a matrix, options of `pincite eval` elsewhere."""
 
     k: int = MEASURED_HITS
@@ -103,7 +103,7 @@ def settings_of(run: MatrixRun, base: Settings, origin: str) -> Settings:
     return settings_from(_merge(values, overrides), f"{origin}, run {run.name!r}")
 
 
-def asking_of(run: MatrixRun, base: Asking, origin: str) -> Asking:
+def asking_of(run: MatrixRun, base: EvalOptions, origin: str) -> EvalOptions:
     """Return how the questions are asked in a run. Raises UsageError naming the run and the key."""
     asked, where = {**asdict(base), **run.overrides.get(EVAL, {})}, f"{origin}, run {run.name!r}: eval"
     k, options, groups, answers = (asked.pop(name) for name in ("k", "with_options", "groups", "answers"))
@@ -117,7 +117,7 @@ def asking_of(run: MatrixRun, base: Asking, origin: str) -> Asking:
         raise UsageError(f"{where}.groups must be a list of names, not {groups!r}")
     if not isinstance(answers, bool):
         raise UsageError(f"{where}.answers must be true or false, not {answers!r}")
-    return Asking(k, options, tuple(groups), answers)
+    return EvalOptions(k, options, tuple(groups), answers)
 
 
 # ---------------------------------------------------------------- overrides

@@ -64,7 +64,7 @@ class AskableDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ParagraphSentence:
     """A sentence of a paragraph or list, with its paragraph."""
 
     doc_id: str
@@ -159,7 +159,7 @@ def _is_joined(each: Suggestion) -> bool:
 class CandidateMaker:
     """A maker of candidates from statements and rows, which compares each with all of them."""
 
-    def __init__(self, documents: Iterable[AskableDocument], statements: Sequence[Statement]) -> None:
+    def __init__(self, documents: Iterable[AskableDocument], statements: Sequence[ParagraphSentence]) -> None:
         self._documents = {document.doc_id: document for document in documents}
         self._statements = statements
         self._known = frozenset(word for each in statements for word in _WORD_INSIDE.findall(each.text))
@@ -309,13 +309,15 @@ class AskableParagraph:
     document: AskableDocument
     section: tuple[str, ...]
     text: str
-    statements: tuple[Statement, ...]
+    statements: tuple[ParagraphSentence, ...]
 
 
-def paragraphs(documents: Iterable[AskableDocument], statements: Iterable[Statement]) -> Iterator[AskableParagraph]:
+def paragraphs(
+    documents: Iterable[AskableDocument], statements: Iterable[ParagraphSentence]
+) -> Iterator[AskableParagraph]:
     """Yield the paragraphs that are long enough, each text once, without those that speak to a language model."""
     known = {document.doc_id: document for document in documents}
-    found: dict[tuple[str, str], list[Statement]] = {}
+    found: dict[tuple[str, str], list[ParagraphSentence]] = {}
     for each in statements:
         found.setdefault((each.doc_id, each.paragraph), []).append(each)
     seen: set[str] = set()

@@ -34,7 +34,7 @@ class LinkColumns(NamedTuple):
 
 
 def places_in(ids: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where each of the wanted stands among ids in ascending order, and whether it does."""
+    """Return the position of each wanted id among ids in ascending order, and whether it occurs there."""
     if not len(ids):
         return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
     at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)

@@ -58,7 +58,7 @@ Embed = Callable[[Sequence[str]], Vectors]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class UnitSpan:
     """A unit, or a stretch of one; `start` and `end` are offsets in characters of the unit's text."""
 
     unit: StructuralChunk
@@ -78,8 +78,8 @@ class Piece:
         return self.unit.tokens if self.whole else count_tokens(self.text)
 
 
-def whole(unit: StructuralChunk) -> Piece:
-    return Piece(unit, 0, len(unit.text))
+def whole(unit: StructuralChunk) -> UnitSpan:
+    return UnitSpan(unit, 0, len(unit.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class SplitTask:
     embed: Embed | None = None
 
 
-Splitter = Callable[[SplitTask], Iterable[Sequence[Piece]]]
+Splitter = Callable[[SplitTask], Iterable[Sequence[UnitSpan]]]
 """Function that yields the pieces of each chunk, in reading order. Together they hold each unit of the body once."""
 
 
@@ -107,10 +107,10 @@ def separator(before: StructuralChunk, after: StructuralChunk) -> str:
 # ---------------------------------------------------------------- sentences of a document
 
 
-def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[Piece]]:
+def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[UnitSpan]]:
     """Yield the sentences of a document in reading order, rows and code whole. A sentence is a list of pieces: it may
     go on in the next block if that block is on another page."""
-    open_sentence: list[Piece] = []
+    open_sentence: list[UnitSpan] = []
     for unit in units:
         if unit.block_type == HEADING:
             continue
@@ -120,7 +120,7 @@ def sentences(units: Sequence[StructuralChunk]) -> Iterator[list[Piece]]:
             if open_sentence and not goes_on:
                 yield open_sentence
                 open_sentence = []
-            open_sentence.append(Piece(unit, start, end))
+            open_sentence.append(UnitSpan(unit, start, end))
     if open_sentence:
         yield open_sentence
 
@@ -144,7 +144,7 @@ def runs_on(before: StructuralChunk, after: StructuralChunk) -> bool:
 # Only a single word longer than the ceiling is cut inside.
 
 
-def split_by_structure(task: SplitTask) -> Iterator[list[Piece]]:
+def split_by_structure(task: SplitTask) -> Iterator[list[UnitSpan]]:
     for group in _groups(task.units):
         lines = sum(count_tokens(unit.text) for unit in bare_headings(task.units, group[0]))
         first = max(task.ceiling - lines, task.ceiling // 2)
@@ -169,18 +169,18 @@ def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]
             yield list(members)
 
 
-def divide_unit(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
+def divide_unit(unit: StructuralChunk, target: int, ceiling: int) -> list[UnitSpan]:
     if unit.tokens <= ceiling or unit.block_type == ROW:
         return [whole(unit)]
     index = TokenIndex(unit.text)
-    return [Piece(unit, start, end) for start, end in divide(unit.text, index, target, ceiling)]
+    return [UnitSpan(unit, start, end) for start, end in divide(unit.text, index, target, ceiling)]
 
 
-def _pack(pieces: Sequence[Piece], target: int, ceiling: int, lines: int) -> list[list[Piece]]:
+def _pack(pieces: Sequence[UnitSpan], target: int, ceiling: int, lines: int) -> list[list[UnitSpan]]:
     """Pack greedily up to the target. A short rest, or the rest of a sentence from the page before, joins the chunk
     before it if the ceiling allows. The ceiling also holds what is written above a pack: `lines` tokens of headings
     above the first, and the corner of a table."""
-    packs: list[list[Piece]] = []
+    packs: list[list[UnitSpan]] = []
     totals: list[int] = []
     rooms: list[int] = []
     for piece in pieces:
@@ -203,12 +203,12 @@ def _pack(pieces: Sequence[Piece], target: int, ceiling: int, lines: int) -> lis
 # A sentence over the target is divided at its mildest punctuation, then at spaces.
 
 
-def split_by_sentences(task: SplitTask) -> Iterator[list[Piece]]:
+def split_by_sentences(task: SplitTask) -> Iterator[list[UnitSpan]]:
     within = (part for sentence in sentences(task.units) for part in _parts_within(sentence, task.target))
     yield from grow(within, task.target)
 
 
-def _parts_within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
+def _parts_within(sentence: list[UnitSpan], target: int) -> Iterator[list[UnitSpan]]:
     """Yield a sentence, or its parts if it is over the target."""
     if sum(piece.tokens for piece in sentence) <= target:
         yield sentence
@@ -218,12 +218,12 @@ def _parts_within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
             yield [piece]
             continue
         for start, end in divide(piece.text, TokenIndex(piece.text), target, target):
-            yield [Piece(piece.unit, piece.start + start, piece.start + end)]
+            yield [UnitSpan(piece.unit, piece.start + start, piece.start + end)]
 
 
-def grow(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
+def grow(runs: Iterable[Sequence[UnitSpan]], target: int) -> Iterator[list[UnitSpan]]:
     """Yield chunks of up to the target from runs of pieces that must stay together."""
-    chunk: list[Piece] = []
+    chunk: list[UnitSpan] = []
     total = 0
     for run in runs:
         tokens = sum(piece.tokens for piece in run)
@@ -242,7 +242,7 @@ def grow(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
 # next page continues.
 
 
-def split_by_page(task: SplitTask) -> Iterator[list[Piece]]:
+def split_by_page(task: SplitTask) -> Iterator[list[UnitSpan]]:
     if all(unit.page_start is None for unit in task.units):
         blocks = (
             [piece]
@@ -252,7 +252,7 @@ def split_by_page(task: SplitTask) -> Iterator[list[Piece]]:
         )
         yield from grow(blocks, task.target)
         return
-    pages: dict[int, list[Piece]] = {}
+    pages: dict[int, list[UnitSpan]] = {}
     page = 0
     for sentence in sentences(task.units):
         page = _page(sentence[0], task) or page
@@ -260,7 +260,7 @@ def split_by_page(task: SplitTask) -> Iterator[list[Piece]]:
     yield from pages.values()
 
 
-def _page(piece: Piece, task: SplitTask) -> int | None:
+def _page(piece: UnitSpan, task: SplitTask) -> int | None:
     """Return the page on which a piece begins, or None if its source has no pages."""
     unit = piece.unit
     if unit.page_start == unit.page_end:
@@ -279,7 +279,7 @@ _MOST_MARKS = 32
 too."""
 
 
-def split_recursively(task: SplitTask) -> Iterator[list[Piece]]:
+def split_recursively(task: SplitTask) -> Iterator[list[UnitSpan]]:
     stream = Stream(task.units)
     for start, end in stream.spans(task.target):
         pieces = stream.pieces(start, end)
@@ -299,14 +299,14 @@ class Stream:
         self.text = "".join([*parts, units[-1].text]) if units else ""
         self.index = TokenIndex(self.text)
 
-    def pieces(self, start: int, end: int) -> list[Piece]:
+    def pieces(self, start: int, end: int) -> list[UnitSpan]:
         """Return the stretches of body units within a span."""
         found = []
         for position in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, end)):
             unit, at = self.units[position], self.starts[position]
             left, right = strip(unit.text, max(0, start - at), min(len(unit.text), end - at))
             if left < right and unit.block_type != HEADING:
-                found.append(Piece(unit, left, right))
+                found.append(UnitSpan(unit, left, right))
         return found
 
     def spans(self, size: int) -> list[tuple[int, int]]:
@@ -368,7 +368,7 @@ PIECE_TOKENS = 50
 _SCALE = 10_000
 
 
-def split_by_cluster(task: SplitTask) -> Iterator[list[Piece]]:
+def split_by_cluster(task: SplitTask) -> Iterator[list[UnitSpan]]:
     if task.embed is None:
         raise ModelError("chunking.strategy cluster needs the fast embedder of the chunking settings", "model")
     stream = Stream(task.units)
@@ -468,8 +468,8 @@ def packed_chunks(
 
 
 def _with_descriptions(
-    packs: Iterable[Sequence[Piece]], described: Sequence[StructuralChunk]
-) -> Iterator[Sequence[Piece]]:
+    packs: Iterable[Sequence[UnitSpan]], described: Sequence[StructuralChunk]
+) -> Iterator[Sequence[UnitSpan]]:
     """Yield descriptions in reading order among the packs, each before the first pack that begins after its figure."""
     waiting = deque(described)
     for pack in packs:
@@ -492,7 +492,7 @@ class _Maker:
         """The index of the last unit that is not a heading."""
         return max(unit.index for unit in self.task.units if unit.block_type != HEADING)
 
-    def chunk(self, pieces: Sequence[Piece], index: int) -> PackedChunk:
+    def chunk(self, pieces: Sequence[UnitSpan], index: int) -> PackedChunk:
         parts = list(_merge(pieces))
         first = parts[0].unit
         chain = _shared_beginning([part.unit.header_chain for part in parts])
@@ -520,7 +520,7 @@ class _Maker:
             metadata=_metadata(parts),
         )
 
-    def _text(self, parts: Sequence[Piece], chain: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
+    def _text(self, parts: Sequence[UnitSpan], chain: tuple[str, ...]) -> tuple[str, tuple[int, ...]]:
         """Return the text of a chunk, and where each part begins in it."""
         if parts[0].unit.block_type == DESCRIPTION:
             return parts[0].text, (0,)
@@ -543,7 +543,7 @@ class _Maker:
         written += (f"\n\n{text}" for text in self._headings_below(parts[-1]))
         return "".join(written), tuple(offsets)
 
-    def _inline(self, part: Piece, before: Piece | None, chain: tuple[str, ...]) -> list[str]:
+    def _inline(self, part: UnitSpan, before: UnitSpan | None, chain: tuple[str, ...]) -> list[str]:
         """Return the lines above a part: headings without text of their own, then the headings of its chain that
         neither the chunk's chain nor the part before it has said. Rows that continue a table also get the text over
         their labels."""
@@ -554,7 +554,7 @@ class _Maker:
         lines = bare + [text for text in more if before is None or text != before.text]
         return lines if before or not part.unit.corner else [*lines, part.unit.corner]
 
-    def _headings_below(self, part: Piece) -> list[str]:
+    def _headings_below(self, part: UnitSpan) -> list[str]:
         """Return the headings that end a document, below its last part."""
         if part.unit.index != self.last or part.end != len(part.unit.text):
             return []
@@ -571,7 +571,7 @@ class _Maker:
         alone = after is None or after.block_type == HEADING or _section(after) != _section(unit)
         return [units[at - 1].text] if alone else []
 
-    def _boxes(self, part: Piece, span: Span) -> tuple[Box, ...]:
+    def _boxes(self, part: UnitSpan, span: Span) -> tuple[Box, ...]:
         if part.whole:
             return part.unit.boxes
         return boxes_of(self.task.elements[part.unit.element].places, [span])
@@ -581,7 +581,7 @@ def _section(unit: StructuralChunk) -> tuple[str, tuple[str, ...]]:
     return unit.section_id, unit.header_chain
 
 
-def _merge(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _merge(pieces: Sequence[UnitSpan]) -> Iterator[UnitSpan]:
     """Yield pieces of one unit that follow each other as one piece."""
     held = pieces[0]
     for piece in pieces[1:]:
@@ -602,7 +602,7 @@ def _shared_beginning(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return low[:length]
 
 
-def _span(part: Piece) -> Span:
+def _span(part: UnitSpan) -> Span:
     """Return the place of a part in the body. The text of a row or a description is not the body's text, so only the
     whole unit has a place."""
     unit = part.unit
@@ -611,13 +611,13 @@ def _span(part: Piece) -> Span:
     return Span(unit.span.start + part.start, unit.span.start + part.end)
 
 
-def _pages(part: Piece, boxes: Sequence[Box]) -> list[int]:
+def _pages(part: UnitSpan, boxes: Sequence[Box]) -> list[int]:
     if boxes:
         return [box.page for box in boxes]
     return [page for page in (part.unit.page_start, part.unit.page_end) if page is not None]
 
 
-def _metadata(parts: Sequence[Piece]) -> dict[str, str]:
+def _metadata(parts: Sequence[UnitSpan]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for part in parts:
         for key, value in part.unit.metadata.items():

@@ -19,7 +19,7 @@ from itertools import accumulate, takewhile
 from pipelines.fingerprint import fingerprint
 from pipelines.indexing.boundaries import divide
 from pipelines.indexing.places import boxes_of, locator_of, pages_of
-from pipelines.indexing.table_rows import HEADING_TOKENS, begun, table_rows
+from pipelines.indexing.table_rows import HEADING_TOKENS, first_words, table_rows
 from pipelines.parsing.pictures import ALT, FIGURE, IMAGE, IMAGE_HASH
 from pipelines.records import DESCRIPTION, Element, FigureDescription, ParsedDocument, Span, StructuralChunk
 from pipelines.tokens import TokenIndex, count_tokens
@@ -184,7 +184,7 @@ def _with_caption(chain: tuple[str, ...], body: Sequence[Element], position: int
     caption is cut to its beginning, since it is a unit of its own too."""
     for neighbour in (position - 1, position + 1):
         if 0 <= neighbour < len(body) and body[neighbour].kind == "caption":
-            return (*chain, begun(body[neighbour].text))
+            return (*chain, first_words(body[neighbour].text))
     return chain
 
 

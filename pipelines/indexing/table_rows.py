@@ -69,7 +69,7 @@ class Heads:
     @property
     def text_over(self) -> str | None:
         """The text over the labels, if a row has said it already."""
-        return begun(_head_text(self._corner)) if self._corner and self._said else None
+        return first_words(_head_text(self._corner)) if self._corner and self._said else None
 
     def enter(self, above: Sequence[Cell], filled: Collection[int]) -> str | None:
         """Take over further header rows, which are above rows with values in the columns `filled`. A corner that was
@@ -84,7 +84,7 @@ class Heads:
         self._blank = " | ".join(f"{text.rstrip(':')}:" for text in blank)
         if self._said:
             self._names = _names_without(self._names, self._corner)
-        if begun(self._blank) == self._blank:
+        if first_words(self._blank) == self._blank:
             return None
         given, self._blank = self._blank, ""
         return given
@@ -106,7 +106,7 @@ class Heads:
         long = {at for at in columns if sum(map(len, self._names.get(at, ()))) > most}
         self._cut |= long
         for heads in (self._headers, self._names) if long else ():
-            heads.update({at: (begun(_head_text(heads[at]), most),) for at in long if at in heads})
+            heads.update({at: (first_words(_head_text(heads[at]), most),) for at in long if at in heads})
 
 
 def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None = None) -> str:
@@ -120,7 +120,7 @@ def row_text(cells: Sequence[Cell], heads: Mapping[int, Head], row: int | None =
     for at, (cell, head) in enumerate(zip(said, of, strict=True)):
         same = _common(of[at - 1], head) if shared and at and len(of[at - 1]) == len(head) else 0
         header = _head_text(head[same:]).rstrip(": ")
-        text = cell.text if row in (None, cell.row) else begun(cell.text, most)
+        text = cell.text if row in (None, cell.row) else first_words(cell.text, most)
         parts.append(f"{header}: {text}" if header and head != (cell.text,) else text)
     return " | ".join(parts)
 
@@ -131,7 +131,7 @@ def reach(cell: Cell) -> int:
 
 
 @lru_cache(maxsize=8 * MOST_COLUMNS)
-def begun(text: str, tokens: int = HEADING_TOKENS) -> str:
+def first_words(text: str, tokens: int = HEADING_TOKENS) -> str:
     """Return the first words of a text, at most `tokens` of it."""
     if len(text) <= tokens:
         return text
@@ -210,7 +210,7 @@ def _head_over(cell: Cell, heads: Mapping[int, Head]) -> Head:
     """Return the head of a value; if it covers several heads, all of them."""
     found = dict.fromkeys(heads.get(cell.column + at, ()) for at in range(reach(cell)))
     named = [head for head in found if head]
-    return named[0] if len(named) == 1 else (begun(", ".join(map(_head_text, named))),) if named else ()
+    return named[0] if len(named) == 1 else (first_words(", ".join(map(_head_text, named))),) if named else ()
 
 
 @lru_cache(maxsize=4 * MOST_COLUMNS)
@@ -338,14 +338,18 @@ def _fitting(
     if above and heads and (names != dict(heads.names) or _tokens(lead) > most or _tokens(tail) > most):
         yield from _parts(Row("", Span(start, max(cell.end for cell in above)), list(above)), ceiling)
         start = min(cell.start for cell in made.cells if cell.row == row)
-    over = begun(heads.text_over, most) if heads and heads.text_over else None
-    cells = [cell if row in (None, cell.row) else replace(cell, text=begun(cell.text, most)) for cell in made.cells]
-    whole = Row(made.text, Span(start, made.span.end), cells, made.corner and begun(made.corner, most))
-    yield from _parts(whole, ceiling - _tokens(over or ""), row, names, (begun(lead, most), begun(tail, most)), over)
+    over = first_words(heads.text_over, most) if heads and heads.text_over else None
+    cells = [
+        cell if row in (None, cell.row) else replace(cell, text=first_words(cell.text, most)) for cell in made.cells
+    ]
+    whole = Row(made.text, Span(start, made.span.end), cells, made.corner and first_words(made.corner, most))
+    yield from _parts(
+        whole, ceiling - _tokens(over or ""), row, names, (first_words(lead, most), first_words(tail, most)), over
+    )
 
 
 def _short(head: Head, most: int) -> Head:
-    return head if _tokens(_head_text(head)) <= most else (begun(_head_text(head), most),)
+    return head if _tokens(_head_text(head)) <= most else (first_words(_head_text(head), most),)
 
 
 def _tokens(*texts: str, most: int = 0) -> int:
@@ -367,7 +371,7 @@ def _parts(
     names = names or {}
     said = [cell for cell in made.cells if cell.text.strip()]
     most = max(LEAST_TOKENS, limit // _SHARE)
-    key = replace(said[0], text=begun(said[0].text, most)) if row is not None and len(said) > 1 else None
+    key = replace(said[0], text=first_words(said[0].text, most)) if row is not None and len(said) > 1 else None
     repeated = [key] if key else []
     cost = _tokens(row_text(repeated, names, row)) + 1 if key else 0
     room = limit - sum(_tokens(text) + 1 for text in around if text)

@@ -31,7 +31,7 @@ INSIDE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Placed(Generic[T]):
+class PlacedBox(Generic[T]):
     """A box with what is in it. `at` is its place in the order of the file. Coordinates grow right and down."""
 
     item: T
@@ -42,10 +42,10 @@ class Placed(Generic[T]):
     y1: float
 
 
-Boxes = list[Placed[T]]
+Boxes = list[PlacedBox[T]]
 
 
-def in_reading_order(boxes: Sequence[Placed[T]], from_right: bool = False) -> list[Placed[T]]:
+def in_reading_order(boxes: Sequence[PlacedBox[T]], from_right: bool = False) -> list[PlacedBox[T]]:
     """Return boxes as people read them; columns from the right if the text runs from the right."""
     if len(boxes) > MOST_BOXES:
         return _by_rows(boxes, from_right)
@@ -62,7 +62,7 @@ def in_reading_order(boxes: Sequence[Placed[T]], from_right: bool = False) -> li
     return found
 
 
-def _holders(boxes: Sequence[Placed[T]]) -> dict[int, int]:
+def _holders(boxes: Sequence[PlacedBox[T]]) -> dict[int, int]:
     """Return for each box that lies in others the place of the smallest of them."""
     found: dict[int, int] = {}
     by_size = sorted(boxes, key=_area)
@@ -74,17 +74,17 @@ def _holders(boxes: Sequence[Placed[T]]) -> dict[int, int]:
     return found
 
 
-def _area(box: Placed[T]) -> float:
+def _area(box: PlacedBox[T]) -> float:
     return max(box.x1 - box.x0, 1.0) * max(box.y1 - box.y0, 1.0)
 
 
-def _shared_share(box: Placed[T], other: Placed[T]) -> float:
+def _shared_share(box: PlacedBox[T], other: PlacedBox[T]) -> float:
     wide = min(box.x1, other.x1) - max(box.x0, other.x0)
     tall = min(box.y1, other.y1) - max(box.y0, other.y0)
     return max(wide, 0.0) * max(tall, 0.0)
 
 
-def _by_rows(boxes: Sequence[Placed[T]], from_right: bool) -> Boxes[T]:
+def _by_rows(boxes: Sequence[PlacedBox[T]], from_right: bool) -> Boxes[T]:
     """Return boxes row by row: a row is as high as half of its first box."""
     found: Boxes[T] = []
     left = sorted(boxes, key=lambda box: (box.y0, box.at))
@@ -113,7 +113,7 @@ def _order(boxes: Boxes[T], from_right: bool, depth: int) -> Boxes[T]:
     return [box for part in parts for box in _order(part, from_right, depth - 1)]
 
 
-def _divide(boxes: Boxes[T], ends: Callable[[Placed[T]], tuple[float, float]]) -> tuple[list[Boxes[T]], list[float]]:
+def _divide(boxes: Boxes[T], ends: Callable[[PlacedBox[T]], tuple[float, float]]) -> tuple[list[Boxes[T]], list[float]]:
     """Return the parts between gaps that no box crosses, and the widths of the gaps."""
     parts: list[Boxes[T]] = []
     gaps: list[float] = []

@@ -250,7 +250,7 @@ def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
     body = _part_of(message, "", True, parts)
     if _count(body) > MOST_PARTS:
         raise DocumentError(
-            f"its attachments are not read, since it has more than {MOST_PARTS} parts", "limit_exceeded"
+            f"the attachments are not read, since the mail has more than {MOST_PARTS} parts", "limit_exceeded"
         )
     for found in _of_mail(body, "", (), 0, 0):
         if found.below and parts[found.section].get_payload():

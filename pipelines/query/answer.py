@@ -146,7 +146,7 @@ def best_of(evidence: Sequence[Evidence], wanted: Weights) -> Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class AnswerCandidate:
     """A statement that may answer: the share of the question's words, by weight, that it says itself (`own`), that it
     says with the headings above it (`near`), how much of the way from all sentences to the question its meaning has
     gone (`way`, None without vectors), and how well it answers, `score`."""
@@ -165,7 +165,7 @@ class Candidate:
 
 def candidates(
     needs: Needs, statements: Sequence[Statement], alike: Sequence[float], rules: Rules = ALL
-) -> list[Candidate]:
+) -> list[AnswerCandidate]:
     """Return statements by how well they answer, best first."""
     mean, spread, ground = _measure([item.cosine for item in statements], alike)
     names = {item.evidence.passage.number: _names(item.evidence.passage) for item in statements}
@@ -190,7 +190,7 @@ def candidates(
         if rules.quantities and needs.has_value(item.terms):
             score *= VALUED
         way = None if item.cosine is None else max(0.0, (item.cosine - ground) / (1 - ground) if ground < 1 else 0.0)
-        found.append(Candidate(item, own, near, way, score))
+        found.append(AnswerCandidate(item, own, near, way, score))
     best = nlargest(MOST_FORMED, found, key=lambda item: item.score)
     formed = [replace(item, score=item.score * _form(item.statement, needs, rules)) for item in best]
     return sorted(formed, key=lambda item: -item.score)
@@ -256,7 +256,7 @@ def _vocabulary(evidence: Sequence[Evidence]) -> frozenset[str]:
     return frozenset().union(*(item.terms | item.about for item in evidence))
 
 
-def _answers(item: Candidate, needs: Needs, least: float, rules: Rules) -> bool:
+def _answers(item: AnswerCandidate, needs: Needs, least: float, rules: Rules) -> bool:
     """Say whether a statement bears the question out: enough of it, its numbers, and a value of the kind asked for."""
     if item.borne < least or not item.near:
         return False
@@ -268,8 +268,8 @@ def _answers(item: Candidate, needs: Needs, least: float, rules: Rules) -> bool:
 
 
 def _of_each(
-    sides: tuple[str, str], needs: Needs, ranked: Sequence[Candidate], weigh: Weigh, least: float
-) -> list[Candidate]:
+    sides: tuple[str, str], needs: Needs, ranked: Sequence[AnswerCandidate], weigh: Weigh, least: float
+) -> list[AnswerCandidate]:
     """Return the best statement that names both things that are compared, or else the best that names each."""
     named = [frozenset(weigh(set(terms_of(side)))) for side in sides]
     if not all(named) or named[0] == named[1]:
@@ -311,7 +311,7 @@ def summary_answer(passage: Passage, summary: str, generated: bool) -> Answer:
     return Answer((Claim(text, (citation,), end=""),))
 
 
-def _why_declined(needs: Needs, ranked: Sequence[Candidate], least: float) -> str:
+def _why_declined(needs: Needs, ranked: Sequence[AnswerCandidate], least: float) -> str:
     borne = max((item.borne for item in ranked if item.near), default=0.0)
     if borne and borne >= least:
         return "the nearest statements have no value such as the question asks for"

@@ -102,7 +102,7 @@ def _address_terms() -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class WeightedQuestion:
     """A question's words by weight, LITTLE or 1, in order, and the text to embed."""
 
     text: str
@@ -129,18 +129,18 @@ def _kind(clause: str) -> Kind:
     return "opens" if _OPENS.match(plain) else "asks"
 
 
-def asking(question: str) -> Asking:
+def asking(question: str) -> WeightedQuestion:
     """Return what a question asks. If no clause asks, or no content would remain, all of it does."""
     found = list(clauses(question))
     text = " ".join(part for kind, clause in found for part in _parts_to_embed(kind, clause))
     if len(found) == 1 or not any(kind == "asks" and terms_of(clause) for kind, clause in found):
-        return Asking(question, dict.fromkeys(terms_of(question), 1.0))
+        return WeightedQuestion(question, dict.fromkeys(terms_of(question), 1.0))
     weights: dict[str, float] = {}
     for kind, clause in found:
         whole = _whole(kind, clause)
         for term in terms_of(clause):
             weights[term] = max(weights.get(term, 0.0), 1.0 if whole is None or term in whole else LITTLE)
-    return Asking(text, weights)
+    return WeightedQuestion(text, weights)
 
 
 def _parts_to_embed(kind: Kind, clause: str) -> Iterator[str]:

@@ -119,7 +119,7 @@ ENOUGH, so that a clause must hold a part itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SupportingSentence:
     """A sentence whose clauses may support an option. `levels` are the weights of the question's words that stand near
     it, and `beside` are the terms of the sentence and of those before and after it."""
 
@@ -159,7 +159,7 @@ class Place:
 
 def places_of(
     needs: Needs, evidence: Sequence[Evidence], statements: Sequence[Statement], names: Mapping[int, Collection[str]]
-) -> Iterator[Place]:
+) -> Iterator[SupportingSentence]:
     """Yield the sentences of evidence as places. `statements` say which sentence leads a list in, and `names` by which
     words the documents of passages may be called."""
     leads = {id(item.evidence): [part for part in item.parts if part is not item.evidence] for item in statements}
@@ -189,7 +189,7 @@ def places_of(
                 for clause in clauses_of(item.sentence.text)
             )
             beside = frozenset().union(*(each.terms for each in own[max(0, at - 1) : at + 2]))
-            yield Place(item, clauses, levels, beside)
+            yield SupportingSentence(item, clauses, levels, beside)
 
 
 # ---------------------------------------------------------------- support
@@ -212,7 +212,7 @@ class Support:
 
 
 def best_supported(
-    question: str, options: Mapping[str, Option], needs: Needs, places: Sequence[Place]
+    question: str, options: Mapping[str, Option], needs: Needs, places: Sequence[SupportingSentence]
 ) -> tuple[str, Evidence] | None:
     """Return the letter of the option that is supported best, with the sentence that does it, or None if no option is
     supported or two are alike."""
@@ -231,11 +231,11 @@ def best_supported(
     return letter, evidence
 
 
-_Borne = tuple[float, float, Place, Clause]
+_Borne = tuple[float, float, SupportingSentence, Clause]
 """The share of the question's words that a clause bears, the most that a clause of its sentence bears, and both."""
 
 
-def _borne(wanted: Weights, clauses: Sequence[tuple[Place, Clause]]) -> list[_Borne]:
+def _borne(wanted: Weights, clauses: Sequence[tuple[SupportingSentence, Clause]]) -> list[_Borne]:
     shares = [(place.borne(wanted, clause), place, clause) for place, clause in clauses]
     most = dict[int, float]()
     for borne, place, _ in shares:

@@ -160,7 +160,7 @@ def _documents(number: int) -> str:
 def _with_added(
     question: Question, found: Sequence[Expansion], told: Mapping[Alternative, str], frequencies: Frequencies
 ) -> Question:
-    """Return a question with what entries add to it. Its vector stays.
+    """Return a question with the words that synonyms add to it. Its vector stays.
 
     The words of an added text count together no more than the words that it is added to, by idf, so that a long one
     counts no more than a short one. A word that several texts add counts by the most."""

@@ -279,7 +279,7 @@ class LlmSettings(Section):
 
     @field_validator("former")
     @classmethod
-    def _begun(cls, former: Mapping[str, FormerSettings]) -> Mapping[str, FormerSettings]:
+    def _check_former(cls, former: Mapping[str, FormerSettings]) -> Mapping[str, FormerSettings]:
         for model in former:
             former_models(_dump(former), model, None)
         return former

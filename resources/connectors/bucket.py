@@ -110,7 +110,7 @@ def _is_anonymous(address: SourceAddress, options: dict[str, str]) -> bool:
     and credentials would be sent."""
     name, endpoint = address.name, options["endpoint"]
     if options["anonymous"] not in ("true", "false"):
-        raise SettingsError(f"source {name!r}: its option anonymous is true or false")
+        raise SettingsError(f"source {name!r}: its option anonymous must be true or false")
     anonymous = options["anonymous"] == "true"
     if urlsplit(endpoint).scheme == "http" and not is_loopback(endpoint) and not anonymous:
         raise SettingsError(f"source {name!r}: its endpoint is plain HTTP, and not on loopback; use https")

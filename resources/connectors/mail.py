@@ -243,9 +243,9 @@ def connect(address: SourceAddress) -> MailSource:
     if not parts.hostname or not parts.username:
         raise SettingsError(f"source {address.name!r}: write its path as {parts.scheme}://USER@HOST/FOLDER")
     if options["below"] not in ("true", "false"):
-        raise SettingsError(f"source {address.name!r}: its option below is true or false")
+        raise SettingsError(f"source {address.name!r}: its option below must be true or false")
     if options["auth"] not in ("password", "xoauth2"):
-        raise SettingsError(f"source {address.name!r}: its option auth is password or xoauth2")
+        raise SettingsError(f"source {address.name!r}: its option auth must be password or xoauth2")
     secret = _secret(address.name, options["password_env"])
     oauth, tls = options["auth"] == "xoauth2", parts.scheme == "imaps"
     client = MailClient(Account(parts.hostname, port, unquote(parts.username), secret, oauth, tls))
@@ -270,7 +270,7 @@ def _secret(name: str, variable: str) -> str:
     """Return the password from the environment. Errors do not repeat the variable's name if a user chose it, since it
     may be the password itself."""
     if variable and not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", variable):
-        raise SettingsError(f"source {name!r}: its option password_env is the name of an environment variable")
+        raise SettingsError(f"source {name!r}: its option password_env must be the name of an environment variable")
     secret = os.environ.get(variable or _PASSWORD, "").strip("\r\n")
     if not secret:
         which = "that its option password_env names" if variable else _PASSWORD
@@ -288,7 +288,7 @@ def _since_criterion(name: str, text: str) -> str:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise SettingsError(f"source {name!r}: its option since is a day, as YYYY-MM-DD") from None
+        raise SettingsError(f"source {name!r}: its option since must be a day, as YYYY-MM-DD") from None
     return f"SINCE {day.day:02}-{_MONTHS[day.month - 1]}-{day.year}"
 
 

@@ -196,7 +196,7 @@ def connect(address: SourceAddress) -> SiteSource:
     address of a sitemap that names the pages, to read in place of their links."""
     options = options_of(address, most="10000", sitemap=None)
     if not options["most"].isdigit() or not int(options["most"]):
-        raise SettingsError(f"source {address.name!r}: its option most is a number of pages")
+        raise SettingsError(f"source {address.name!r}: its option most must be a number of pages")
     start = address.url.removeprefix("web+")
     if not urlsplit(start).hostname:
         raise SettingsError(f"source {address.name!r}: no host in its path; write web+https://HOST/PATH/")

@@ -64,7 +64,7 @@ def connect(address: SourceAddress) -> WebFilesSource:
     environment variable that has a bearer token."""
     options = options_of(address, manifest="false", token=None)
     if options["manifest"] not in ("true", "false"):
-        raise SettingsError(f"source {address.name!r}: its option manifest is true or false")
+        raise SettingsError(f"source {address.name!r}: its option manifest must be true or false")
     if address.url.endswith("/"):
         told = "its path names no file; pages of a site are web+https://, a folder of files webdav+https://"
         raise SettingsError(f"source {address.name!r}: {told}")

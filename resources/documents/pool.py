@@ -222,7 +222,7 @@ class DocumentPool:
                 assert worker.work is not None
                 said = worker.work.take(message)
                 if isinstance(said, (list, TaskRefusal)):
-                    return self._done(worker, worker.work, said, batches)
+                    return self._finish(worker, worker.work, said, batches)
                 if said is not None:
                     worker.deadline = self._page_deadline(worker, worker.work)
         except EOFError:
@@ -240,7 +240,7 @@ class DocumentPool:
         careful = attempt.batch.first.without is not None
         return min(until if careful else max(worker.deadline, until), worker.last_deadline)
 
-    def _done(
+    def _finish(
         self, worker: DocumentProcess, attempt: Attempt, said: list[Made] | TaskRefusal, batches: Batches
     ) -> Finished:
         batch, page = attempt.batch, attempt.page

@@ -245,7 +245,7 @@ class Attempt:
         that it begins; None for other messages. Raise ValueError if the message was not expected."""
         value, kind = message.value, message.value.get("kind")
         if kind == "page" and self.batch.alone and type(value.get("number")) is int:
-            return self._begun(value["number"])
+            return self._page_number(value["number"])
         if kind == "again" and self.batch.alone and self.first is None:
             self.first = _read_refusal(value, self.batch.first)
             return None
@@ -255,7 +255,7 @@ class Attempt:
             return _read_made(message, self.batch)
         raise unexpected_message(message)
 
-    def _begun(self, number: int) -> int:
+    def _page_number(self, number: int) -> int:
         """Return the number of the page or picture that begins, 0 when all are read. Raise ValueError unless they come
         in order, each at most twice."""
         at, again = self._at

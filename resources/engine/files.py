@@ -141,7 +141,7 @@ class LocalFiles:
         except OSError as error:
             reason = error.strerror or error
             remedy = "make room on that disk, or make it writable, and run again; what is committed is kept"
-            raise IndexStateError(f"cannot write {target}: {reason}; {remedy}", "disk") from error
+            raise IndexStateError(f"{target} cannot be written: {reason}; {remedy}", "disk") from error
 
     def _create(self, target: Path, data: Any) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -409,4 +409,6 @@ def _digest(piece: bytes) -> bytes:
 
 def _full(path: Path, error: OSError) -> IndexStateError:
     reason = error.strerror or error
-    return IndexStateError(f"cannot write {path}: {reason}; make room on that disk, or lower tables_cache_mb", "disk")
+    return IndexStateError(
+        f"{path} cannot be written: {reason}; make room on that disk, or lower tables_cache_mb", "disk"
+    )

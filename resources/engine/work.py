@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunOfStages(Protocol):
-    """The run that the engine works for, as far as it asks about it."""
+    """The part of a run's interface that the engine uses."""
 
     id: str
     retry_failed: bool

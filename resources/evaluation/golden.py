@@ -214,7 +214,7 @@ class Evaluated:
 
 
 def examination(state: State, questions: Sequence[GoldenQuestion], generation: GenerationRow) -> Examination:
-    """Map questions to a generation."""
+    """Find the places that golden questions name in the documents of a generation."""
     maps, corpus = corpus_of(state.of_generation(generation))
     mapped, unmapped = map_questions(questions, maps)
     return Examination(generation, mapped, unmapped, corpus)
@@ -307,7 +307,7 @@ def _evaluate(
 ) -> dict[str, Any]:
     asked = generation or state.catalog.live()
     if asked is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     exam = examination(state, questions, asked)
     if (options.get("strategy") or state.settings.query.strategy) != "lexical":
         spec = spec_of(asked)

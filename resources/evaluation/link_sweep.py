@@ -43,9 +43,9 @@ def generation_of(state: State, number: int | None) -> GenerationRow:
     """Return the live generation, or the one of this number. Raise IndexStateError if it does not exist."""
     found = state.catalog.live() if number is None else state.catalog.generation(number)
     if found is None and number is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     if found is None:
-        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
+        raise IndexStateError(f"generation {number} does not exist; see `pincite generations list`", "no_generation")
     return found
 
 

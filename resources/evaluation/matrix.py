@@ -30,7 +30,7 @@ from typing import Any
 from pipelines.errors import PinciteError, UsageError
 from pipelines.evaluation.judging import OptionsUse
 from pipelines.evaluation.matrix import (
-    Asking,
+    EvalOptions,
     Matrix,
     MatrixRun,
     ResultTable,
@@ -246,7 +246,7 @@ class Planned:
 
     run: MatrixRun
     settings: Settings
-    asking: Asking
+    asking: EvalOptions
     index: str
 
 
@@ -295,7 +295,7 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
     return matrix_from(values, str(file), file.stem), str(database)
 
 
-def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: Asking) -> dict[str, Any]:
+def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: EvalOptions) -> dict[str, Any]:
     """Run a matrix file, and return {"runs", "failed": [{"name", "code", "message"}], "resumed" (runs that were
     finished before), "tables" (Markdown), "results" (the same tables as cells), "files"}.
 
@@ -330,16 +330,16 @@ def asking_from(
     groups: Sequence[str] = (),
     with_options: OptionsUse | None = None,
     answers: bool = False,
-) -> Asking:
+) -> EvalOptions:
     """Return how runs are asked if the matrix does not say so. Raise UsageError for an option that only a matrix may
     set."""
     if strategy or rerank:
         raise UsageError("a matrix says itself how candidates are found and reranked: set query.strategy and "
                          "query.rerank in it")  # fmt: skip
-    return Asking(k, with_options or "none", tuple(groups), answers)
+    return EvalOptions(k, with_options or "none", tuple(groups), answers)
 
 
-def _plan_run(run: MatrixRun, user: State, asking: Asking, origin: str) -> Planned:
+def _plan_run(run: MatrixRun, user: State, asking: EvalOptions, origin: str) -> Planned:
     settings = with_absolute_places(settings_of(run, user.project.settings, origin), user.project.folder)
     return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed_models(settings)))
 

@@ -19,7 +19,7 @@ from pipelines.evaluation.suggest import (
     AskableParagraph,
     AskableRow,
     CandidateMaker,
-    Statement,
+    ParagraphSentence,
     Suggestion,
     as_candidate,
     as_examples,
@@ -60,7 +60,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
         raise UsageError(f"--suggest must be at least 1, not {count}")
     live = state.catalog.live()
     if live is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     material = _Material(state.of_generation(live), _visible_documents(state, live, groups))
     tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
@@ -136,7 +136,7 @@ class _Material:
         self.documents = {document.doc_id: document for document in self._visible(state, seen)}
         self.maps = [made for made in maps if made.doc_id in self.documents]
         self.statements = [
-            Statement(row.doc_id, row.section_path, row.text, row.page, row.paragraph, row.confidence)
+            ParagraphSentence(row.doc_id, row.section_path, row.text, row.page, row.paragraph, row.confidence)
             for row in _rows(state, Sentence, "sentences")
             if row.doc_id in self.documents and row.source in _ASKED_OF
         ]
@@ -235,7 +235,7 @@ def examples(
     public = documents.list_documents((), "", MOST_ASKABLE)
     found = {each.doc_id: (each.source, each.uri) for each in public}
     statements = [
-        Statement(row.doc_id, row.section_path, row.text, row.page, row.text, row.confidence)
+        ParagraphSentence(row.doc_id, row.section_path, row.text, row.page, row.text, row.confidence)
         for row in documents.first_sentences(list(found), SENTENCES)
         if row.source in _ASKED_OF
     ]

@@ -117,7 +117,7 @@ class TextFolder:
         except OSError as error:
             said = place_text(error.strerror or " ".join(str(error).split()))
             raise IndexStateError(
-                f"cannot write to {self.shown}: {said}; make room, or name another folder", "disk"
+                f"{self.shown} cannot be written to: {said}; make room, or name another folder", "disk"
             ) from None
 
 
@@ -163,7 +163,8 @@ class FoundFile:
             said = place_text(error.strerror or " ".join(str(error).split()))
             if error.errno in NO_ROOM:
                 raise IndexStateError(
-                    f"cannot bring {self.name} to {folder}: {said}; make room on that disk, then import again", "disk"
+                    f"{self.name} cannot be copied to {folder}: {said}; make room on that disk, then import again",
+                    "disk",
                 ) from None
             raise refusal(self.name, "vectors_absent", f"it cannot be read ({said})") from None
 

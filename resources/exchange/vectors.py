@@ -369,7 +369,8 @@ def import_vectors(state: State, places: Sequence[str], check: bool = False, unc
     row = generations.find_generation(state.catalog, state.settings)
     if row is None:
         raise IndexStateError(
-            "there are no texts of these settings to import vectors for; run `pincite export-texts FOLDER` first",
+            "no texts were exported with these settings, so vectors cannot be imported; run "
+            "`pincite export-texts FOLDER` first",
             "missing_input",
         )
     found = vector_files(places)

@@ -260,7 +260,7 @@ def rollback(state: State) -> dict[str, Any]:
     with state.database.exclusive("index"):
         live, number = state.catalog.live(), state.catalog.previous()
         if live is None or number is None:
-            told = "there is no generation to roll back to; see `pincite generations list`"
+            told = "no generation is there to roll back to; see `pincite generations list`"
             raise IndexStateError(told, "no_previous")
         index = GenerationTables(state.database, _existing(state, number), state.settings.vector_index)
         index.delete_dangling_links()
@@ -283,5 +283,5 @@ def _audit(state: State, index: GenerationTables) -> Problems:
 def _existing(state: State, number: int) -> GenerationRow:
     found = state.catalog.generation(number)
     if found is None:
-        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
+        raise IndexStateError(f"generation {number} does not exist; see `pincite generations list`", "no_generation")
     return found

@@ -162,12 +162,12 @@ class BoughtModel:
             while more and len(waiting) <= 2 * self.settings.concurrency:
                 taken = list(islice(prompts, AT_ONCE))
                 more = len(taken) == AT_ONCE
-                waiting.extend(self._begun(taken, unusable, buy, flying))
+                waiting.extend(self._begin(taken, unusable, buy, flying))
             if waiting:
                 said = waiting.popleft()
                 yield said.result() if isinstance(said, Future) else said
 
-    def _begun(
+    def _begin(
         self, prompts: Sequence[Prompt], unusable: ReplyCheck, buy: Buy, flying: dict[str, Future[Said]]
     ) -> Iterator[Said | Future[Said]]:
         """Yield the kept reply to each prompt, or the future of a bought one. A prompt whose reply is being bought

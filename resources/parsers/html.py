@@ -29,7 +29,7 @@ from pipelines.records import Block, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.charsets import codec_of
 from resources.parsers.formulas import tex_of
-from resources.parsers.html_shown import USUAL_SIZE, Shown, font_size
+from resources.parsers.html_shown import USUAL_SIZE, HiddenElements, font_size
 from resources.parsers.html_tables import (
     BLOCKS,
     inline_run,
@@ -259,7 +259,9 @@ def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
     if root is None:
         return ParsedFile((), origin=ORIGIN)
     drawings = told_of_drawings(drawings_with_words(root))
-    blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), Shown(root, content)))
+    blocks = with_bold_headings(
+        *blocks_of(root, Finder(source, limit=200_000, markup=True), HiddenElements(root, content))
+    )
     return ParsedFile(unwrap(blocks), properties_of(root), None, drawings, ORIGIN)
 
 
@@ -284,7 +286,7 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
     if root is None:
         return "", ()
     content = HiddenContent(hidden)
-    shown = Shown(root, content)
+    shown = HiddenElements(root, content)
     for element in shown.left_out():
         # The text that follows it is in its tail, and is not hidden.
         tail = element.tail
@@ -293,7 +295,7 @@ def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[s
     return etree.tostring(root, method="html", encoding="unicode"), content.warnings()
 
 
-def blocks_of(root: Any, finder: Finder, shown: Shown) -> tuple[list[Block], dict[int, float]]:
+def blocks_of(root: Any, finder: Finder, shown: HiddenElements) -> tuple[list[Block], dict[int, float]]:
     """Return the blocks of a page, or of a piece of one, whose texts the finder looks for, and the sizes of paragraphs
     that are bold, underlined or larger as a whole, by their indexes."""
     walker = _Walker(finder, root, shown)
@@ -324,7 +326,7 @@ def _under_title(blocks: list[Block]) -> list[Block]:
 class _Walker:
     """The walk over a page. It collects inline text until a block begins or ends, then makes a block of it."""
 
-    def __init__(self, finder: Finder, root: Any, shown: Shown) -> None:
+    def __init__(self, finder: Finder, root: Any, shown: HiddenElements) -> None:
         self.finder, self.root, self.shown = finder, root, shown
         self.blocks: list[Block] = []
         self.runs: list[TextRun] = []

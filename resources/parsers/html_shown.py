@@ -240,7 +240,7 @@ STRUCK = frozenset(("del", "s", "strike"))
 _UNSEEN = frozenset(("script", "style", "head", "title"))
 
 
-class Shown:
+class HiddenElements:
     """The elements of one page that are not shown, each outermost one once, and whether they are read.
 
     The styles of shown letters are noted too: elements whose letters a style raises or lowers are named `sup` and `sub`

@@ -15,7 +15,7 @@ from pipelines.parsing.hidden import METADATA
 from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.records import Block, BlockCell, TextRun
 from resources.parsers.formulas import formula_text, mathml_text, tex_of
-from resources.parsers.html_shown import Shown
+from resources.parsers.html_shown import HiddenElements
 from resources.parsers.labels import header_rows, is_figure
 from resources.parsers.source_text import Finder
 from resources.parsers.spans import Spans
@@ -45,7 +45,7 @@ MOST_RAISED = 20
 """Elements within raised or lowered letters; text with more in it is no script."""
 
 
-def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = None) -> TextRun | None:
+def inline_run(element: Any, tag: str, finder: Finder, shown: HiddenElements | None = None) -> TextRun | None:
     """Return the run of an element whose letters mean something by how they stand: raised or lowered letters, a
     formula; None for any other, and for one with blocks in it. Raised letters that are not `shown` are left out."""
     if tag not in ("sup", "sub", "math"):
@@ -64,7 +64,7 @@ def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = Non
     return TextRun(text, None, start, end, joined=places[0].joined if places else True)
 
 
-def _shown_text(element: Any, shown: Shown) -> str:
+def _shown_text(element: Any, shown: HiddenElements) -> str:
     from lxml import etree
 
     texts: list[str] = []
@@ -135,7 +135,7 @@ def _outermost(element: Any, tags: frozenset[str]) -> Iterator[Any]:
                 yield part
 
 
-def _beside_cells(table: Any, shown: Shown) -> str:
+def _beside_cells(table: Any, shown: HiddenElements) -> str:
     """Return the text of a table that is in no cell of it, where no page should have any."""
     from lxml import etree
 
@@ -171,7 +171,7 @@ def _span(cell: Any, name: str) -> int:
     return max(1, min(whole(cell.get(name), 1), MOST_SPAN))
 
 
-def runs_in(element: Any, finder: Finder, shown: Shown | None = None) -> list[TextRun]:
+def runs_in(element: Any, finder: Finder, shown: HiddenElements | None = None) -> list[TextRun]:
     """Return the pieces of text inside an element, in order, with block boundaries as spaces."""
     from lxml import etree
 
@@ -222,10 +222,10 @@ def _heads_anew(row: Any) -> bool:
     return _is_header(row) and sum(map(bool, texts)) > 1 and not any(map(is_figure, texts[1:]))
 
 
-def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list[Block]:
+def table_blocks(table: Any, finder: Finder, shown: HiddenElements | None = None) -> list[Block]:
     """Return the caption, if any, then the table. Header rows are those before the first other row, and those further
     down that name the columns of rows below them."""
-    shown = shown or Shown(table)
+    shown = shown or HiddenElements(table)
     blocks: list[Block] = []
     cells: list[BlockCell] = []
     in_header = True
@@ -260,7 +260,7 @@ def table_blocks(table: Any, finder: Finder, shown: Shown | None = None) -> list
     return [*blocks, Block("paragraph", (TextRun(beside),))] if beside else blocks
 
 
-def _shown_rows(table: Any, shown: Shown) -> tuple[list[Any], Callable[[Any, int], int]]:
+def _shown_rows(table: Any, shown: HiddenElements) -> tuple[list[Any], Callable[[Any, int], int]]:
     """Return the rows that are shown, and a function that says how many of them are above the row that is some number
     of rows below another."""
     rows, above, places = list[Any](), [0], dict[Any, int]()

@@ -136,7 +136,7 @@ def require_size(uri: str, size: int, max_megabytes: int | None) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    """Import a module of this package by its name; only those that a file needs are."""
+    """Import a parser module by its name, so that only the parsers that a file needs are loaded."""
     return importlib.import_module(f"resources.parsers.{name}")
 
 

@@ -115,7 +115,7 @@ class _Paragraph:
 
 @dataclass
 class _Writer:
-    """The walk over one file, and the file that is written."""
+    """The state of the conversion of one RTF file, and the output so far."""
 
     content: HiddenContent
     page: str = "cp1252"

@@ -59,7 +59,7 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     with suppress(UnicodeDecodeError):
         return _undo_double_encoding(data.decode("utf-8"))
     if _looks_binary(data[:_SAMPLE]):
-        raise DocumentError(f"{name}: the content is not text; give the file the ending of what it is", "corrupt")
+        raise DocumentError(f"{name}: the content is not text; give the file the ending of its real format", "corrupt")
     mostly = data.decode("utf-8", "replace")
     if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
         if are_western(data):

@@ -35,7 +35,7 @@ def look_mark(look: Look) -> str:
     return f"\ufdd1{min(round(10 * look.size), 9999)},{int(look.strong)},{look.label[:20]}\ufdd1"
 
 
-class Line(NamedTuple):
+class HeadingCandidate(NamedTuple):
     """A paragraph that may be a heading; `level` is given if its style is a heading's."""
 
     text: str
@@ -55,7 +55,7 @@ _PLAIN_NUMBER = re.compile(r"([0-9]{1,6})[.)]?")
 _NUMBER = re.compile(r"(?:[0-9]{1,3}\.){0,5}[0-9]{1,3}(?=[.)\s])")
 
 
-def heading_levels(lines: Sequence[Line]) -> list[int | None]:
+def heading_levels(lines: Sequence[HeadingCandidate]) -> list[int | None]:
     """Return the level of each line that is a heading, by its style or its look, or None.
 
     A heading by look is short, bold or larger than the text, no sentence, and has text below it. Larger ones are above
@@ -86,7 +86,7 @@ def heading_levels(lines: Sequence[Line]) -> list[int | None]:
     return levels
 
 
-def _stands_out(line: Line, usual: float) -> bool:
+def _stands_out(line: HeadingCandidate, usual: float) -> bool:
     text = line.text
     if line.look is None or not line.is_apart or not 0 < len(text) <= LONGEST or not any(map(str.isalpha, text)):
         return False
@@ -115,7 +115,7 @@ def name_headings(root: Any) -> None:
         label = look.label if look and _begins_item(element) else ""
         inside = _INSIDE - {"li"} if label else _INSIDE
         is_apart = not any(parent.tag in inside for parent in element.iterancestors())
-        lines.append(Line(f"{label} {text}" if label else text, look, _HEADINGS.get(element.tag), is_apart))
+        lines.append(HeadingCandidate(f"{label} {text}" if label else text, look, _HEADINGS.get(element.tag), is_apart))
         if number := _PLAIN_NUMBER.fullmatch(label):
             element.getparent().set("value", number[1])
     for element, line, level in zip(elements, lines, heading_levels(lines), strict=True):

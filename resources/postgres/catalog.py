@@ -167,7 +167,7 @@ def add_statistics(connection: Connection[Any], number: int, statistics: Mapping
     values = {"generation": number, "statistics": Jsonb(dict(statistics))}
     row = connection.execute(query("catalog", "add_statistics"), values).fetchone()
     if row is None:
-        raise IndexStateError(f"there is no generation {number}; see `pincite generations list`", "no_generation")
+        raise IndexStateError(f"generation {number} does not exist; see `pincite generations list`", "no_generation")
     return GenerationRow(*row)
 
 

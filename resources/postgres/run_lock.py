@@ -67,7 +67,7 @@ class Fence:
             what = "what belongs to the whole corpus" if bucket is None else f"bucket {bucket:02d}"
             told = ", ".join(f"{at:02d}" for at in sorted(self.buckets))
             raise IndexStateError(
-                f"this {self.name} run of buckets {told} may not write {what}, which others may be working on; "
+                f"the {self.name} run of buckets {told} may not write {what}, which others may be working on; "
                 "materialise that in a run of its own",
                 "not_held",
             )

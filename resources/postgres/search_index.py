@@ -156,7 +156,7 @@ def _not_allowed(key: str, metadata_keys: Sequence[str]) -> UsageError:
     allowed = ", ".join([*FILTERS, f"{LABEL}KEY", *metadata_keys])
     near = difflib.get_close_matches(key[:100], [*FILTERS, *metadata_keys], n=1)
     meant = f"did you mean {near[0]!r}? Allowed" if near else "allowed"
-    return UsageError(f"cannot filter by {key!r}; {meant}: {allowed} (more by setting query.metadata_keys)")
+    return UsageError(f"filter {key!r} is not known; {meant}: {allowed} (more by setting query.metadata_keys)")
 
 
 # ---------------------------------------------------------------- statements
@@ -720,11 +720,13 @@ def resolve(connection: Connection[Any], generation: int | None = None) -> Gener
     try:
         row = connection.execute(statement, {"generation": generation}).fetchone()
     except psycopg.errors.UndefinedTable:
-        raise IndexStateError("this database holds no index yet; run `pincite index`", "no_index") from None
+        raise IndexStateError("the database holds no index yet; run `pincite index`", "no_index") from None
     if row is None:
         if generation is None:
-            raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-        raise IndexStateError(f"there is no generation {generation}; see `pincite generations list`", "no_generation")
+            raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
+        raise IndexStateError(
+            f"generation {generation} does not exist; see `pincite generations list`", "no_generation"
+        )
     return Generation(*row)
 
 

@@ -256,8 +256,8 @@ class PostgresServer:
         pid, user, _ = struct.unpack("3i", packed)
         if user not in (os.geteuid(), self.data.stat().st_uid if self.data.exists() else None):
             raise DatabaseError(
-                f"whoever listens in {self._sockets} is user {user}, and not the owner of {self.data}; nothing was "
-                f"sent. Remove that folder, or {REMEDIES}"
+                f"the process that listens in {self._sockets} is of user {user}, not of the owner of {self.data}; "
+                f"nothing was sent. Remove that folder, or {REMEDIES}"
             )
         return int(pid)
 

@@ -240,7 +240,7 @@ def explain(state: State, found: FoundChunk, groups: Sequence[str] = ()) -> dict
     know the generation's settings, DatabaseError."""
     generation = state.catalog.generation(found.generation)
     if generation is None:
-        raise IndexStateError(f"there is no generation {found.generation} any more", "no_generation")
+        raise IndexStateError(f"generation {found.generation} was removed meanwhile; query again", "no_generation")
     chain = Chain(state, generation, found, groups)
     stages = []
     for name in WAY:

@@ -155,7 +155,7 @@ _STAND_IN = "A picture. " * 50
 
 
 @dataclass
-class Counted:
+class PromptCost:
     """The cost of one stage's prompts: `calls` must be bought, `cached` have a kept reply, `pending` wait in a
     batch."""
 
@@ -177,7 +177,7 @@ class CountingModel:
 
     role: Role
     store: ReplyStore | None
-    spent: Counted
+    spent: PromptCost
     gave_up: str | None = None
     _seen: set[str] = field(default_factory=set)
 
@@ -234,7 +234,7 @@ def _nothing(keys: Collection[str]) -> dict[str, KeptReply]:
 def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage: str, **_: Any) -> CountingModel:
     """Return a counting model in place of the one from resources/llm/factory.py, so that no model is asked."""
     asked = settings.llm.role(role)
-    return CountingModel(asked, store, Counted(stage, asked.model))
+    return CountingModel(asked, store, PromptCost(stage, asked.model))
 
 
 class _Unloaded:
@@ -352,8 +352,8 @@ def _follow(state: State) -> list[str]:
     return [f"counts also what keeps the live generation {live.generation} up to date with its own prompts and models"]
 
 
-def _count_work(state: State) -> list[Counted]:
-    return [model.spent for model in state.run.models if isinstance(model.spent, Counted)]
+def _count_work(state: State) -> list[PromptCost]:
+    return [model.spent for model in state.run.models if isinstance(model.spent, PromptCost)]
 
 
 def _kept_texts(state: State) -> Iterator[str]:

@@ -31,10 +31,10 @@ def table(state: State, name: str) -> pl.LazyFrame:
     if name == COSTS:
         return pl.DataFrame(state.catalog.every_cost(), _costs(), infer_schema_length=None).lazy()
     if name not in TABLES:
-        raise UsageError(f"there is no table {name!r}; there are {', '.join([*TABLES, FAILURES, COSTS])}")
+        raise UsageError(f"table {name!r} does not exist; name one of {', '.join([*TABLES, FAILURES, COSTS])}")
     live = state.catalog.live()
     if live is None:
-        raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
+        raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
     found = state.table(name, live.keys[STAGE_OF_TABLE[name].name])
     if found.lost:
         raise IndexStateError(

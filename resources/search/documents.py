@@ -77,7 +77,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class DocumentCounts:
     """Numbers of documents that one asker may see. `facets` has, for each facet, its values with the number of
     documents that also match the choice in all other facets, most first."""
 
@@ -90,7 +90,7 @@ class Counted:
 class Browsed:
     """One page of the chosen documents, by name."""
 
-    counted: Counted
+    counted: DocumentCounts
     documents: tuple[FoundDocument, ...]
     page: int
     pages: int
@@ -130,8 +130,8 @@ class ServedDocuments:
         found = self._read("document", groups, generation, doc_id=doc_id)
         if not found:
             raise IndexStateError(
-                f"there is no document {doc_id[:100]!a} that you may see; take the id from a passage, or from the list "
-                "of documents",
+                f"document {doc_id[:100]!a} does not exist, or you may not see it; take the id from a passage, or from "
+                "the list of documents",
                 "unknown_document",
             )
         return found[0]
@@ -152,7 +152,7 @@ class ServedDocuments:
             rows = connection.execute(_statement("browsed_documents", "named_documents", number), asked).fetchall()
         return Browsed(counted, tuple(FoundDocument(number, *row) for row in rows), page, pages)
 
-    def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[Counted, set[str]]:
+    def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[DocumentCounts, set[str]]:
         """Return the numbers of all documents that these groups may see, and which of `doc_ids` are among them."""
         with self._searcher.reading() as (connection, index):
             index.ask_for(asked_groups(groups))
@@ -222,7 +222,7 @@ class ServedDocuments:
         return DocumentText(parsed.body, tuple(elements.get(document.doc_id, ())))
 
 
-def _count(connection: Connection[Any], generation: int, choice: Choice) -> Counted:
+def _count(connection: Connection[Any], generation: int, choice: Choice) -> DocumentCounts:
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in ("", *FACETS)}
     for name, value, count in connection.execute(
         _statement("facets", "counted_documents", generation), _parameters(choice)
@@ -230,7 +230,7 @@ def _count(connection: Connection[Any], generation: int, choice: Choice) -> Coun
         if count:
             found[name].append((value, count))
     total = sum(count for _, count in found.pop(""))
-    return Counted(generation, total, {name: tuple(values) for name, values in found.items()})
+    return DocumentCounts(generation, total, {name: tuple(values) for name, values in found.items()})
 
 
 def _parameters(choice: Choice) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from resources.sources.files import (
 )
 from resources.sources.landing import FetchResult
 from resources.sources.listed_documents import ListedDocuments
-from resources.sources.mail_parts import MailPart, holds_parts, parts_of_mail
+from resources.sources.mail_parts import Attachment, holds_parts, parts_of_mail
 from resources.sources.memberships import FILE, GONE, ReadMemberships, in_folder, is_file, unread
 from resources.sources.overlaps import OWN, Elsewhere
 from resources.sources.siblings import Before, Meant, Names, Siblings, StraySideCars, keys_of, orphan_maps
@@ -255,7 +255,7 @@ class _Lister:
             return unread(error)
 
     def pass_over(self, uri: str) -> None:
-        """Skip a file of memberships, and name it unless it is one that is read."""
+        """Skip a file of memberships. Report it as skipped unless the source reads its memberships from it."""
         if uri != FILE or not self._source.memberships:
             told = f"it may say who is behind principals: set `memberships: true` for a {FILE} at the source's root"
             self._listing.skipped.append(Skipped(self._source.name, uri, "memberships", told))
@@ -418,7 +418,7 @@ class _Lister:
             self._listing.documents.restrict(document_id(self._source.name, uri), groups)
             self.fail(uri, code, message)
 
-    def _add_part(self, mail: RawDocument, uri: str, part: MailPart) -> None:
+    def _add_part(self, mail: RawDocument, uri: str, part: Attachment) -> None:
         media_type = media_type_of(Path(uri), self._readers)
         if media_type is None or is_excluded(uri, self._source):
             return

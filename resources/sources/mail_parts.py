@@ -35,7 +35,7 @@ _BOUNDARY = re.compile(rb"boundary[^\n=]{0,20}=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class MailPart:
+class Attachment:
     """An attachment: its name below the mail, its bytes, and, of an attached mail, why its own are not read."""
 
     below: str
@@ -58,7 +58,7 @@ def possible_mails(uri: str) -> Iterator[tuple[str, str]]:
             yield mail, "/".join(parts[at:])
 
 
-def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
+def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[Attachment]:
     """Yield the attachments of a mail that a parser reads, those of attached mails too.
 
     Raise DocumentError `limit_exceeded` if the mail is too large to divide, `corrupt` if it cannot be read."""
@@ -69,16 +69,16 @@ def parts_of_mail(stream: IO[bytes], uri: str) -> Iterator[MailPart]:
     yield from _divide(content, uri, 1, [MOST_PARTS])
 
 
-def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[MailPart]:
+def _divide(content: bytes, uri: str, level: int, left: list[int]) -> Iterator[Attachment]:
     """Yield the attachments of a mail, each attached mail followed by its own. `left` holds how many may follow."""
     is_msg = OF_ENDING[PurePosixPath(uri.lower()).suffix].media_type == MSG
     try:
         own = list(_of_msg(content) if is_msg else _of_eml(content))
         if len(own) > left[0]:
-            told = f"its attachments are not read, since it has more than {MOST_PARTS} of them"
+            told = f"the attachments are not read, since the mail has more than {MOST_PARTS} of them"
             raise DocumentError(told, "limit_exceeded")
         if level > DEEPEST and own:
-            told = f"its attachments are not read, since {DEEPEST} mails are around it"
+            told = f"the attachments are not read, since {DEEPEST} mails are around the mail"
             raise DocumentError(told, "limit_exceeded")
         left[0] -= len(own)
     except DocumentError as error:
@@ -130,7 +130,7 @@ class _LastMail:
 _LAST = _LastMail()
 
 
-def _of_msg(content: bytes) -> Iterator[MailPart]:
+def _of_msg(content: bytes) -> Iterator[Attachment]:
     import io
 
     from oxmsg import Message
@@ -141,7 +141,7 @@ def _of_msg(content: bytes) -> Iterator[MailPart]:
     for item in Message.load(io.BytesIO(content)).attachments:
         name = document_name(item.file_name or "", (item.mime_type or "").lower(), not _is_shown(item))
         if name and item.file_bytes:
-            yield MailPart(names.take(name), item.file_bytes)
+            yield Attachment(names.take(name), item.file_bytes)
 
 
 def _is_shown(item: Any) -> bool:
@@ -151,19 +151,19 @@ def _is_shown(item: Any) -> bool:
     return bool(item.properties.str_prop_value(constants.PID_ATTACH_CONTENT_ID))
 
 
-def _of_eml(content: bytes) -> Iterator[MailPart]:
+def _of_eml(content: bytes) -> Iterator[Attachment]:
     from email import policy
     from email.parser import BytesParser
 
     from pipelines.parsing.mail import documents_in
 
     if len(_BOUNDARY.findall(content)) > MOST_BOUNDARIES:
-        told = f"its attachments are not read, since it has more than {MOST_BOUNDARIES} boundaries"
+        told = f"the attachments are not read, since the mail has more than {MOST_BOUNDARIES} boundaries"
         raise DocumentError(told, "limit_exceeded")
     message = BytesParser(policy=policy.compat32).parsebytes(content)
     for found, part in documents_in(message):
         (name,), body = found.below, _body(part)
-        yield MailPart(name, _as_utf8(body, part) if name.endswith(_TEXTS) else body)
+        yield Attachment(name, _as_utf8(body, part) if name.endswith(_TEXTS) else body)
 
 
 def _as_utf8(body: bytes, part: Message) -> bytes:

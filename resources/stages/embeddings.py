@@ -372,8 +372,8 @@ def _embedder(state: State, form: str, texts: TextCounts) -> TextEmbedder:
         others = ", ".join(sorted(SENTENCE_FORMS.keys() - {"fast"}))
         raise SettingsError(
             f"sentences.embedded is fast, but embedder {state.ensure_generation().embedder['name']!r} gives no "
-            f"vectors of tokens whose mean is that of a text; set sentences.embedded to one of {others}, or name a "
-            "local model with mean pooling"
+            f"vectors of tokens whose mean is the vector of the text; set sentences.embedded to one of {others}, or "
+            "name a local model with mean pooling"
         )
     return embedder
 

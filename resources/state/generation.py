@@ -196,8 +196,8 @@ def require_frozen(found: GenerationRow | None) -> GenerationRow:
     missing."""
     if found is None:
         raise IndexStateError(
-            "what belongs to the whole corpus was not frozen with these settings, and a run of some buckets does not "
-            "do it; materialise corpus_statistics first",
+            "the statistics of the whole corpus were not frozen with these settings, and a run of some buckets does "
+            "not do it; materialise corpus_statistics first",
             "missing_input",
         )
     return found

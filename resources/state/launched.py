@@ -145,7 +145,7 @@ def request_of(tags: Mapping[str, str]) -> RunRequest:
             values["retry_failed"] is True,
         )
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise UsageError(f"the tag {REQUEST} of this run is none that pincite wrote; leave it out") from None
+        raise UsageError(f"the tag {REQUEST} of this run was not written by pincite; leave it out") from None
 
 
 def shape_of(settings: Settings) -> str:

@@ -173,5 +173,5 @@ def test_no_more_documents_are_looked_at_than_the_limit(
 def test_hostile_keys_of_bounds_are_text(index: PostgresSearchIndex) -> None:
     assert found(index, filters_from([f"{KEYS[2]}>=1"], ())) == set()
     for key in ("groups", "d.groups", "x' OR '1'='1", "\x00", "doc_id", "owner"):
-        with pytest.raises(UsageError, match="cannot filter by"):
+        with pytest.raises(UsageError, match=r"filter .* is not known"):
             found(index, Filters(compared=(Comparison(key, "[1,)", None),)))

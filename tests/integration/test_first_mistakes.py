@@ -104,7 +104,7 @@ def test_the_shell_sees_the_exit_code_and_one_line(tmp_path: Path) -> None:
     ran = subprocess.run(called, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS)
     assert ran.returncode == 1
     assert ran.stdout == ""
-    assert ran.stderr.startswith("pincite: there is no index yet")
+    assert ran.stderr.startswith("pincite: no index exists yet")
     assert len(ran.stderr.splitlines()) == 1
 
 

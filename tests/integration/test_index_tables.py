@@ -77,7 +77,7 @@ def test_what_is_not_there_is_told(project: Project, server_url: str, tmp_path: 
     with new_database(server_url) as url:
         empty = make_project(tmp_path / "empty", {}, database=url)
         with open_index(empty.config, new=True) as index:
-            with pytest.raises(IndexStateError, match="nothing is published yet"):
+            with pytest.raises(IndexStateError, match="no generation is published yet"):
                 index.table("chunks")
             assert index.table("costs").collect().is_empty() and index.table("failures").collect().is_empty()
 

@@ -259,7 +259,7 @@ def test_without_an_index_nothing_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--generation", "9"], 1, "there is no generation 9"),
+        (["--generation", "9"], 1, "generation 9 does not exist"),
         (["--sweep", "--thresholds", "0.9;0.8"], 2, "write cosines by commas"),
         (["--sweep", "--thresholds", "0.9,90"], 2, "a threshold is a cosine over 0 and up to 1, not 90.0"),
         (["--sweep", "--golden", "none.jsonl"], 2, "golden questions none.jsonl cannot be read"),

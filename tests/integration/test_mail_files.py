@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import DocumentError
-from resources.sources.mail_parts import MailPart, parts_of_mail
+from resources.sources.mail_parts import Attachment, parts_of_mail
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.letters import with_files
 from tests.support.projects import Project, make_project, new_database
@@ -116,7 +116,7 @@ def test_a_mail_that_breaks_halfway_lists_none_of_its_attachments_twice(
 ) -> None:
     project.index()
 
-    def broken(stream: Any, uri: str) -> Iterator[MailPart]:
+    def broken(stream: Any, uri: str) -> Iterator[Attachment]:
         yield next(iter(parts_of_mail(stream, uri)))
         raise DocumentError(f"{uri}: its attachments cannot be read", "corrupt")
 

@@ -126,7 +126,7 @@ NOTICED = {
         "ALTER TABLE g0002.sentences DROP CONSTRAINT sentences_pkey; "
         f"INSERT INTO g0002.sentences SELECT * FROM g0002.sentences WHERE ordinal = 0 AND {of('visitors.html')}",
         ("duplicate_sentence",),
-        "there twice",
+        "stored twice",
     ),
     "chunk added": Tampering(
         other("chunks", "west.txt", '"chunk_id": "forged", "number": 999999'), ("extra_chunk",), "forged of "
@@ -217,13 +217,13 @@ OTHERS = {
         "ALTER TABLE g0002.documents DROP CONSTRAINT documents_pkey CASCADE; "
         "INSERT INTO g0002.documents SELECT * FROM g0002.documents WHERE uri = 'east.txt'",
         ("duplicate_document",),
-        "there twice: ",
+        "stored twice: ",
     ),
     "chunk twice": Tampering(
         "ALTER TABLE g0002.chunks DROP CONSTRAINT chunks_chunk_id_key CASCADE; "
         + other("chunks", "west.txt", '"number": 999999'),
         ("duplicate_chunk",),
-        "there twice: ",
+        "stored twice: ",
     ),
     "nothing published": Tampering("DELETE FROM pincite.live", ("not_published",), "pincite generations publish"),
     "vector index dropped": Tampering(

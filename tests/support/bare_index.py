@@ -13,12 +13,14 @@ from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
 from pipelines.settings.base import settings_from
 from resources.evaluation.suggest import Example
-from resources.search.documents import Browsed, Choice, Counted, DocumentText, FoundDocument, SentenceInPlace
+from resources.search.documents import Browsed, Choice, DocumentCounts, DocumentText, FoundDocument, SentenceInPlace
 from resources.search.passages import with_documents
 from resources.settings_file import Project
 
 URL = "http://127.0.0.1:8750"
-COUNTED = Counted(1, 1, {"source": (("s", 1),), "kind": (("pdf", 1),), "language": (("", 1),), "year": (("none", 1),)})
+COUNTED = DocumentCounts(
+    1, 1, {"source": (("s", 1),), "kind": (("pdf", 1),), "language": (("", 1),), "year": (("none", 1),)}
+)
 DOCUMENT = FoundDocument(1, "d", "s", "a.pdf", "", "", None, None, None, "", {}, "", False, "")
 
 PASSAGE: dict[str, Any] = {
@@ -52,7 +54,7 @@ class Bare:
     def list_documents(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
         return [DOCUMENT]
 
-    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[DocumentCounts, set[str]]:
         return COUNTED, {"d"} & set(doc_ids)
 
     def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:

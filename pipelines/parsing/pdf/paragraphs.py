@@ -220,7 +220,7 @@ def _is_new_paragraph(draft: Draft, above: Line, line: Line) -> bool:
     return spare > 0.35 and not line.text[:1].islower() and not above.text.rstrip().endswith((",", "-"))
 
 
-def _begun(line: Line, gap: float, style: DocumentStyle, page_height: float) -> Draft:
+def _begin(line: Line, gap: float, style: DocumentStyle, page_height: float) -> Draft:
     if line.rotated:
         return Draft("paragraph", [line], gap, confidence=0.5, metadata={"orientation": "rotated"})
     if line.mono and not style.mono:
@@ -243,7 +243,7 @@ def drafts_of(lines: Sequence[Line], style: DocumentStyle, page_height: float) -
         same = above is not None and above.column == line.column and not line.rotated
         gap = (middle(line) - middle(above)) / style.pitch(line.size) if same and above else float("inf")
         gap = 1.0 if same and line.vertical else gap
-        begun = _begun(line, gap, style, page_height)
+        begun = _begin(line, gap, style, page_height)
         last = drafts[-1] if drafts else None
         if last is not None and same and _goes_on(last, begun, line, style):
             last.lines.append(line)

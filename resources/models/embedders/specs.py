@@ -198,7 +198,7 @@ def require_weights(spec: EmbedderSpec) -> None:
 
 
 def no_parts(name: str) -> ModelError:
-    return ModelError(f"embedder {name!r} gives no vectors of tokens whose mean is that of a text")
+    return ModelError(f"embedder {name!r} gives no vectors of tokens whose mean is the vector of the text")
 
 
 class WholeTexts:

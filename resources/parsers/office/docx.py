@@ -27,7 +27,7 @@ from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
 from resources.parsers.office.docx_grounds import Grounds, shades_cell, shades_paragraph
-from resources.parsers.office.docx_headings import CAPTION, Line, is_clause, is_text, with_headings
+from resources.parsers.office.docx_headings import CAPTION, ParagraphLook, is_clause, is_text, with_headings
 from resources.parsers.office.docx_paragraphs import (
     LEVELS,
     MC,
@@ -146,23 +146,25 @@ class AltChunks:
         if kind == "html":
             return parse_source(*_html(data, _file(name)), hidden=self.hidden.read)
         raise DocumentError(
-            f"nothing here reads {shorten(declared) or 'a part that does not say what it is'}", "unsupported"
+            f"no reader takes {shorten(declared) or 'a part that does not say what it is'}", "unsupported"
         )
 
     def _take(self, size: int) -> None:
         self.left[0] -= size
         if self.left[0] < 0:
-            raise DocumentError(f"such parts are more than {MOST_BYTES >> 20} MB in all", "limit_exceeded")
+            raise DocumentError(
+                f"all parts of this kind have more than {MOST_BYTES >> 20} MB together", "limit_exceeded"
+            )
 
     def _docx(self, data: bytes, path: Path) -> ParsedFile:
         if self.depth >= DEEPEST:
-            raise DocumentError(f"it is nested more than {DEEPEST} deep", "limit_exceeded")
+            raise DocumentError(f"the part is nested more than {DEEPEST} deep", "limit_exceeded")
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as package:
                 self._take(guard(package, path))
                 return self.read_docx(package, path, AltChunks(self.read_docx, self.hidden, self.depth + 1, self.left))
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError) as error:
-            raise DocumentError(f"it is damaged ({error})", "corrupt") from None
+            raise DocumentError(f"the part is damaged ({error})", "corrupt") from None
 
 
 def _file(name: str) -> str:
@@ -317,7 +319,7 @@ class _DocxReader:
         """True while white letters would be white on white: in the body, outside of shapes and coloured tables."""
         self.numbering = Numbering(self.root(self.part_named("numbering")))
         self.plain = self.styles.get("", ParagraphStyle())
-        self.lines: dict[int, tuple[Block, Line]] = {}
+        self.lines: dict[int, tuple[Block, ParagraphLook]] = {}
         self.deleted = self.active = 0
 
     def part_named(self, kind: str) -> str:
@@ -388,11 +390,11 @@ class _DocxReader:
         if joined:
             yield from self._paragraph(joined)
 
-    def line_of(self, block: Block) -> Line | None:
+    def line_of(self, block: Block) -> ParagraphLook | None:
         """Return what is known of the paragraph that a block was made of; None for tables and the like."""
         return self.lines[id(block)][1] if id(block) in self.lines else None
 
-    def _with_line(self, block: Block, line: Line) -> Block:
+    def _with_line(self, block: Block, line: ParagraphLook) -> Block:
         self.lines[id(block)] = (block, line)
         return block
 
@@ -620,7 +622,7 @@ def _divide_bold(found: Inline) -> tuple[Inline, Inline] | None:
     return Inline(head, seen=found.seen_first), Inline(text, seen=rest)
 
 
-def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> Line:
+def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) -> ParagraphLook:
     """Return what decides whether a paragraph is a heading by its look."""
     letters = sum(found.seen.values())
     align = value_of(paragraph, "w:pPr/w:jc")
@@ -630,7 +632,7 @@ def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) 
     def every(said: Callable[[Letters], bool | None]) -> bool:
         return letters > 0 and all(said(look) for look, count in found.seen.items() if count)
 
-    return Line(
+    return ParagraphLook(
         found.text,
         size,
         bold=every(lambda look: look.bold),

@@ -22,7 +22,7 @@ from pipelines.records import Block
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ParagraphLook:
     """A paragraph's look: the size in points of most letters, and what holds for all of them. `number` is its marker in
     the numbered list `list_key`, `level` its level there, `role` the name of its style."""
 
@@ -132,7 +132,7 @@ def parse_number(text: str) -> tuple[Numbered, str]:
     return Numbered(), text
 
 
-def _number_of(line: Line) -> tuple[Numbered, str]:
+def _number_of(line: ParagraphLook) -> tuple[Numbered, str]:
     if not line.number:
         return parse_number(line.text)
     own, _ = parse_number(f"{line.number.rstrip()} ")
@@ -162,7 +162,7 @@ def _is_row(text: str) -> bool:
     return "\t" in text or _LEADERS.search(text) is not None
 
 
-def _could_be(line: Line, number: Numbered, rest: str) -> bool:
+def _could_be(line: ParagraphLook, number: Numbered, rest: str) -> bool:
     """Say whether the words of a line may be a heading."""
     text = line.text
     if _weight(text) > LONGEST_HEADING or len(text.split()) > MOST_WORDS or text.count("\n") > 1:
@@ -184,7 +184,7 @@ def _could_be(line: Line, number: Numbered, rest: str) -> bool:
 # ---------------------------------------------------------------- votes
 
 
-def _points(line: Line, number: Numbered, usual: Line) -> int:
+def _points(line: ParagraphLook, number: Numbered, usual: ParagraphLook) -> int:
     """Return how far a line stands out from the usual look: two points where one property is enough."""
     size = line.size / usual.size if line.size and usual.size else 1.0
     points = 3 if size >= LARGER else int(size >= SLIGHTLY_LARGER)
@@ -201,7 +201,7 @@ def _points(line: Line, number: Numbered, usual: Line) -> int:
 class _Votes:
     """The lines of a document that may be headings, and the votes for each."""
 
-    def __init__(self, blocks: Sequence[Block], lines: Sequence[Line | None]) -> None:
+    def __init__(self, blocks: Sequence[Block], lines: Sequence[ParagraphLook | None]) -> None:
         self.blocks, self.lines = blocks, lines
         self.numbers = _in_order([_number_of(line) if line is not None else (Numbered(), "") for line in lines])
         self.body = self._usual()
@@ -211,18 +211,18 @@ class _Votes:
         self.taken = [False] * len(blocks)
         self._vote()
 
-    def _usual(self) -> Line:
+    def _usual(self) -> ParagraphLook:
         """Return the look of most letters of the document."""
         letters: Counter[tuple[float | None, bool, bool, bool, bool, bool]] = Counter()
         for line in filter(None, self.lines):
             look = (line.size, line.bold, line.italic, line.underlined, line.capitals, line.centred)
             letters[look] += len(line.text)
-        return Line("", *letters.most_common(1)[0][0]) if letters else Line("")
+        return ParagraphLook("", *letters.most_common(1)[0][0]) if letters else ParagraphLook("")
 
     def _all_points(self) -> list[int]:
         """Return the points of each line, 0 if it cannot be a heading."""
         points = [0] * len(self.lines)
-        prose: deque[tuple[int, Line]] = deque(maxlen=SAMPLE)
+        prose: deque[tuple[int, ParagraphLook]] = deque(maxlen=SAMPLE)
         for at in range(len(self.lines) - 1, -1, -1):
             line, block = self.lines[at], self.blocks[at]
             if line is None:
@@ -235,10 +235,10 @@ class _Votes:
                 prose.append((at, line))
         return [found if found >= FEWEST else 0 for found in points]
 
-    def _usual_look(self, texts: list[Line]) -> Line:
+    def _usual_look(self, texts: list[ParagraphLook]) -> ParagraphLook:
         """Return the look that is usual where texts follow: what they have in common, one alone with the document."""
         sample = texts if len(texts) > 1 else [*texts, self.body]
-        return Line(
+        return ParagraphLook(
             "",
             sample[-1].size or self.body.size,
             bold=all(line.bold for line in sample),
@@ -339,7 +339,7 @@ class _Votes:
 # ---------------------------------------------------------------- levels
 
 
-def with_headings(blocks: Sequence[Block], line_of: Callable[[Block], Line | None]) -> list[Block]:
+def with_headings(blocks: Sequence[Block], line_of: Callable[[Block], ParagraphLook | None]) -> list[Block]:
     """Return the blocks with the lines that are headings by their look made headings, and with consistent levels. A
     title by style has level 0; with one, all other headings are one deeper."""
     lines = [line_of(block) for block in blocks]
@@ -354,7 +354,7 @@ def with_headings(blocks: Sequence[Block], line_of: Callable[[Block], Line | Non
     return [replace(b, level=b.level + 1) if b.kind == "heading" and b.level is not None else b for b in made]
 
 
-def _levels(blocks: Sequence[Block], lines: Sequence[Line | None], votes: _Votes) -> list[int | None]:
+def _levels(blocks: Sequence[Block], lines: Sequence[ParagraphLook | None], votes: _Votes) -> list[int | None]:
     """Return the level of each heading, None for other blocks. Each group of looks is one below the deepest heading
     that it stands under: a style, or a stronger look."""
     levels: list[int | None] = [block.level if block.kind == "heading" else None for block in blocks]

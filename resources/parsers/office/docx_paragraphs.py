@@ -264,7 +264,7 @@ def letters_of(properties: Any) -> Letters:
         return PLAIN
     found = {child.tag: child for child in properties if isinstance(child.tag, str)}
 
-    def stated(name: str) -> bool | None:
+    def property_of(name: str) -> bool | None:
         element = found.get(f"{W}{name}")
         return None if element is None else is_on(element)
 
@@ -273,16 +273,16 @@ def letters_of(properties: Any) -> Letters:
     fonts = found.get(f"{W}rFonts")
     return Letters(
         None if half is None else half / 2,
-        stated("b"),
-        stated("i"),
+        property_of("b"),
+        property_of("i"),
         None if line is None else line.get(f"{W}val") != "none",
-        stated("caps") or stated("smallCaps"),
-        stated("vanish"),
+        property_of("caps") or property_of("smallCaps"),
+        property_of("vanish"),
         value_of(properties, "w:vertAlign"),
         signed_whole(value_of(properties, "w:position"), 0) or None,
         None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
         None if (color := found.get(f"{W}color")) is None else _is_white(color),
-        stated("strike") or stated("dstrike"),
+        property_of("strike") or property_of("dstrike"),
         _are_dressed(found),
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.box_order import Placed, in_reading_order
+from pipelines.parsing.box_order import PlacedBox, in_reading_order
 from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
@@ -538,7 +538,7 @@ def _mark_hidden(block: Block) -> Block:
     return replace(block, metadata={**block.metadata, **METADATA})
 
 
-def _from_right(boxes: Sequence[Placed[Any]]) -> bool:
+def _from_right(boxes: Sequence[PlacedBox[Any]]) -> bool:
     """Say whether boxes are read from the right: by their script, or by lines that run down."""
     said = "".join(text.text or "" for box in boxes for text in box.item._element.iter(f"{A}t"))
     ways = [body.get("vert") for box in boxes for body in box.item._element.iter(f"{A}bodyPr")]
@@ -572,8 +572,8 @@ def _right(shape: Any) -> int:
     return _left_edge(shape) + _side(shape, "width")
 
 
-def _place(shape: Any, at: int) -> Placed[Any]:
-    return Placed(shape, at, _left_edge(shape), _top(shape), _right(shape), _top(shape) + _side(shape, "height"))
+def _place(shape: Any, at: int) -> PlacedBox[Any]:
+    return PlacedBox(shape, at, _left_edge(shape), _top(shape), _right(shape), _top(shape) + _side(shape, "height"))
 
 
 def _size(shape: Any, texts: dict[int, list[SlideLine]]) -> int:

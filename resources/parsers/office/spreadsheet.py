@@ -43,7 +43,7 @@ _MOST_SPAN = 1000
 
 
 @dataclass
-class Grid:
+class SheetLayout:
     """The places of a sheet: merged ranges, declared header rows, and the rows and columns that are left out."""
 
     sheet: str
@@ -103,7 +103,7 @@ def cell_place(sheet: str, row: int, cells: Sequence[SheetCell]) -> str:
 
 
 def shown_rows(
-    rows: Iterable[SheetRow], grid: Grid, columns: frozenset[int], content: HiddenContent
+    rows: Iterable[SheetRow], grid: SheetLayout, columns: frozenset[int], content: HiddenContent
 ) -> Iterator[SheetRow]:
     """Yield the rows with the cells that are shown, or read although they are hidden. A hidden row that is left out is
     yielded without cells. A merged cell is shown where its range is, even if its own row or column is hidden."""
@@ -161,7 +161,7 @@ MOST_ROWS_ABOVE = 12
 """Rows down to which a header is looked for."""
 
 
-def region_blocks(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
+def region_blocks(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
     """Yield the blocks of rows without an empty row between them: title lines, then parts with columns of their own.
     `rows` is emptied."""
     yield from _titles(rows, grid)
@@ -170,7 +170,7 @@ def region_blocks(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
             yield from _part_blocks(table, grid)
 
 
-def _part_blocks(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
+def _part_blocks(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
     """Yield the blocks of one part. A part of one column is lines; labels with values are pairs; the rest is a table,
     with lines above its header and notes below it."""
     yield from _titles(rows, grid)
@@ -190,7 +190,7 @@ def _part_blocks(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
     yield from (_line(row, grid) for row in notes)
 
 
-def _below_each_other(rows: list[SheetRow], grid: Grid) -> list[list[SheetRow]]:
+def _below_each_other(rows: list[SheetRow], grid: SheetLayout) -> list[list[SheetRow]]:
     """Return the rows divided where another table begins right below one: at a title that stands out, above words in
     columns that have numbers both before and after."""
     numbers: dict[int, tuple[int, int]] = {}
@@ -208,14 +208,14 @@ def _below_each_other(rows: list[SheetRow], grid: Grid) -> list[list[SheetRow]]:
     return [rows[begin:end] for begin, end in pairwise([*cuts, len(rows)])] if len(cuts) > 1 else [rows]
 
 
-def _is_inner_title(row: SheetRow, grid: Grid) -> bool:
+def _is_inner_title(row: SheetRow, grid: SheetLayout) -> bool:
     cell = row.cells[0]
     if len(row.cells) > 1 or not _reads_as_title(cell):
         return False
     return cell.strong or grid.span(row.number, cell.column)[1] > 1
 
 
-def _titles(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
+def _titles(rows: list[SheetRow], grid: SheetLayout) -> Iterator[Block]:
     """Yield the title lines at the top, and remove them. The first of them that looks like one is a heading."""
     wide = max((at for at, row in enumerate(rows) if len(row.cells) > 1), default=-1)
     count = 0
@@ -231,7 +231,7 @@ def _titles(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
     del rows[:count]
 
 
-def _is_title(rows: list[SheetRow], at: int, wide: int, grid: Grid) -> bool:
+def _is_title(rows: list[SheetRow], at: int, wide: int, grid: SheetLayout) -> bool:
     """Say whether a row of one cell is a title above the table, whose last row of several cells is `wide`. A name
     merged over only some columns is part of the table's header."""
     if at + 1 == len(rows):
@@ -250,7 +250,7 @@ def _reads_as_title(cell: SheetCell) -> bool:
     return words and len(text) <= LONGEST_TITLE and not text.endswith((".", ";", ",", ":")) and text[0] not in "(*["
 
 
-def _lines(rows: Sequence[SheetRow], grid: Grid) -> Iterator[Block]:
+def _lines(rows: Sequence[SheetRow], grid: SheetLayout) -> Iterator[Block]:
     """Yield rows of one cell as text; a line that stands out from that before it is a heading of those after it."""
     before = False
     for at, row in enumerate(rows):
@@ -259,7 +259,7 @@ def _lines(rows: Sequence[SheetRow], grid: Grid) -> Iterator[Block]:
         before = strong
 
 
-def _line(row: SheetRow, grid: Grid, is_heading: bool = False) -> Block:
+def _line(row: SheetRow, grid: SheetLayout, is_heading: bool = False) -> Block:
     place = cell_place(grid.sheet, row.number, row.cells)
     runs = tuple(TextRun(cell.text, locator=place) for cell in row.cells)
     kind, level = ("heading", 2) if is_heading else ("paragraph", None)
@@ -270,7 +270,7 @@ def _marks(cells: Iterable[SheetCell]) -> dict[str, str]:
     return dict(METADATA) if any(cell.hidden for cell in cells) else {}
 
 
-def _blocks_above(row: SheetRow, grid: Grid) -> Iterator[Block]:
+def _blocks_above(row: SheetRow, grid: SheetLayout) -> Iterator[Block]:
     """Yield a row above a table's header: labels with values, which have colons or are side by side, or a line."""
     cells = row.cells
     beside = len(cells) == 2 and cells[1].column == cells[0].column + 1 and not cells[0].is_number
@@ -282,7 +282,7 @@ def _is_labelled(row: SheetRow) -> bool:
     return len(row.cells) % 2 == 0 and all(cell.text.endswith(":") for cell in row.cells[::2])
 
 
-def _notes(rows: list[SheetRow], grid: Grid) -> list[SheetRow]:
+def _notes(rows: list[SheetRow], grid: SheetLayout) -> list[SheetRow]:
     """Return the notes below a table, and remove them from its rows."""
     most = max(len(row.cells) for row in rows)
     end = len(rows)
@@ -293,7 +293,7 @@ def _notes(rows: list[SheetRow], grid: Grid) -> list[SheetRow]:
     return notes
 
 
-def _is_note(row: SheetRow, most: int, grid: Grid) -> bool:
+def _is_note(row: SheetRow, most: int, grid: SheetLayout) -> bool:
     """Say whether a row of one cell below a table is text. In a table of two columns it may lack its value."""
     cell = row.cells[0]
     if cell.is_number or cell.text.endswith(":"):
@@ -306,7 +306,7 @@ def _is_note(row: SheetRow, most: int, grid: Grid) -> bool:
 # ---------------------------------------------------------------- parts side by side
 
 
-def _side_by_side(rows: list[SheetRow], grid: Grid) -> list[list[SheetRow]]:
+def _side_by_side(rows: list[SheetRow], grid: SheetLayout) -> list[list[SheetRow]]:
     """Return the rows divided at columns that are empty in all of them, in reading order. Merged cells fill theirs."""
     used = {cell.column for row in rows for cell in row.cells}
     for row in rows:
@@ -348,7 +348,7 @@ MOST_OF_A_FORM = 25
 """Rows of a form whose labels nothing marks."""
 
 
-def _are_pairs(rows: list[SheetRow], grid: Grid) -> bool:
+def _are_pairs(rows: list[SheetRow], grid: SheetLayout) -> bool:
     """Say whether every row is labels, each with its value.
 
     The labels end in colons, or they alone stand out; or there are two columns without names, the first of words that
@@ -383,7 +383,7 @@ def _stands_out(rows: Sequence[SheetRow]) -> bool:
     return all(cell.strong for cell in rows[0].cells) and not all(cell.strong for row in rows[1:] for cell in row.cells)
 
 
-def _pairs(row: SheetRow, grid: Grid) -> Iterator[Block]:
+def _pairs(row: SheetRow, grid: SheetLayout) -> Iterator[Block]:
     for label, value in zip(row.cells[::2], row.cells[1::2], strict=True):
         place = cell_place(grid.sheet, row.number, (label, value))
         runs = (TextRun(label.text.rstrip(" :") + ":", locator=place), TextRun(value.text, locator=place))
@@ -411,7 +411,7 @@ class _Header(NamedTuple):
     spread: frozenset[int] = frozenset()
 
 
-def _header(rows: list[SheetRow], grid: Grid) -> _Header:
+def _header(rows: list[SheetRow], grid: SheetLayout) -> _Header:
     """Return the header. It ends with the first row that names the columns: nearly as many cells as any row has, all
     of words, or years, dates and numbers in sequence over other numbers; all different together with the names of
     groups above them. Other rows above it are lines above the table."""
@@ -513,7 +513,7 @@ def _with_units(rows: Sequence[SheetRow], start: int, end: int) -> int:
     return end
 
 
-def _wide_rows(rows: list[SheetRow], grid: Grid) -> int:
+def _wide_rows(rows: list[SheetRow], grid: SheetLayout) -> int:
     """Return how many rows at the top have only words merged across columns; 0 if rows below are merged like them."""
     looked_at = rows[: 2 * MOST_HEADER_ROWS]
     wide = [all(grid.span(row.number, cell.column)[1] > 1 for cell in row.cells) for row in looked_at]
@@ -525,7 +525,7 @@ def _wide_rows(rows: list[SheetRow], grid: Grid) -> int:
 MOST_HEADER_ROWS = 4
 
 
-def _table(rows: list[SheetRow], grid: Grid, header: _Header) -> Block:
+def _table(rows: list[SheetRow], grid: SheetLayout, header: _Header) -> Block:
     """Return a table of the rows. Each row is freed on the way, since sheets have millions of cells."""
     first = grid.position(min(row.cells[0].column for row in rows))
     last = max(row.cells[-1].column for row in rows)
@@ -636,7 +636,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             if not takes_sheet(sheet, content):
                 continue
             found: list[Block] = []
-            grid = Grid(sheet.name)
+            grid = SheetLayout(sheet.name)
             if not sheet.is_chart:
                 found, left, grid = cell_blocks(book, sheet, left, content)
             related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
@@ -669,7 +669,9 @@ def mark_hidden(block: Block) -> Block:
     return replace(block, metadata={**block.metadata, **METADATA})
 
 
-def cell_blocks(book: WorkbookCells, sheet: Sheet, left: int, content: HiddenContent) -> tuple[list[Block], int, Grid]:
+def cell_blocks(
+    book: WorkbookCells, sheet: Sheet, left: int, content: HiddenContent
+) -> tuple[list[Block], int, SheetLayout]:
     """Return the blocks of the cells of a sheet, how many more cells may be read, and the places of the sheet."""
     blocks: list[Block] = []
     region: list[SheetRow] = []
@@ -678,7 +680,7 @@ def cell_blocks(book: WorkbookCells, sheet: Sheet, left: int, content: HiddenCon
     declared: dict[int, list[HeaderRow]] = {}
     for header in book.header_rows(sheet):
         declared.setdefault(header.row, []).append(header)
-    grid = Grid(sheet.name, book.merges(sheet), declared, without)
+    grid = SheetLayout(sheet.name, book.merges(sheet), declared, without)
     covered = {row + below for (row, _), (tall, _) in grid.merges.items() for below in range(min(tall, _MOST_SPAN))}
     last = 0
     for row in shown_rows(book.rows(sheet), grid, columns, content) if left > 0 else ():
@@ -714,7 +716,7 @@ def comment(sheet: Sheet, cell: str, text: str) -> Block:
     )
 
 
-def shown_comments(comments: Iterable[Block], grid: Grid, content: HiddenContent) -> Iterator[Block]:
+def shown_comments(comments: Iterable[Block], grid: SheetLayout, content: HiddenContent) -> Iterator[Block]:
     """Yield the comments, those on hidden cells only if these are read."""
     for block in comments:
         if not grid.leaves_out(block.metadata["comment_on"]) or content.take("comments"):
@@ -726,7 +728,7 @@ def _blocks_beside(
     sheet: Sheet,
     related: list[tuple[str, str]],
     path: Path,
-    grid: Grid,
+    grid: SheetLayout,
     content: HiddenContent,
 ) -> Iterator[Block]:
     """Yield the blocks of a sheet that are not cells: comments and drawings."""

@@ -24,13 +24,13 @@ from pipelines.parsing.raised import raise_text
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, drawings_with_words, told_of_drawings, tree_of
-from resources.parsers.html_shown import STRUCK, USUAL_SIZE, Shown, Styles
+from resources.parsers.html_shown import STRUCK, USUAL_SIZE, HiddenElements, Styles
 from resources.parsers.html_tables import runs_in
 from resources.parsers.source_text import Finder, read_text, without_offsets
 from resources.parsers.text import latex
 from resources.parsers.text.front_matter import front_matter, title_block
 from resources.parsers.text.markdown_rules import LEVELS, add_rules
-from resources.parsers.text.pages import Pages
+from resources.parsers.text.pages import MarkedPages
 from resources.parsers.text.text_tables import table_of
 
 ORIGIN = "markdown-it"
@@ -115,7 +115,7 @@ class _MarkdownReader:
     """A walk through the flat token list, with stacks for lists and quotes."""
 
     def __init__(self, source: str, begin: int, hidden: HiddenContent) -> None:
-        self.pages = Pages(source, begin)
+        self.pages = MarkedPages(source, begin)
         self.finder = Finder(source)
         self.finder.at = begin
         self.html_finder = _PlainFormulas(source, limit=200_000, markup=True)
@@ -196,7 +196,7 @@ class _MarkdownReader:
         if root is None:
             yield Block("paragraph", tuple(places))
             return
-        yield from blocks_of(root, _Located(places), Shown(root, self.hidden, self.styles))[0]
+        yield from blocks_of(root, _Located(places), HiddenElements(root, self.hidden, self.styles))[0]
 
     def _runs_of_html(self, children: list[Any], end: int) -> list[TextRun]:
         """Return the pieces of text of a line with HTML in it, or with struck-out words, as the reader of HTML has
@@ -204,7 +204,7 @@ class _MarkdownReader:
         root, places = self._html_of(children, end)
         if root is None:
             return places
-        shown = Shown(root, self.hidden, self.styles)
+        shown = HiddenElements(root, self.hidden, self.styles)
         self.holds_hidden = self.holds_hidden or shown.holds_hidden(root)
         return runs_in(root, _Located(places), shown)
 
@@ -434,7 +434,7 @@ class _MarkdownReader:
         if root is not None:
             self.html_finder.at, self.html_finder.until = start, end
             self.drawings += drawings_with_words(root)
-            shown = Shown(root, self.hidden, self.styles)
+            shown = HiddenElements(root, self.hidden, self.styles)
             found, sizes = blocks_of(root, self.html_finder, shown)
             for number, block in enumerate(found):
                 self.size = sizes.get(number)
@@ -471,7 +471,9 @@ class _MarkdownReader:
         root = _tree(f"<{name} {attributes}>x</{name}>") if _CAN_HIDE.search(attributes) else None
         if root is None:
             return ""
-        return "elements" if next(Shown(root, HiddenContent(), self.styles).left_out(), None) is not None else ""
+        return (
+            "elements" if next(HiddenElements(root, HiddenContent(), self.styles).left_out(), None) is not None else ""
+        )
 
     def _left_out(self) -> bool:
         """Say whether the block is left out that the open elements hide, and count it once for all in them."""

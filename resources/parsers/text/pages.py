@@ -50,7 +50,7 @@ class _Mark:
     value: tuple[int, int] = (0, 0)
 
 
-class Pages:
+class MarkedPages:
     """The pages of a text by its marks, from `begin` on. `text` is the source with blanks for the marks."""
 
     def __init__(self, source: str, begin: int = 0) -> None:

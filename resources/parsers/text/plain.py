@@ -13,7 +13,7 @@ from pathlib import Path
 from pipelines.parsing.joining import unwrap
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
-from resources.parsers.text.pages import Pages
+from resources.parsers.text.pages import MarkedPages
 from resources.parsers.text.text_tables import tables_in
 
 ORIGIN = "text"
@@ -71,7 +71,7 @@ def _groups(lines: Iterable[_Line]) -> list[list[_Line]]:
 class _PlainReader:
     def __init__(self, source: str) -> None:
         self.source = source
-        self.pages = Pages(source)
+        self.pages = MarkedPages(source)
         self.lines = _lines(self.pages.text)
         self.wrapped = 0
 

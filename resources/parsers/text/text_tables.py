@@ -20,7 +20,7 @@ from resources.parsers.labels import header_rows, is_figure
 from resources.parsers.source_text import run_at
 
 
-class Line(Protocol):
+class SourceLine(Protocol):
     """A line of the source, with its start there."""
 
     @property
@@ -59,7 +59,7 @@ _Cells = list[list[_Piece]]
 """The pieces of the cells of a row, one for each line."""
 
 
-def tables_in(source: str, lines: Sequence[Line]) -> Iterator[FoundTable]:
+def tables_in(source: str, lines: Sequence[SourceLine]) -> Iterator[FoundTable]:
     """Yield the tables among lines without an empty one between them, in order."""
     at = taken = 0
     misfit = -1
@@ -92,7 +92,7 @@ def is_rule(text: str) -> bool:
 # ---------------------------------------------------------------- bars
 
 
-def _end_of_bars(lines: Sequence[Line], begin: int) -> int:
+def _end_of_bars(lines: Sequence[SourceLine], begin: int) -> int:
     """Return the end of the lines from `begin` that are divided by bars, or are rules between such lines."""
     at = begin
     while at < len(lines) and (
@@ -103,7 +103,7 @@ def _end_of_bars(lines: Sequence[Line], begin: int) -> int:
     return at
 
 
-def _is_beside_bars(lines: Sequence[Line], at: int) -> bool:
+def _is_beside_bars(lines: Sequence[SourceLine], at: int) -> bool:
     """Say whether the line before or after is closed by bars on both sides, as those of SAP's lists are."""
     around = (lines[near].text.strip() for near in (at - 1, at + 1) if 0 <= near < len(lines))
     return any(len(text) > 1 and text[0] in _BARS and text[-1] in _BARS for text in around)
@@ -113,7 +113,7 @@ def _has_corner(text: str) -> bool:
     return "+" in text or any("\u2500" <= char <= "\u257f" for char in text)
 
 
-def _barred_table(source: str, lines: Sequence[Line], begin: int, end: int) -> FoundTable | None:
+def _barred_table(source: str, lines: Sequence[SourceLine], begin: int, end: int) -> FoundTable | None:
     """Return lines with bars as a table if rules part them, or if all of them begin and end with a bar."""
     parts: list[list[_Cells]] = [[]]
     closed = True
@@ -136,7 +136,7 @@ def _barred_table(source: str, lines: Sequence[Line], begin: int, end: int) -> F
     return FoundTable(begin, end, _block(source, [*header, *rows], len(header) or None))
 
 
-def _between_bars(line: Line) -> _Cells:
+def _between_bars(line: SourceLine) -> _Cells:
     """Return the cells of a line; outer bars are no cells."""
     text = line.text.rstrip()
     begin = len(text) - len(text.lstrip())
@@ -151,7 +151,7 @@ def _between_bars(line: Line) -> _Cells:
     return cells
 
 
-def _piece(line: Line, begin: int, end: int) -> list[_Piece]:
+def _piece(line: SourceLine, begin: int, end: int) -> list[_Piece]:
     """Return the words of a line between two columns, as no or one piece."""
     text = line.text[begin:end]
     words = text.strip()
@@ -192,7 +192,7 @@ def _extend(row: _Cells, cells: _Cells) -> None:
 # ---------------------------------------------------------------- rules with columns
 
 
-def _ruled_table(source: str, lines: Sequence[Line], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
+def _ruled_table(source: str, lines: Sequence[SourceLine], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
     """Return the table whose columns a rule gives: `-----  ----`, and the first line that is no part of one. `after`
     is the first line that the header may begin at, and the rule. Rules above the header and below the last row belong
     to the table."""
@@ -228,7 +228,7 @@ def _is_figure(source: str, cell: list[_Piece]) -> bool:
     return any(is_figure(source[start:end]) for start, end in cell)
 
 
-def _in_columns(line: Line, columns: Sequence[tuple[int, int]]) -> _Cells | None:
+def _in_columns(line: SourceLine, columns: Sequence[tuple[int, int]]) -> _Cells | None:
     """Return the cells of a line in columns; None if the line is a rule or its words fill the place between two."""
     text = line.text
     if is_rule(text) or "\t" in text or not text.strip():
@@ -251,7 +251,7 @@ def _in_columns(line: Line, columns: Sequence[tuple[int, int]]) -> _Cells | None
 # ---------------------------------------------------------------- one rule, and none
 
 
-def _under_one_rule(source: str, lines: Sequence[Line], at: int) -> tuple[FoundTable | None, int]:
+def _under_one_rule(source: str, lines: Sequence[SourceLine], at: int) -> tuple[FoundTable | None, int]:
     """Return the table whose header stands above a rule without columns, if all lines below have as many cells; else
     None and the first line that has not."""
     if not at or not (gaps := len(_gaps(lines[at - 1]))) or is_rule(lines[at - 1].text):
@@ -269,7 +269,7 @@ def _under_one_rule(source: str, lines: Sequence[Line], at: int) -> tuple[FoundT
     return FoundTable(at - 1, len(lines), block), -1
 
 
-def _aligned_table(source: str, lines: Sequence[Line], begin: int) -> FoundTable | None:
+def _aligned_table(source: str, lines: Sequence[SourceLine], begin: int) -> FoundTable | None:
     """Return all lines from `begin` as a table if they have equally many cells, separated by tabs or several spaces."""
     rows = lines[begin:]
     counts = {len(_gaps(line)) for line in rows}
@@ -278,11 +278,11 @@ def _aligned_table(source: str, lines: Sequence[Line], begin: int) -> FoundTable
     return FoundTable(begin, len(lines), _block(source, list(map(_by_gaps, rows)), None))
 
 
-def _gaps(line: Line) -> list[re.Match[str]]:
+def _gaps(line: SourceLine) -> list[re.Match[str]]:
     return list(_GAP.finditer(line.text.strip()))
 
 
-def _by_gaps(line: Line) -> _Cells:
+def _by_gaps(line: SourceLine) -> _Cells:
     indent = len(line.text) - len(line.text.lstrip())
     cells, begin = [], indent
     for gap in _gaps(line):
@@ -337,7 +337,7 @@ def end_of_table(line: Callable[[int], str], start: int, end: int) -> int:
     return below if is_simple and body else start
 
 
-def table_of(source: str, lines: Sequence[Line]) -> Block:
+def table_of(source: str, lines: Sequence[SourceLine]) -> Block:
     """Return the table of lines that `end_of_table` found."""
     if _GRID.fullmatch(lines[0].text.rstrip()):
         return _grid(source, lines)
@@ -381,7 +381,7 @@ def _end_of_grid(line: Callable[[int], str], start: int, end: int) -> int:
     return last + 1 if last > start + 1 else start
 
 
-def _grid(source: str, lines: Sequence[Line]) -> Block:
+def _grid(source: str, lines: Sequence[SourceLine]) -> Block:
     """Return a table whose rows are parted by rules and whose cells may cover several columns."""
     rules = [line.text for line in lines if _GRID.fullmatch(line.text.rstrip())]
     bounds = sorted({at for rule in rules for at, char in enumerate(rule) if char == "+"})

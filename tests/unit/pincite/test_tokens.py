@@ -36,7 +36,7 @@ def test_a_name_has_one_token(tmp_path: Path) -> None:
     with pytest.raises(IndexStateError, match=r"anna has a token already.*`pincite tokens remove anna`") as taken:
         tokens.add("anna", ("hr",), operator=False)
     assert taken.value.code == "name_taken"
-    with pytest.raises(IndexStateError, match=r"nobody named 'boris'.*`pincite tokens list`") as unknown:
+    with pytest.raises(IndexStateError, match=r"no token has the name 'boris'.*`pincite tokens list`") as unknown:
         tokens.remove("boris")
     assert unknown.value.code == "unknown_name"
     for name in ("", "a\nb", "x" * 101):

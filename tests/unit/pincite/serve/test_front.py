@@ -17,7 +17,7 @@ from pincite.serve.service import Service
 from pipelines.errors import DatabaseError, IndexStateError
 from pipelines.parsing.formats import FORMATS, KIND_OF_ENDING, KINDS
 from resources.evaluation.suggest import Example
-from resources.search.documents import Browsed, Choice, Counted
+from resources.search.documents import Browsed, Choice, DocumentCounts
 from tests.support.bare_index import COUNTED, DOCUMENT, URL, Bare, bare_service
 
 
@@ -33,7 +33,7 @@ class Counting(Bare):
     def __init__(self) -> None:
         super().__init__(())
 
-    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[DocumentCounts, set[str]]:
         self.read += 1
         facets = {"kind": (("pdf", 1), ("sheet", 2)), "source": (("s", 1), ("t", 1))[: 1 + len(groups)]}
         counted = replace(COUNTED, total=self.total, facets={**COUNTED.facets, **facets})

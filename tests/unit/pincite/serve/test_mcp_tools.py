@@ -22,7 +22,7 @@ from pincite.serve.mcp import Tools, parts_of, server_of, whole_name, with_whole
 from pipelines.defused_text import clear, visible_text
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
-from resources.search.documents import FACETS, Counted, FoundDocument
+from resources.search.documents import FACETS, DocumentCounts, FoundDocument
 from resources.search.passages import with_documents
 from tests.support.bare_index import DOCUMENT, PASSAGE, URL, Bare, bare_service
 
@@ -46,7 +46,7 @@ class Hostile(Bare):
         return [replace(DOCUMENT, uri=f"{SMUGGLED}.pdf", title=SMUGGLED, source="s", summary=SMUGGLED,
                         metadata={SMUGGLED: SMUGGLED})]  # fmt: skip
 
-    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
+    def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[DocumentCounts, set[str]]:
         counted, seen_ids = super().overview(groups, doc_ids)
         return replace(counted, facets=dict.fromkeys(FACETS, ((SMUGGLED, 1), (f"{SMUGGLED}2", 1)))), seen_ids
 

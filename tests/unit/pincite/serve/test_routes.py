@@ -112,10 +112,10 @@ def test_every_tool_and_resource_takes_a_turn() -> None:
         async with Client(server_of(tools, lambda context: Asker())) as client:
             for name, values in given.items():
                 reply = await client.call_tool(name, values)
-                assert reply.is_error and "too many ask at once" in str(reply.content), name
-            with pytest.raises(MCPError, match="too many ask at once"):
+                assert reply.is_error and "too many questions at once" in str(reply.content), name
+            with pytest.raises(MCPError, match="too many questions at once"):
                 await client.list_resources()
-            with pytest.raises(MCPError, match="too many ask at once"):
+            with pytest.raises(MCPError, match="too many questions at once"):
                 await client.read_resource("pincite://documents/x")
 
     asyncio.run(run())

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import Gold, GoldenQuestion, GoldPlace, map_questions
-from pipelines.evaluation.judging import Shown, in_chunks, matches, predicted_page, shown_by
+from pipelines.evaluation.judging import ShownText, in_chunks, matches, predicted_page, shown_by
 from pipelines.ports import Passage, Reached
 from pipelines.records import Box, Place
 from tests.support.query_fakes import passage
@@ -35,7 +35,7 @@ def place(**gold: Any) -> GoldPlace:
     return mapped[0].places[0]
 
 
-def shown(*spans: tuple[int, int], document: DocumentMap = PAGED, **values: Any) -> Shown:
+def shown(*spans: tuple[int, int], document: DocumentMap = PAGED, **values: Any) -> ShownText:
     return shown_by(passage("c", doc_id=document.doc_id, spans=spans, **values), document)
 
 
@@ -80,7 +80,7 @@ def test_what_matches(gold: dict[str, Any], spans: tuple[int, int], expected: bo
 def test_another_document_never_matches() -> None:
     assert not matches(shown((0, 10), document=PLAIN), place(page=1))
     assert not matches(shown((0, 10), document=PLAIN), place())
-    assert not matches(Shown("d", ((0, 10),), {1: 10}), place(uri="gone.pdf", page=1))
+    assert not matches(ShownText("d", ((0, 10),), {1: 10}), place(uri="gone.pdf", page=1))
 
 
 def test_offsets_of_the_decoded_source_match_what_the_body_kept_of_them() -> None:

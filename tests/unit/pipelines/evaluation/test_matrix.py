@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import SettingsError, UsageError
-from pipelines.evaluation.matrix import BASE, SHOWN, Asking, Matrix, asking_of, matrix_from, settings_of
+from pipelines.evaluation.matrix import BASE, SHOWN, EvalOptions, Matrix, asking_of, matrix_from, settings_of
 from pipelines.settings.base import settings_from
 
 AXES = {
@@ -90,9 +90,9 @@ def test_another_embedder_takes_nothing_of_the_one_before() -> None:
 
 def test_how_questions_are_asked_can_vary() -> None:
     matrix = made(settings={"eval.groups": ["hr"]}, axes={"k": {"5": {}, "10": {"eval.k": 10}}})
-    base = Asking(k=5, with_options="lexical", groups=("it",))
-    assert asking_of(matrix.runs[BASE], base, "m.yaml") == Asking(5, "lexical", ("hr",))
-    assert asking_of(matrix.runs["k=10"], base, "m.yaml") == Asking(10, "lexical", ("hr",))
+    base = EvalOptions(k=5, with_options="lexical", groups=("it",))
+    assert asking_of(matrix.runs[BASE], base, "m.yaml") == EvalOptions(5, "lexical", ("hr",))
+    assert asking_of(matrix.runs["k=10"], base, "m.yaml") == EvalOptions(10, "lexical", ("hr",))
 
 
 def test_numbers_and_truths_are_names_too() -> None:
@@ -143,4 +143,4 @@ def test_a_wrong_setting_names_the_run() -> None:
 def test_a_wrong_way_of_asking_names_the_run(values: Any, told: str) -> None:
     matrix = made(settings={"eval": values})
     with pytest.raises(UsageError, match=f"m.yaml, run 'base': {told}"):
-        asking_of(matrix.runs[BASE], Asking(), "m.yaml")
+        asking_of(matrix.runs[BASE], EvalOptions(), "m.yaml")

@@ -11,7 +11,7 @@ from pipelines.evaluation.suggest import (
     AskableDocument,
     AskableRow,
     CandidateMaker,
-    Statement,
+    ParagraphSentence,
     Suggestion,
     column_names,
     golden_line,
@@ -27,11 +27,11 @@ def document(doc_id: str, title: str = "") -> AskableDocument:
     return AskableDocument(doc_id, "s", f"{doc_id}.pdf", title)
 
 
-def statement(text: str, doc_id: str = "d", **values: Any) -> Statement:
-    return Statement(**{"doc_id": doc_id, "section": (), "text": text, "page": 1, "paragraph": text, **values})
+def statement(text: str, doc_id: str = "d", **values: Any) -> ParagraphSentence:
+    return ParagraphSentence(**{"doc_id": doc_id, "section": (), "text": text, "page": 1, "paragraph": text, **values})
 
 
-def of(statements: list[Statement], *documents: AskableDocument) -> list[str]:
+def of(statements: list[ParagraphSentence], *documents: AskableDocument) -> list[str]:
     return [each.question for each in CandidateMaker(documents or (document("d"),), statements).of_statements()]
 
 

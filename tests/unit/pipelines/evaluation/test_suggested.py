@@ -11,7 +11,7 @@ from pipelines.errors import ModelError
 from pipelines.evaluation.suggest import (
     AskableDocument,
     AskableParagraph,
-    Statement,
+    ParagraphSentence,
     Suggestion,
     ask_for_questions,
     check_suggestion,
@@ -26,8 +26,8 @@ SECOND = "The registrar holds the key of the vault and signs for each visit."
 TEXT = f"{FIRST} {SECOND}"
 
 
-def statement(text: str, paragraph: str = TEXT, page: int = 1) -> Statement:
-    return Statement("d", ("Keeping",), text, page, paragraph)
+def statement(text: str, paragraph: str = TEXT, page: int = 1) -> ParagraphSentence:
+    return ParagraphSentence("d", ("Keeping",), text, page, paragraph)
 
 
 PARAGRAPH = AskableParagraph(DOCUMENT, ("Keeping",), TEXT, (statement(FIRST, page=1), statement(SECOND, page=2)))

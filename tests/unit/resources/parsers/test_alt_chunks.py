@@ -130,9 +130,9 @@ def test_in_cells_notes_and_headers_the_relations_are_those_of_the_part(tmp_path
 @pytest.mark.parametrize(
     ("name", "data", "told"),
     [
-        ("one.xml", b"<w:document/>", "nothing here reads a part that does not say what it is"),
+        ("one.xml", b"<w:document/>", "no reader takes a part that does not say what it is"),
         ("one.html", b"", None),
-        ("one.docx", b"PK\x03\x04 no archive", "it is damaged"),
+        ("one.docx", b"PK\x03\x04 no archive", "the part is damaged"),
         ("one.txt", bytes(range(1, 9)) * 50 + b"\xff\xfe\x80", "not text"),
         ("one.mht", b"MIME-Version: 1.0\r\n\r\n", "no page is in this web archive"),
     ],
@@ -174,7 +174,7 @@ def test_a_document_that_takes_in_itself(tmp_path: Path) -> None:
     path = docx_of(tmp_path, f"<w:p>{run('Here.')}</w:p>{CHUNK}", **{RELATIONS: related("document.xml")})
     document, elements, _ = elements_of(path)
     assert [element.text for element in elements] == ["Here."]
-    assert "word/document.xml: this part of the text was left out: nothing here reads" in document.warnings[0]
+    assert "word/document.xml: this part of the text was left out: no reader takes" in document.warnings[0]
 
 
 def nested(folder: Path, deep: int) -> bytes:
@@ -191,7 +191,7 @@ def test_documents_in_documents_are_read_so_deep_and_no_deeper(tmp_path: Path) -
         taking_in(tmp_path, ("in.docx", nested(tmp_path / "b", alt_chunks.DEEPEST + 1)))
     )
     assert "The innermost." not in [element.text for element in elements]
-    assert document.warnings[0].endswith("left out: it is nested more than 4 deep")
+    assert document.warnings[0].endswith("left out: the part is nested more than 4 deep")
 
 
 def test_one_part_taken_in_at_many_places_is_read_while_there_is_room(
@@ -202,7 +202,7 @@ def test_one_part_taken_in_at_many_places_is_read_while_there_is_room(
     path = taking_in(tmp_path, ("one.txt", b"word " * 60), body=CHUNK * 50)
     document, elements, _ = elements_of(path)
     assert len(elements) == 2 + 3
-    assert len(document.warnings) == 1 and "such parts are more than" in document.warnings[0]
+    assert len(document.warnings) == 1 and "all parts of this kind have more than" in document.warnings[0]
 
 
 def test_deep_nesting_in_every_document_is_a_warning(tmp_path: Path) -> None:

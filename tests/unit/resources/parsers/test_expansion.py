@@ -13,7 +13,7 @@ from pipelines.parsing.markdown_view import markdown_of
 from pipelines.records import Block, BlockCell, ParsedFile, StructuralChunk, TextRun
 from resources.parsers.office import docx, spreadsheet
 from resources.parsers.office.docx_paragraphs import W
-from resources.parsers.office.spreadsheet import MOST_GAPS, Grid, region_blocks
+from resources.parsers.office.spreadsheet import MOST_GAPS, SheetLayout, region_blocks
 from resources.parsers.office.workbook import SheetCell, SheetRow
 from resources.parsers.text import email
 from tests.support.builders import CLAUSE_TOKENS, raw
@@ -128,7 +128,7 @@ def test_a_part_that_is_named_often_is_read_once(tmp_path: Path) -> None:
 
 def test_a_sheet_is_parted_only_so_often() -> None:
     rows = [SheetRow(1, [SheetCell(4 * at + 1, f"a{at}", False) for at in range(2 * MOST_GAPS)])]
-    assert len(list(region_blocks(rows * 2, Grid("S")))) == 2 * (MOST_GAPS + 1) - 1
+    assert len(list(region_blocks(rows * 2, SheetLayout("S")))) == 2 * (MOST_GAPS + 1) - 1
 
 
 def test_addressees_that_nest_are_kept_as_written(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pptx
 import pytest
 from pptx.util import Inches, Pt
 
-from pipelines.parsing.box_order import Placed, in_reading_order
+from pipelines.parsing.box_order import PlacedBox, in_reading_order
 from resources.parsers.office import presentation as reader
 from tests.support.documents import elements_of
 from tests.support.places import DATA, needs_data
@@ -187,7 +187,7 @@ def test_a_group_stays_together(tmp_path: Path) -> None:
 
 
 def order(*boxes: Box, from_right: bool = False) -> str:
-    placed = [Placed(name, at, x, y, x + wide, y + tall) for at, (name, x, y, wide, tall) in enumerate(boxes)]
+    placed = [PlacedBox(name, at, x, y, x + wide, y + tall) for at, (name, x, y, wide, tall) in enumerate(boxes)]
     return " ".join(box.item for box in in_reading_order(placed, from_right))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from pipelines.errors import DocumentError
 from resources.sources import mail_parts
-from resources.sources.mail_parts import MailPart, holds_parts, part_of_mail, parts_of_mail, possible_mails
+from resources.sources.mail_parts import Attachment, holds_parts, part_of_mail, parts_of_mail, possible_mails
 from tests.support.letters import letter, with_files
 from tests.support.other_formats import write_msg
 from tests.support.places import DATA, needs_data
@@ -38,7 +38,7 @@ def test_one_attachment_is_read_from_its_mail_as_it_is_now(tmp_path: Path, monke
     mail = tmp_path / "a.eml"
     divided = 0
 
-    def counted(*given: Any) -> Iterator[MailPart]:
+    def counted(*given: Any) -> Iterator[Attachment]:
         nonlocal divided
         divided += 1
         return parts_of_mail(*given)
@@ -97,7 +97,7 @@ def test_an_attached_mail_that_cannot_be_divided_is_a_document_and_costs_no_othe
     mail.add_attachment(b"no mail", maintype="application", subtype="octet-stream", filename="old.msg")
     mail.add_attachment(b"plan", maintype="application", subtype="octet-stream", filename="plan.txt")
     first, second = parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml")
-    assert (first.below, second) == ("old.msg", MailPart("plan.txt", b"plan"))
+    assert (first.below, second) == ("old.msg", Attachment("plan.txt", b"plan"))
     assert first.undivided.startswith("a.eml/old.msg: its attachments cannot be read (")
 
 
@@ -110,7 +110,7 @@ def test_mails_deep_within_mails_are_not_divided_and_that_is_told() -> None:
     found = list(parts_of_mail(io.BytesIO(mail.as_bytes()), "a.eml"))
     assert [part.below.count("/") for part in found] == [0, 1, 2, 3, 4]
     assert [bool(part.undivided) for part in found] == [False] * 4 + [True]
-    assert found[-1].undivided.endswith("not read, since 5 mails are around it: save them as files")
+    assert found[-1].undivided.endswith("not read, since 5 mails are around the mail: save them as files")
 
 
 def test_attachments_without_end_are_not_read() -> None:

@@ -23,7 +23,7 @@ def test_a_run_without_tags_is_asked_for_nothing_more() -> None:
 
 @pytest.mark.parametrize("tag", ["", "{", "[" * 100_000, "[]", "1", '{"sources": 1}', '{"sources": []}'])
 def test_tags_that_others_wrote_are_refused(tag: str) -> None:
-    with pytest.raises(UsageError, match="none that pincite wrote"):
+    with pytest.raises(UsageError, match="was not written by pincite"):
         request_of({REQUEST: tag})
 
 
