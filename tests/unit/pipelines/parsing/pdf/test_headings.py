@@ -229,6 +229,28 @@ def test_lines_of_a_large_title_may_differ_in_size() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "title", "size", "found"),
+    [
+        ("Chapter 4", "Methods", 18, [(1, "Chapter 4 Methods")]),
+        ("Chapter 4", "Methods", 14, [(1, "Chapter 4"), (2, "Methods")]),
+        ("Chapter 4", "4.1 Methods", 14, [(1, "Chapter 4"), (2, "4.1 Methods")]),
+        ("Part 1", "Chapter 1 Methods", 18, [(1, "Part 1"), (2, "Chapter 1 Methods")]),
+        ("4", "Methods", 14, [(1, "4 Methods")]),
+    ],
+)
+def test_a_number_above_its_title_or_above_a_part(
+    number: str, title: str, size: int, found: list[tuple[int, str]]
+) -> None:
+    two = [item(number, 60, 60, size=18, bold=True), item(title, 60, 84, size=size, bold=True)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == found
+
+
+def test_a_number_and_a_title_of_other_tags_are_two_headings() -> None:
+    two = [item("Chapter 4", 60, 60, tag="H1", group=1), item("Methods", 60, 84, tag="H2", group=2)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == [(1, "Chapter 4"), (2, "Methods")]
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Note a large increase in costs during the year",
