@@ -396,7 +396,7 @@ def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence
             draft.kind, draft.level = "heading", int(tag[1])
         elif at in outlined or at in counted or (not tagged and _looks_like_heading(draft, following, style, usual)):
             draft.kind = "heading"
-    _join_parts(drafts)
+    _join_parts(drafts, outlined)
     _unmark_runs(drafts, outlined)
     headings = [(at, draft) for at, draft in enumerate(drafts) if draft.kind == "heading"]
     if len(outlined) >= LEAST_OUTLINED * len(headings):
@@ -451,12 +451,24 @@ def _alike(a: Draft, b: Draft) -> bool:
     return first.page == second.page and abs(first.size - second.size) < 0.3 and first.bold == second.bold
 
 
-def _join_parts(drafts: Sequence[Draft]) -> None:
+def _join_parts(drafts: Sequence[Draft], outlined: Container[int]) -> None:
     """Join a bare number that is set apart from its title with that title. The number's draft is emptied as a mark."""
-    for first, second in pairwise(drafts):
+    for at, (first, second) in enumerate(pairwise(drafts)):
         if not first.lines or second.kind != "heading" or second.lines[0].page != first.lines[0].page:
             continue
-        bare = _BARE_NUMBER.fullmatch(first.text.strip())
-        if bare and first.size >= second.size - 0.1 and second.gap < 3:
+        if second.gap < 3 and not (at in outlined and at + 1 in outlined) and _is_number_of(first, second):
             second.lines[:0] = first.lines
+            second.level = second.level or first.level
+            first.kind, first.level = "paragraph", None
             first.lines.clear()
+
+
+def _is_number_of(first: Draft, second: Draft) -> bool:
+    """Say whether a block is the number of the heading below it, not a heading above that one: a chapter above its
+    first section is larger, or the section has a number of its own."""
+    bare = _BARE_NUMBER.fullmatch(first.text.strip())
+    if bare is None or first.size < second.size - 0.1 or numbering_of(second.text) is not None:
+        return False
+    if None not in (first.level, second.level) and first.level != second.level:
+        return False
+    return bare[1] is None or first.size <= second.size + SAME_SIZE

@@ -47,7 +47,7 @@ from pipelines.parsing.pdf.paragraphs import (
     is_bullet,
     style_of,
 )
-from pipelines.parsing.pdf.tables import aligned_table
+from pipelines.parsing.pdf.tables import aligned_table, term_entries
 from pipelines.parsing.pdf.turned import turned_back, with_turned_cells
 from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Box, TextRun
@@ -169,7 +169,10 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
                 placed.add(id(taken[at]))
                 drafts.append(taken[at])
             at += 1
-        elif entries := contents_entries(lines, at, blocked, at - len(pending)):
+        elif entries := (
+            contents_entries(lines, at, blocked, at - len(pending))
+            or term_entries(lines, at, blocked, at - len(pending), level)
+        ):
             del pending[len(pending) - (at - entries[0][0]) :]
             flush()
             drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]

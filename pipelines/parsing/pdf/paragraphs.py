@@ -27,6 +27,8 @@ FOOTNOTE = re.compile(r"\d{1,3}(?=\s|[A-ZА-ЯІЇЄҐ\"“«])|[*∗†‡§]")
 TERMINAL = re.compile(r"[.!?:;…。](?:[\"'”’»)\]]|\s)*$")
 SAME_SIZE = 0.7
 SAME_HEIGHT = 0.3
+MUCH_ROOM = 0.35
+"""Share of the width of its column that a line leaves free if it ends a title."""
 TITLE_SIZE = 20.0
 LEAST_PAGE = 300
 
@@ -191,9 +193,19 @@ def _is_below_heading(draft: Draft, above: Line, line: Line) -> bool:
 
 def _differs(above: Line, line: Line) -> bool:
     """Say whether two lines differ in size. A line may begin with a few words in another size, which the height of the
-    whole line does not have."""
-    differs = abs(line.size - above.size) > _tolerance(line.size)
+    whole line does not have. A title in large type may go on in a size that is a little other."""
+    other = abs(line.size - above.size)
+    differs = other > _tolerance(line.size) or (other > SAME_SIZE and not line.vertical and _is_subtitle(above, line))
     return differs and abs(line.y1 - line.y0 - above.y1 + above.y0) > SAME_HEIGHT
+
+
+def _is_subtitle(above: Line, line: Line) -> bool:
+    """Say whether a line in large type is a heading of its own by its manner, or because the line above has much room,
+    wherever on the line its text stands."""
+    if (above.bold, above.italic) != (line.bold, line.italic):
+        return True
+    taken, width = above.x1 - above.x0, above.right - above.left
+    return width - taken > MUCH_ROOM * width and not goes_on(above.text, line.text)
 
 
 def _tolerance(size: float) -> float:
@@ -217,7 +229,7 @@ def _is_new_paragraph(draft: Draft, above: Line, line: Line) -> bool:
     if ends(above.text):
         return not above.text.rstrip().endswith((",",)) and not line.text[:1].islower()
     spare = (above.right - above.x1) / max(above.right - above.left, 1.0)
-    return spare > 0.35 and not line.text[:1].islower() and not above.text.rstrip().endswith((",", "-"))
+    return spare > MUCH_ROOM and not line.text[:1].islower() and not above.text.rstrip().endswith((",", "-"))
 
 
 def _begin(line: Line, gap: float, style: DocumentStyle, page_height: float) -> Draft:

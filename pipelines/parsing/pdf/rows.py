@@ -428,6 +428,9 @@ def _words_apart(atom: Atom, below: Sequence[Atom]) -> list[Atom]:
 
 def _line_by_line(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule]) -> Rows:
     """Return a row for each line of a header, but one for lines whose cells all go on from those above them."""
+    whole = _one_row(rows, columns, rules)
+    if whole is not None:
+        return Rows([whole], 1)
     found: list[Cells] = []
     for row in rows:
         cells = _header(row, columns, rules)
@@ -445,6 +448,50 @@ def _line_by_line(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rul
         else:
             found.append(cells)
     return Rows(found, len(found))
+
+
+def _one_row(rows: Sequence[Sequence[Atom]], columns: Sequence[Column], rules: Sequence[PdfRule]) -> Cells | None:
+    """Return a header whose cells have different numbers of lines as one row, or None if it does not show that it is
+    one: every cell is over one column, and all begin, end or are centred at one height."""
+    stacks: dict[int, list[list[Cellet]]] = {}
+    for row in rows:
+        if _are_units([atom.text for atom in row]) or any(map(is_year, row)):
+            return None
+        for column, span, atom in place_cells(row, columns):
+            if span > 1:
+                return None
+            stacks.setdefault(column, []).append(list(atom.cellets))
+    counts = {len(lines) for column, lines in stacks.items() if column}
+    if len(counts) < 2 or not stacks.keys() >= set(range(1, len(columns))):
+        return None
+    if not all(_is_stack(lines, rules) for lines in stacks.values()):
+        return None
+    ends = [(lines[0][0].y0, lines[-1][0].y1) for lines in stacks.values()]
+    size = max(text.y1 - text.y0 for lines in stacks.values() for line in lines for text in line)
+    level = min(
+        max(ys) - min(ys) for ys in ([a for a, _ in ends], [b for _, b in ends], [(a + b) / 2 for a, b in ends])
+    )
+    if level > SAME_MIDDLE * size:
+        return None
+    return [(column, 1, [text for line in lines for text in line]) for column, lines in sorted(stacks.items())]
+
+
+def _is_stack(lines: Sequence[Sequence[Cellet]], rules: Sequence[PdfRule]) -> bool:
+    """Say whether texts are close below each other, begin, end or are centred at one place, and no ruling parts
+    them."""
+    for upper, lower in pairwise(lines):
+        above, below = atom_of(upper, False), atom_of(lower, False)
+        top, bottom = (upper[0].y0 + upper[0].y1) / 2, (lower[0].y0 + lower[0].y1) / 2
+        left, right = above.x0 - below.x0, above.x1 - below.x1
+        if min(abs(left), abs(right), abs(left + right) / 2) > HANGING:
+            return False
+        if bottom - top > TIGHT * max(upper[0].y1 - upper[0].y0, lower[0].y1 - lower[0].y0):
+            return False
+        if any(
+            top < r.y0 < bottom and r.x0 < max(above.x1, below.x1) and min(above.x0, below.x0) < r.x1 for r in rules
+        ):
+            return False
+    return True
 
 
 def _goes_on(above: Sequence[Cellet] | None, below: Sequence[Cellet]) -> bool:

@@ -228,6 +228,45 @@ def test_lines_of_a_large_title_may_differ_in_size() -> None:
     assert headings([page(1, *title, *column(BODY, y=200))]) == [(1, "Row and Column Access Control in Practice")]
 
 
+@pytest.mark.parametrize(("first", "second"), [(24, 22), (36, 32), (18, 14)])
+@pytest.mark.parametrize("x", [60, 200])
+def test_a_heading_right_below_a_larger_one_is_its_own(first: int, second: int, x: int) -> None:
+    two = [item("The Old Roads", x, 60, size=first), item("Of the North", x, 60 + 1.2 * first, size=second)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == [(1, "The Old Roads"), (2, "Of the North")]
+
+
+def test_a_heading_in_another_manner_is_not_the_rest_of_a_full_line() -> None:
+    two = [item("The Roads of the Northern Parts", 60, 60, size=24, bold=True), item("A Report", 60, 89, size=22)]
+    assert [text for _, text in headings([page(1, *two, *column(BODY, y=200))])] == [two[0].text, "A Report"]
+
+
+def test_a_heading_that_wraps_in_one_size_is_one() -> None:
+    two = [item("The Roads and the Bridges of the Northern Parts and", 60, 60, size=14), item("Isles", 60, 77, size=14)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == [(1, f"{two[0].text} Isles")]
+
+
+@pytest.mark.parametrize(
+    ("number", "title", "size", "found"),
+    [
+        ("Chapter 4", "Methods", 18, [(1, "Chapter 4 Methods")]),
+        ("Chapter 4", "Methods", 14, [(1, "Chapter 4"), (2, "Methods")]),
+        ("Chapter 4", "4.1 Methods", 14, [(1, "Chapter 4"), (2, "4.1 Methods")]),
+        ("Part 1", "Chapter 1 Methods", 18, [(1, "Part 1"), (2, "Chapter 1 Methods")]),
+        ("4", "Methods", 14, [(1, "4 Methods")]),
+    ],
+)
+def test_a_number_above_its_title_or_above_a_part(
+    number: str, title: str, size: int, found: list[tuple[int, str]]
+) -> None:
+    two = [item(number, 60, 60, size=18, bold=True), item(title, 60, 84, size=size, bold=True)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == found
+
+
+def test_a_number_and_a_title_of_other_tags_are_two_headings() -> None:
+    two = [item("Chapter 4", 60, 60, tag="H1", group=1), item("Methods", 60, 84, tag="H2", group=2)]
+    assert headings([page(1, *two, *column(BODY, y=200))]) == [(1, "Chapter 4"), (2, "Methods")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +115,35 @@ def test_a_text_over_several_columns_is_their_header() -> None:
     (table,) = tables(page(*above, *lines(YEARS, ("Cash", "1,204", "980"), ("Debt", "33", "21"), ("Other", "7", "5"))))
     heads = [(cell.row, cell.column, cell.column_span) for cell in table.cells if cell.header]
     assert heads == [(0, 1, 2), (1, 1, 2), (2, 1, 1), (2, 2, 1)]
+
+
+@pytest.mark.parametrize("above", [(0, 0, 0, 0), (1, 0, 0.5, 0.5), (2, 0, 1, 1)], ids=["top", "middle", "bottom"])
+def test_header_cells_of_different_heights_are_one_row(above: Sequence[float]) -> None:
+    heads = (["Region"], ["Bridges", "Inspected", "In Spring"], ["Share", "Closed"], ["Repairs", "In Euro"])
+    items = [
+        item(text, x, 60 + 12 * (first + at), right=x > 60)
+        for cell, x, first in zip(heads, (60, 320, 400, 480), above, strict=True)
+        for at, text in enumerate(cell)
+    ]
+    items += lines(
+        ("North", "1,204", "12.5", "980"), ("South", "988", "3.0", "75"), ("East", "31", "8.1", "4"), step=80
+    )
+    items = [replace(i, x0=i.x0 - 80, x1=i.x1 - 80) if i.y0 >= 100 and i.x0 > 300 else i for i in items]
+    (table,) = tables(page(*items))
+    assert shown(table)[:2] == [[" ".join(cell) for cell in heads], ["North", "1,204", "12.5", "980"]]
+    assert sum(cell.header for cell in table.cells) == 4
+
+
+def test_a_text_over_its_years_is_not_of_their_cells() -> None:
+    heads = [
+        item("June 30", 400, 76, right=True),
+        item("May 31", 480, 76, right=True),
+        item("Restated", 480, 64, right=True),
+    ]
+    (table,) = tables(
+        page(*heads, *lines(YEARS, ("Cash", "1,204", "980"), ("Debt", "33", "21"), ("Other", "7", "5"), y=88))
+    )
+    assert ["2024", "2023"] in shown(table)
 
 
 def test_units_above_a_table_are_its_caption() -> None:
