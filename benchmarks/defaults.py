@@ -30,7 +30,7 @@ from benchmarks.fusion import index_of, objective  # noqa: E402  (the path above
 from benchmarks.parts import METRICS, Scores, difference, losing, sampled, settings_with, shown  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked, judge  # noqa: E402
+from pipelines.evaluation.judging import judge, question_for  # noqa: E402
 from pipelines.ports import Filters, SearchIndex  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.settings.query import MEASURED_HITS, QuerySettings  # noqa: E402
@@ -118,10 +118,10 @@ def measured(name: str, file: Path, most: int) -> dict[str, Scores]:
         searcher, filters = Searcher(state, exact=True), Filters(groups=tuple(dataset.evaluation.get("groups", ())))
         found: dict[str, dict[str, list[dict[str, float | None]]]] = {}
         for mapped in exam.questions:
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             vectors: dict[str, Any] = {}
             with searcher.reading() as (_, index):
-                tools = searcher.tools.of(index.generation.embedder)
+                tools = searcher.tools.tools_for(index.generation.embedder)
 
                 def embedded(
                     texts: Sequence[str], known: dict[str, Any] = vectors, embed: Any = tools.embed_queries

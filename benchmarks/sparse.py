@@ -44,7 +44,7 @@ from benchmarks.fusion import (  # noqa: E402  (the path above finds it)
 from benchmarks.parts import Scores, difference, sampled, shown  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked, bootstrap_interval, matches, shown_by  # noqa: E402
+from pipelines.evaluation.judging import bootstrap_interval, matches, question_for, shown_by  # noqa: E402
 from pipelines.ports import Candidate, Filters  # noqa: E402
 from pipelines.query.rerankers import full_text  # noqa: E402
 from pipelines.query.routes import STRATEGIES, LazyRanking, QueryState, searches_of  # noqa: E402
@@ -207,7 +207,7 @@ def measured(name: str, file: Path, most: int, splade: Splade) -> tuple[list[Ran
         ]
         with searcher.reading() as (_, index):
             passages = index.passages(ids, filters)
-            tools = searcher.tools.of(index.generation.embedder)
+            tools = searcher.tools.tools_for(index.generation.embedder)
         texts = {key: full_text(passage) for key, passage in passages.items()}
         sparse = SparseIndex(list(texts), splade.encode(list(texts.values())))
         of_document: dict[str, set[str]] = {}
@@ -219,11 +219,11 @@ def measured(name: str, file: Path, most: int, splade: Splade) -> tuple[list[Ran
 
         found, asked_texts = [], []
         for mapped in exam.questions:
-            question = asked(mapped, "none")
+            question = question_for(mapped, "none")
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (_, index):
                 known = partial(index.abbreviations, filters=filters)
-                meant = Wordings(QuerySettings()).of(question, index.frequencies, known)
+                meant = Wordings(QuerySettings()).wordings_of(question, index.frequencies, known)
                 one = QueryState(meant, index, tools, filters)
                 text = meant.text if meant.embedded is None else meant.embedded
                 route = sparse.ranking(splade.encode([text])[0], within)
