@@ -45,6 +45,7 @@ from pipelines.query.routes import (  # noqa: E402
     MEASURES,
     STRATEGIES,
     QueryState,
+    Searches,
     reciprocal_rank,
     searches_of,
     standardise,
@@ -183,17 +184,19 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
         state.close()
 
 
-def measured_candidates(one: QueryState) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+def measured_candidates(
+    one: QueryState, more: Searches | None = None
+) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
     """Return the candidates that hybrid search measures with their scores by reciprocal rank, and the values of each
-    part; a part has none where the question gives it nothing to measure."""
-    searches = searches_of(STRATEGIES["hybrid"], one, 0)
+    part, and of `more` routes; a part has none where the question gives it nothing to measure."""
+    searches = {**searches_of(STRATEGIES["hybrid"], one, 0), **(more or {})}
     wide = QuerySettings().candidates * FUSED_DEPTH
     fused = reciprocal_rank({route: search.best(wide, None) for route, search in searches.items()})
     first = dict(fused[: QuerySettings().candidates * MEASURED_DEPTH])
     best = {**first, **{key: 0.0 for key in of_named_documents(one, searches) if key not in first}}
     own = {measure: scores for measure, make in MEASURES.items() if (scores := make(one))}
     measures = {**{route: search.scores for route, search in searches.items()}, **own}
-    return best, {part: measures[part](list(best)) if part in measures else {} for part in PARTS}
+    return best, {part: measures[part](list(best)) if part in measures else {} for part in (*PARTS, *(more or {}))}
 
 
 # ---------------------------------------------------------------- the tables
