@@ -12,6 +12,7 @@ from typing import Any
 
 from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrap
 from pipelines.escaped_text import one_line
+from pipelines.plural import plural
 
 # ---------------------------------------------------------------- paragraph
 
@@ -101,7 +102,7 @@ def _counts(hits: list[dict[str, Any]]) -> str:
     if not hits:
         return "no passage found"
     documents = len({hit["doc_id"] for hit in hits})
-    return f"{_count_text(len(hits), 'passage')} in {_count_text(documents, 'document')}"
+    return f"{plural(len(hits), 'passage')} in {plural(documents, 'document')}"
 
 
 def _way(result: dict[str, Any]) -> list[str]:
@@ -245,10 +246,6 @@ def _short(value: Any) -> str:
     return text[:SHORT_ID] if _HASH.fullmatch(text) else text
 
 
-def _count_text(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _document(document: dict[str, Any]) -> Lines:
     size = "" if document["size"] is None else f", {document['size']:,} bytes"
     lines: Lines = [
@@ -324,12 +321,12 @@ def _cost(stage: dict[str, Any]) -> str:
         known = ": the vectors were there before" if "embedded_text" in stage else ""
         return f"no model call in that run{known}" if stage["run"] else UNKNOWN
     if "calls" in cost:
-        spent = f"{_count_text(cost['calls'], 'call')}, {_count_text(cost['tokens'], 'token')}"
+        spent = f"{plural(cost['calls'], 'call')}, {plural(cost['tokens'], 'token')}"
         return f"{spent}, {cost['cost']:.4f} {cost['currency']} in that run"
     return (
-        f"{_count_text(cost['items'], 'text')}, {_count_text(cost['tokens'], 'token')}, {cost['seconds']:.1f} s in "
-        f"that run ({_count_text(cost['standing'], 'chunk')} of it here now); this one about "
-        f"{_count_text(cost['share_tokens'], 'token')} ({100 * cost['share']:.1f} %)"
+        f"{plural(cost['items'], 'text')}, {plural(cost['tokens'], 'token')}, {cost['seconds']:.1f} s in "
+        f"that run ({plural(cost['standing'], 'chunk')} of it here now); this one about "
+        f"{plural(cost['share_tokens'], 'token')} ({100 * cost['share']:.1f} %)"
     )
 
 
@@ -362,7 +359,7 @@ def _overlap(stage: dict[str, Any]) -> Lines:
     if not stage["overlap_tokens"]:
         shown = "none" if stage["chunk_before"] else "none, the first of its document"
     else:
-        shown = f"{_count_text(stage['overlap_tokens'], 'token')} of chunk {_short(stage['chunk_before'])}"
+        shown = f"{plural(stage['overlap_tokens'], 'token')} of chunk {_short(stage['chunk_before'])}"
     floor = "no cosine decides" if stage["floor"] is None else f"{stage['floor']:.3f} for {stage['language']}"
     return [("overlap", shown), ("cosine floor", floor)]
 

@@ -182,7 +182,8 @@ def matrix_shown(result: dict[str, Any]) -> str:
     lines += [f"failed: {item['name']}: {item['code']}: {item['message']}" for item in result["failed"]]
     unmapped = max((run["unmapped"] for run in result["runs"]), default=0)
     lines += [f"gold that could not be mapped: {unmapped}, all in --json"] if unmapped else []
-    lines += [f"{result['resumed']} of {len(result['runs'])} runs were finished before"] if result["resumed"] else []
+    if result["resumed"]:
+        lines.append(f"finished before: {result['resumed']} of {plural(len(result['runs']), 'run')}")
     return block([*lines, *(f"written: {file}" for file in result["files"])])
 
 
@@ -225,7 +226,7 @@ def sweep_shown(result: dict[str, Any]) -> str:
     lines = [f"{_heading(result)}; {plural(result['sentences'], 'sentence')}", rows(table, head)]
     if golden := result["golden"]:
         lines.append(f"scores of the sentence route: {plural(golden['questions'], 'question')} of {golden['file']}, "
-                     f"{golden['unmapped']} gold places not mapped")  # fmt: skip
+                     f"{plural(golden['unmapped'], 'gold place')} not mapped")  # fmt: skip
     return block([*lines, *(f"note: {note}" for note in result["notes"]), f"{result['seconds']:.1f} s"])
 
 

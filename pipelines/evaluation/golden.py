@@ -18,6 +18,7 @@ from typing import Any
 from pipelines.errors import UsageError
 from pipelines.evaluation.document_map import DocumentMap, Occurrence
 from pipelines.groups import group_names
+from pipelines.plural import plural
 from pipelines.query.retrieve import LONGEST_QUESTION
 from pipelines.settings.query import LABEL
 
@@ -261,7 +262,7 @@ def _place(gold: Gold, document: DocumentMap | None) -> GoldPlace:
         return GoldPlace(None, named, named_page=bool(named), lost=length, problem=absent)
     problem: str | None = None
     if gold.page is not None and (document.pages is None or gold.page > document.pages):
-        problem = f"the document has {document.pages or 'no'} pages"
+        problem = f"the document has {plural(document.pages, 'page') if document.pages else 'no pages'}"
     spans, *elsewhere = (_text_places(gold, document) if length else []) or [()]
     if length and not spans:
         problem = "the text is not in the document's body"

@@ -25,6 +25,7 @@ from typing import Any
 
 from pipelines.errors import UsageError
 from pipelines.evaluation.judging import ANSWER_METRICS, METRICS, OptionsUse, paired_difference
+from pipelines.plural import plural
 from pipelines.settings.base import Settings, settings_from
 from pipelines.settings.query import MEASURED_HITS
 
@@ -365,7 +366,7 @@ def _scores_table(
     begin = len(columns) - len(metrics) - 1
     marked = {(row, begin + at) for at, each in enumerate(metrics) for row in _best_row(table, scored, each)}
     fixed = [", ".join(f"{axis} {value}" for axis, value in table.fixed.items())] if table.fixed else []
-    said = [f"{counts[0]} questions"] if len(counts) == 1 else []
+    said = [plural(counts[0], "question")] if len(counts) == 1 else []
     caption = "; ".join([*said, "percent, with 95 % bootstrap intervals", *fixed]) + "."
     return ShownTable(
         table.name, caption, tuple(columns), tuple(rows), frozenset(marked), "the best, if it stands alone"

@@ -310,7 +310,7 @@ def _refuse_empty(doc: RawDocument, parsed: ParsedFile, elements: Sequence[Eleme
     if doc.size == 0:
         raise DocumentError(f"{doc.uri}: the file is empty (0 bytes)", "empty")
     if doc.media_type in PAGED and all(element.kind == "figure" for element in elements):
-        pages = f"none of its {parsed.pages} pages" if parsed.pages else "no page"
+        pages = f"none of its {parsed.pages} pages" if (parsed.pages or 0) > 1 else "no page"
         raise DocumentError(
             f"{doc.uri}: {pages} has a text layer; it looks scanned: make it searchable with OCR, then index again",
             "no_text",

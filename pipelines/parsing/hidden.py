@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from pipelines.plural import plural
+
 DELETED = "deletions"
 """Name of words that are deleted or struck out, for `HiddenContent.taken`."""
 METADATA = {"hidden": "true"}
@@ -26,15 +28,21 @@ class HiddenContent:
         self.counts: Counter[str] = Counter()
 
     def take(self, what: str, count: int = 1) -> bool:
-        """Count hidden parts of one kind, named in the plural, such as `rows`. Return whether to read them."""
+        """Count hidden parts of one kind, named in the plural, such as `rows` or `lines of
+        invisible text`. Return whether to read them."""
         self.counts[what] += count
         return self.read
 
     def warnings(self) -> tuple[str, ...]:
         """Return one warning that counts the hidden parts; none if there are none."""
-        named = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()) if count)
+        named = ", ".join(_counted(count, what) for what, count in sorted(self.counts.items()) if count)
         if not named:
             return ()
         if self.read:
             return (f"hidden in the file, and read: {named}",)
         return (f"hidden in the file, and left out: {named}; `parsing.hidden: read` takes them",)
+
+
+def _counted(count: int, what: str) -> str:
+    noun, space, rest = what.partition(" ")
+    return plural(count, noun.removesuffix("s")) + space + rest

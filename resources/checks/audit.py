@@ -101,7 +101,8 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
         unposted += own[np.array([row[1] for row in chunks], bool) & ~np.isin(own, numbers)].tolist()
     problems = []
     if strays:
-        message = f"{len(strays)} chunk numbers in the postings have no chunk, such as {strays[0]}"
+        numbered = plural(len(strays), "chunk number in the postings has", "chunk numbers in the postings have")
+        message = f"{numbered} no chunk, such as {strays[0]}"
         problems.append(("posting_without_chunk", message))
     if unposted:
         statement = query("audit", "chunk_named", schema=index.schema)

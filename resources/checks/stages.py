@@ -19,6 +19,7 @@ import numpy as np
 from pipelines.errors import IndexStateError, SourceError
 from pipelines.indexing.changed_links import places_in
 from pipelines.indexing.sentence_links import STEP, floor_for
+from pipelines.plural import plural
 from pipelines.stages import STAGE_OF_TABLE
 from resources.checks.audit import RELATED_BUDGET, audit
 from resources.checks.findings import REPORT
@@ -113,7 +114,7 @@ def _sentence_problem(code: str, what: str, sentences: pa.Table, wrong: NDArray[
     """Return one problem that counts the wrong sentences and names the first, or an empty list."""
     if not wrong.any():
         return []
-    return [(code, f"{int(wrong.sum())} sentences {what}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]
+    return [(code, f"sentences {what}: {wrong.sum()}, such as {sentences['sentence_id'][int(wrong.argmax())]}")]
 
 
 # ---------------------------------------------------------------- links
@@ -254,7 +255,7 @@ def _link_problem(
         if row < read.num_rows:
             break
         row -= read.num_rows
-    yield code, f"{number} {what}, such as {' -> '.join(str(read[name][row]) for name in names)}"
+    yield code, f"{what}: {number}, such as {' -> '.join(str(read[name][row]) for name in names)}"
 
 
 # ---------------------------------------------------------------- checks by stage
@@ -381,7 +382,7 @@ def unsound_vectors(state: State, table: str, items: str, everywhere: bool = Fal
         if held:
             wanted = sum(doc_id not in held for doc_id in part.read(items, ["doc_id"])["doc_id"].to_pylist())
         if made != wanted:
-            problems.append(("vectors", f"{part.name} has {made} vectors of {wanted} {items}"))
+            problems.append(("vectors", f"{part.name} has {plural(made, 'vector')} of {wanted} {items}"))
         read = _read(state, table, table, part, ["doc_id", "item_id", "vector"], everywhere)
         lengths = np.linalg.norm(matrix(read["vector"]), axis=1) if read.num_rows else np.ones(0)
         for row in np.flatnonzero(~(np.abs(lengths - 1.0) < _UNIT)):

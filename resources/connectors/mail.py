@@ -33,6 +33,7 @@ from pipelines.parsing.mail import (
     documents_of,
 )
 from pipelines.parsing.mail import decoded_body as decoded
+from pipelines.plural import plural
 from resources.connectors.mail_client import (
     Account,
     Declined,
@@ -352,7 +353,7 @@ class MailSource:
         """Return the mails that are not marked as deleted. Raise MailUnreached if the server does not list all."""
         found = self._client.search(folder, "ALL")
         if len(found) < there - self._client.count_expunged():
-            raise MailUnreached(f"it tells {len(found)} of the {there} mails in {'/'.join(folder.parts)}")
+            raise MailUnreached(f"it tells {len(found)} of {plural(there, 'mail')} in {'/'.join(folder.parts)}")
         if self._wanted.since:
             found = self._client.search(folder, self._wanted.since)
         deleted = set(self._client.search(folder, "DELETED"))

@@ -141,8 +141,8 @@ def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
                 if twice := next((name for name in columns if name and columns.count(name) > 1), None):
                     raise UsageError(f"{file} line 1: column {twice!r} stands there twice", "golden")
             elif len(cells) > len(columns):
-                told = f"{file} line {reader.line_num}: {len(cells)} cells in a table of {len(columns)} columns"
-                raise UsageError(told, "golden")
+                table = f"a table of {plural(len(columns), 'column')}"
+                raise UsageError(f"{file} line {reader.line_num}: {plural(len(cells), 'cell')} in {table}", "golden")
             elif any(cells):
                 yield reader.line_num, {name: cell for name, cell in zip(columns, cells, strict=False) if cell.strip()}
     except csv.Error as error:

@@ -30,6 +30,7 @@ from pipelines.evaluation.suggest import (
     spread,
 )
 from pipelines.indexing.indexed_documents import document_groups
+from pipelines.plural import plural
 from pipelines.records import Cell, Element, ParsedDocument, Sentence, StructuralChunk
 from pipelines.schemas import from_table
 from resources.evaluation.golden import corpus_of
@@ -115,7 +116,8 @@ def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted
         notes.append(f"only {made} of {count}: the index holds no more amounts, dates and table cells to ask for")
     notes += [f"not kept of the model's, {number}: {reason}" for reason, number in rejected.most_common()]
     if restricted:
-        notes.append(f"{restricted} restricted documents were left out; name your groups with --group")
+        documents = plural(restricted, "restricted document was", "restricted documents were")
+        notes.append(f"{documents} left out; name your groups with --group")
     return notes
 
 

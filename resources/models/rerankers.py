@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, SettingsError
+from pipelines.plural import plural
 from pipelines.settings.models import key_variable
 from resources.llm.endpoint import NotRead, at_most, endpoint_client, not_read, post, refusal, silent
 from resources.memory import without_collection
@@ -204,8 +205,8 @@ class EndpointCrossEncoder:
         scores = dict(pairs)
         if sorted(index for index, _ in pairs) != list(range(count)):
             raise ModelError(
-                f"{self._where} gave {len(pairs)} scores for {count} passages, where each should have one; leave what "
-                f"limits them out of {_SECTION}.fields, or mend the endpoint"
+                f"{self._where} gave {plural(len(pairs), 'score')} for {count} passages, where each should have one: "
+                f"leave what limits them out of {_SECTION}.fields, or mend the endpoint"
             )
         if not all(map(math.isfinite, scores.values())):
             raise ModelError(f"{self._where} gave scores that are not finite; set another {_SECTION}.model")

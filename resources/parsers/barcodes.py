@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from pipelines.parsing.pictures import FIGURE, IMAGE
+from pipelines.plural import plural
 from pipelines.records import Block, Box, ParsedFile, TextRun
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def _block(code: _Code, place: TextRun) -> Block:
 
 
 def _left_out(where: str, count: int) -> list[str]:
-    told = f"{where}: {count} bar codes were left out (over {MOST_CODES}, or longer than {LONGEST:,} characters)"
+    codes = plural(count, "bar code was", "bar codes were")
+    told = f"{where}: {codes} left out (over {MOST_CODES}, or longer than {LONGEST:,} characters)"
     return [told] if count else []
 
 
@@ -141,7 +143,8 @@ def with_codes(path: Path, parsed: ParsedFile) -> ParsedFile:
             found[name], left_out = _codes(image)
             told += _left_out(name, left_out)
     if len(names) > MOST_SEARCHED:
-        told.append(f"{len(names) - MOST_SEARCHED} pictures were not searched for bar codes: {MOST_SEARCHED:,} were")
+        left = plural(len(names) - MOST_SEARCHED, "picture was", "pictures were")
+        told.append(f"{left} not searched for bar codes: {MOST_SEARCHED:,} were")
     blocks: list[Block] = []
     for block in parsed.blocks:
         blocks.append(block)

@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import HiddenContent
 from pipelines.parsing.raised import raise_text
+from pipelines.plural import plural
 from pipelines.records import Block, ParsedFile
 from resources.parsers.epub_styles import PageStyles, Sheets, leave_out_hidden, mark_looks
 from resources.parsers.html import source_of, tree_of
@@ -88,7 +89,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             blocks += found
             warnings |= dict.fromkeys(said)
     if book.missing:
-        warnings[f"{book.missing} pages of the reading order are missing in the file"] = None
+        missing = plural(book.missing, "page of the reading order is", "pages of the reading order are")
+        warnings[f"{missing} missing in the file"] = None
     unread = [item.part for item in book.items.values() if item.media_type in _PAGES and item.part not in book.skipped]
     read = set(book.order)
     unread = [part for part in unread if part not in read]

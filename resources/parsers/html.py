@@ -25,6 +25,7 @@ from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.joining import unwrap
 from pipelines.parsing.pictures import figure
+from pipelines.plural import plural
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.charsets import codec_of
@@ -275,7 +276,8 @@ def _says(element: Any) -> bool:
 
 
 def told_of_drawings(count: int) -> tuple[str, ...]:
-    return (f"{count} drawings with words in them were not read",) if count else ()
+    drawings = plural(count, "drawing with words in it was", "drawings with words in them were")
+    return (f"{drawings} not read",) if count else ()
 
 
 def shown_of(source: str, name: str, hidden: bool = False) -> tuple[str, tuple[str, ...]]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import DELETED, HiddenContent
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
+from pipelines.plural import plural
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.package import opened_package, require_open, xml_part
 from resources.parsers.properties import properties_of
@@ -578,7 +579,8 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     blocks += [block for block in edges if block.kind == "page_footer"]
     unread = [f"embedded files were not read: {list_names(writer.embedded)}"] if writer.embedded else []
     if writer.unrepeated:
-        unread += [f"{writer.unrepeated} repeated cells of tables are read once"]
+        repeated = plural(writer.unrepeated, "repeated cell of a table is", "repeated cells of tables are")
+        unread += [f"{repeated} read once"]
     return ParsedFile(tuple(blocks), properties, None, (*told, *said, *unread, *content.warnings()), ORIGIN)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
+from pipelines.plural import plural
 from resources.parsers.untrusted import list_names
 
 # ---------------------------------------------------------------- compound files
@@ -117,7 +118,7 @@ def guard(package: zipfile.ZipFile, path: Path) -> int:
     total, packed = sum(part.file_size for part in parts), sum(part.compress_size for part in parts)
     bomb = total > UNSUSPECTED_BYTES and total > MOST_RATIO * max(packed, 1)
     if total > MOST_BYTES or bomb or len(parts) > MOST_PARTS:
-        message = f"{path.name}: would unpack to {total >> 20} MB in {len(parts)} parts; divide the document"
+        message = f"{path.name}: would unpack to {total >> 20} MB in {plural(len(parts), 'part')}; divide the document"
         raise DocumentError(message, "limit_exceeded")
     if any(part.flag_bits & 1 for part in parts):
         raise DocumentError(f"{path.name}: the file has a password: save a copy without one", "encrypted")

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import DocumentError
+from pipelines.plural import plural
 from pipelines.records import Block, TextRun
 from resources.parsers.charsets import (
     MIXED,
@@ -64,7 +65,7 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
         if are_western(data):
             return _read_as(data, MIXED, name, codec)
-        return mostly, (f"{invalid} invalid bytes in UTF-8 text were replaced",)
+        return mostly, (_replaced(invalid),)
     guess = guess_encoding(data, codec)
     if not guess.probable:
         message = f"{name}: the text reads like no language in any encoding known; save the file as UTF-8"
@@ -84,17 +85,23 @@ def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[
     warnings: tuple[str, ...] = ()
     if codec == MIXED:
         count = len(data) - len(data.decode("utf-8", "ignore").encode())
-        return text, (f"{count} bytes that are not UTF-8 were read as windows-1252",)
+        foreign = plural(count, "byte that is not UTF-8 was", "bytes that are not UTF-8 were")
+        return text, (f"{foreign} read as windows-1252",)
     if codec == "utf-8":
-        return text, (f"{text.count(chr(0xFFFD))} invalid bytes in UTF-8 text were replaced",)
+        return text, (_replaced(text.count("\ufffd")),)
     read = name_of(codec)
     if declared is None:
         warnings += (f"{name}: not UTF-8; read as {read}",)
     elif declared != codec:
         warnings += (f"{name}: the declared encoding {name_of(declared)} does not fit the text; read as {read}",)
     if invalid := text.count("\ufffd"):
-        warnings += (f"{invalid} bytes that are invalid in {read} were replaced",)
+        wrong = plural(invalid, f"byte that is invalid in {read} was", f"bytes that are invalid in {read} were")
+        warnings += (f"{wrong} replaced",)
     return text, warnings
+
+
+def _replaced(count: int) -> str:
+    return plural(count, "invalid byte in UTF-8 text was", "invalid bytes in UTF-8 text were") + " replaced"
 
 
 def decode_plainly(data: bytes) -> str:

@@ -158,7 +158,7 @@ def kept_text(state: State) -> str:
     for name, stage in STAGES.items():
         count = state.engine.table(next(iter(stage.tables))).documents
         if count:
-            parts.append(f"{name} of {count}")
+            parts.append(f"{name} of {plural(count, 'document')}")
     if not parts:
         return "nothing was committed yet"
-    return f"the next run reuses what is committed: {', '.join(parts)} documents"
+    return f"the next run reuses what is committed: {', '.join(parts)}"

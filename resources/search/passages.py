@@ -172,7 +172,8 @@ def _left_out(filters: Filters, without: Mapping[str, tuple[int, int]]) -> Itera
         if number:
             among = f"the first {of:,}" if of >= MOST_LOOKED_AT else f"{of:,}"
             has = "no date" if key == "date" else f"no {' or '.join(kinds[key])} as {key!r}"
-            yield f"{number:,} of {among} documents have {has}, so the filter leaves them out"
+            documents = f"document{'' if of == 1 else 's'} {'has' if number == 1 else 'have'}"
+            yield f"{number:,} of {among} {documents} {has}, so the filter leaves {'it' if number == 1 else 'them'} out"
 
 
 class Searcher:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError, ModelError, RefusedText, SettingsError
 from pipelines.indexing.embeddings import uneven_rows, vector_key
+from pipelines.plural import plural
 from pipelines.records import Failure
 from resources.engine import Fallback
 from resources.engine.vectors import KnownVectors, digits_of, keys_from, vector_table
@@ -199,7 +200,7 @@ class BoughtVectors:
                 self.refused.setdefault(item.row.doc_id, []).append(refused)
         counts = Counter(doc_id for doc_id, own in self.refused.items() for no in own if no.code != BAD_VECTOR)
         if len(counts) > 1 and counts.total() > max(MANY, SHARE * self._texts.wanted):
-            raise self._stuck_error(items, failed, f", and {counts.total() - 1} others")
+            raise self._stuck_error(items, failed, f", and {plural(counts.total() - 1, 'other')}")
 
     def _stuck_error(self, items: Sequence[Item], failed: RefusedText, others: str = " nor its headings") -> ModelError:
         refused = [item for item in items if item.text in failed.refused]

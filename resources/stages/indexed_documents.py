@@ -16,6 +16,7 @@ from pipelines import names
 from pipelines.errors import IndexStateError
 from pipelines.fingerprint import combine
 from pipelines.indexing.indexed_documents import VERSION, DocumentFacts, document_facts
+from pipelines.plural import plural
 from pipelines.ranges import ALL_IDS, bucket_of, bucket_range
 from pipelines.records import ChunkTerms, ParsedDocument, RawDocument, SentenceLink
 from pipelines.schemas import from_table
@@ -344,7 +345,7 @@ class IndexBuild:
                 served = sum(_chunks_but(found[1], part) for part in parts)
                 stored = row.rows - self.index.chunks_of(found[1])
                 if stored != served:
-                    told = f"{stored} chunks in Postgres, {served} in Parquet"
+                    told = f"{plural(stored, 'chunk')} in Postgres, {served} in Parquet"
                     problems.append(("count", f"bucket {bucket:02d}: {told}"))
             if states.get(bucket, EMPTY) == row.output and row.input == _input(parts):
                 continue

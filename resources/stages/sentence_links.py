@@ -28,6 +28,7 @@ from pipelines.indexing.sentence_links import (
     on_grid,
     sentence_links,
 )
+from pipelines.plural import plural
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES
@@ -160,7 +161,8 @@ def _compare(search: Neighbours, groups: Sequence[_PartSentences], progress: Pro
 
 def _without_vectors(count: int) -> IndexStateError:
     return IndexStateError(
-        f"{count} sentences have no vector yet; materialise sentence_embeddings first", "missing_input"
+        f"{plural(count, 'sentence has', 'sentences have')} no vector yet; materialise sentence_embeddings first",
+        "missing_input",
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pipelines.errors import SettingsError, SourceError
 from pipelines.fingerprint import fingerprint
+from pipelines.plural import plural
 from pipelines.settings.sources import SourceSettings
 from resources.connectors.source import connect
 from resources.hashes import bytes_hash
@@ -37,7 +38,7 @@ class Seen:
     problems: Mapping[str, str]
 
     def __str__(self) -> str:
-        said = f"{self.files} files in {', '.join(self.digests) or 'no source'}"
+        said = f"{plural(self.files, 'file')} in {', '.join(self.digests) or 'no source'}"
         return "; ".join([said, *self.problems.values()])
 
 

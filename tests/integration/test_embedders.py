@@ -448,7 +448,7 @@ def test_an_endpoint_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Mo
 
 
 @pytest.mark.case(8)
-@pytest.mark.parametrize(("fault", "told"), [("one_short", "1 vectors for 2 texts"), ("uneven", "dimensions")])
+@pytest.mark.parametrize(("fault", "told"), [("one_short", "1 vector for 2 texts"), ("uneven", "dimensions")])
 def test_wrong_replies_are_refused(server: EmbeddingServer, fault: str, told: str) -> None:
     server.next(getattr(server, fault))
     with pytest.raises(ModelError, match=told):

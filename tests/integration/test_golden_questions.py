@@ -80,7 +80,7 @@ def test_amounts_and_cells_are_asked_for_and_what_is_repeated_or_restricted_is_n
     assert not any("telescope" in question or "omplaints" in question for question in questions)
     assert len(questions) == len(result["questions"])
     assert any(note.startswith(f"only {len(questions)} of 50") for note in result["notes"])
-    assert "1 restricted documents were left out; name your groups with --group" in result["notes"]
+    assert "1 restricted document was left out; name your groups with --group" in result["notes"]
     assert any("telescope" in question for question in asked(ran(plain, "--suggest", "50", "--group", "board")))
 
 

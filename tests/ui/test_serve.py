@@ -46,18 +46,19 @@ def drawn(path: Path, rotation: int = 0, crop: Sequence[float] = (), columns: bo
     if rotation == 180:  # what stands on its head there is drawn so, and reads upright
         canvas.translate(WIDE, TALL)
         canvas.rotate(180)
-    canvas.setFillColorRGB(1, 0, 0)
-    for line in range(24 if columns else 6):
-        if columns:
-            canvas.drawString(72, 472 - 14 * line, OTHER[:36])
-            canvas.drawString(330, 500 - 14 * line, OTHER[36:76])
-        else:
-            canvas.drawString(150, 300 - 14 * line, OTHER[:70])
-    canvas.setFillColorRGB(0, 0, 0)
     words = SOUGHT.split()
-    lines = [" ".join(words[:6]), " ".join(words[6:]) + "."] if columns else [f"{SOUGHT}."]
-    for at, line_text in enumerate(lines):
-        canvas.drawString(72 if columns else 150, 500 - 14 * at, line_text)
+    sought = [" ".join(words[:6]), " ".join(words[6:]) + "."] if columns else [f"{SOUGHT}."]
+    for at, line in enumerate(sought):
+        canvas.drawString(72 if columns else 150, 500 - 14 * at, line)
+    canvas.setFillColorRGB(1, 0, 0)
+    if columns:  # one column after the other, as files of text in columns have them
+        for at in range(24):
+            canvas.drawString(72, 472 - 14 * at, OTHER[:36])
+        for at in range(24):
+            canvas.drawString(330, 500 - 14 * at, OTHER[36:76])
+    else:
+        for at in range(6):
+            canvas.drawString(150, 300 - 14 * at, OTHER[:70])
     canvas.showPage()
     canvas.save()
     if unit != 1:  # in as many bytes as stood there, so that the offsets of the file hold

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import ModelError, RefusedText
 from pipelines.indexing.embeddings import average_windows, windows
+from pipelines.plural import plural
 from pipelines.ports import WeightedText
 from pipelines.settings.models import Fields, key_variable
 from pipelines.tokens import TokenIndex
@@ -305,7 +306,7 @@ class EndpointEmbedder(WholeTexts):
         import numpy as np
 
         if not set(vectors) <= set(range(count)) or not vectors:
-            raise ModelError(f"{where} gave {len(vectors)} vectors for {count} texts")
+            raise ModelError(f"{where} gave {plural(len(vectors), 'vector')} for {plural(count, 'text')}")
         sizes = Counter(len(vector) for vector in vectors.values())
         asked = self.spec.dimensions
         if asked and asked not in sizes:
@@ -321,7 +322,7 @@ class EndpointEmbedder(WholeTexts):
         for number in range(count):
             vector, fault = vectors.get(number), ""
             if vector is None:
-                fault = f"{len(vectors)} vectors for {count} texts"
+                fault = f"{plural(len(vectors), 'vector')} for {plural(count, 'text')}"
             elif len(vector) != size:
                 fault = f"a vector of {len(vector)} dimensions, not {size} as of the others"
             elif not np.isfinite(vector).all() or not vector.any():

@@ -23,6 +23,7 @@ from pipelines.errors import DocumentError
 from pipelines.parsing.formats import OF_ENDING
 from pipelines.parsing.hidden import METADATA, HiddenContent
 from pipelines.parsing.pictures import FIGURE
+from pipelines.plural import plural
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.html import parse_source, source_of
 from resources.parsers.labels import key_value, reads_as_header
@@ -113,14 +114,15 @@ class AltChunks:
         kept = [without_offsets(block) for block in found.blocks if block.kind != FIGURE]
         told = [warning.removeprefix(f"{_file(name)}: ") for warning in found.warnings]
         if len(kept) < len(found.blocks):
-            told.append(f"{len(found.blocks) - len(kept)} pictures in it were left out")
+            pictures = plural(len(found.blocks) - len(kept), "picture in it was", "pictures in it were")
+            told.append(f"{pictures} left out")
         self.warnings += (f"{shorten(name)}: {warning}" for warning in told)
         return kept
 
     def list_warnings(self) -> list[str]:
         """Return the warnings, each once; if there are too many, the first ones and how many more."""
         every = list(dict.fromkeys(self.warnings))
-        more = [f"{len(every) - MOST_TOLD} more such parts"] if len(every) > MOST_TOLD else []
+        more = [plural(len(every) - MOST_TOLD, "more such part")] if len(every) > MOST_TOLD else []
         return every[:MOST_TOLD] + more
 
     def _read(self, package: zipfile.ZipFile, name: str, path: Path) -> ParsedFile:
@@ -342,9 +344,10 @@ class _DocxReader:
     def warnings(self) -> Iterator[str]:
         """Yield warnings about deleted text, controls that are not read, and text that is not in the file."""
         if self.deleted:
-            yield f"tracked changes: {self.deleted} deleted passages were left out"
+            passages = plural(self.deleted, "deleted passage was", "deleted passages were")
+            yield f"tracked changes: {passages} left out"
         if self.active:
-            yield f"the values of {self.active} ActiveX controls were not read"
+            yield f"the values of {plural(self.active, 'ActiveX control')} were not read"
         if self.elsewhere:
             told = list_names(list(dict.fromkeys(self.elsewhere)))
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"

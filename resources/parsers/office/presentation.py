@@ -24,6 +24,7 @@ from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
 from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
+from pipelines.plural import plural
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.labels import CHECK_MARKS
@@ -323,7 +324,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             blocks += _Slide(slide, layers.own[number], place, path, size, content).blocks()
     related = [pair for slide in slides for pair in _related_parts(slide.part)]
     active = sum(1 for number, slide in enumerate(slides) if shown[number] for _ in slide._element.iter(f"{P}control"))
-    told = [f"the values of {active} ActiveX controls were not read"] if active else []
+    told = [f"the values of {plural(active, 'ActiveX control')} were not read"] if active else []
     warnings = (*content.warnings(), *told, *unread(related))
     return ParsedFile(without_repeated(blocks, len(slides)), properties, len(slides), warnings, ORIGIN)
 

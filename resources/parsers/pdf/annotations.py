@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.pdf.page import PdfItem, squeeze
+from pipelines.plural import plural
 from pipelines.records import Block, Box, TextRun
 from resources.parsers.html import tree_of
 
@@ -59,7 +60,8 @@ class AnnotationTexts:
         """Return a page's warning about texts left out since the last call."""
         count, self.left_out = self.left_out, 0
         most = f"{MOST_ANNOTATIONS:,} on the page, {MOST_CHARACTERS:,} characters in one, or {MOST_IN_ALL:,} in all"
-        return (f"page {number}: {count} notes or values of fields are left out: over {most}",) * bool(count)
+        left = plural(count, "note or value of a field is", "notes or values of fields are")
+        return (f"page {number}: {left} left out: over {most}",) * bool(count)
 
 
 def annotations_of(page: Any, texts: AnnotationTexts) -> Iterator[Any]:

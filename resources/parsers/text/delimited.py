@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from pipelines.plural import plural
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import has_header, header_rows, key_value, reads_as_header
 from resources.parsers.package import unescape
@@ -275,7 +276,8 @@ def parse(path: Path) -> ParsedFile:
             left -= sum(len(row.fields) for row in kept)
             blocks.append(_table(kept))
             if len(kept) < len(rows):
-                warnings += (f"only the first {kept[-1].number} of {groups[-1].rows[-1].number} rows were read",)
+                last = groups[-1].rows[-1].number
+                warnings += (f"only the first {kept[-1].number} of {plural(last, 'row')} were read",)
                 break
         blocks += [_line(row, prose) for row in below]
     return ParsedFile(tuple(blocks), {}, None, warnings, ORIGIN)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from pipelines.plural import plural
 from pipelines.records import Block, TextRun
 from resources.parsers.labels import key_value
 
@@ -47,7 +48,8 @@ def entries_in(text: str) -> tuple[list[Block], tuple[str, ...]]:
     found = list(_entries(text))
     blocks = [block for entry in found[:MOST_ENTRIES] for block in _blocks(entry)]
     more = len(found) - MOST_ENTRIES
-    return blocks, (f"{more:,} further entries of a calendar were left out",) if more > 0 else ()
+    entries = plural(more, "further entry of a calendar was", "further entries of a calendar were")
+    return blocks, (f"{entries} left out",) if more > 0 else ()
 
 
 def _entries(text: str) -> Iterator[list[_Property]]:

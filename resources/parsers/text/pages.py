@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pipelines.plural import plural
 from pipelines.records import Block, TextRun
 from resources.parsers.source_text import run_at
 from resources.parsers.untrusted import list_names
@@ -69,7 +70,7 @@ class MarkedPages:
         numbers = [str(number) for number in dict.fromkeys(mark.number for mark in missing) if number]
         if not missing:
             return ()
-        which = f"of page {list_names(numbers)}" if numbers else f"of {len(missing)} pages"
+        which = f"of page {list_names(numbers)}" if numbers else f"of {plural(len(missing), 'page')}"
         return (f"the text {which} is missing: what wrote this file could not read the original there",)
 
     @property

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.errors import ModelError
+from pipelines.plural import plural
 from pipelines.settings.base import Settings
 from resources.models.embedders.specs import AUTO, CHOSEN_FROM, ENGLISH, MULTILINGUAL, package_folder, preset_spec
 from resources.private_files import OTHERS
@@ -199,7 +200,7 @@ def free_bytes(folder: Path) -> int:
 
 def memory() -> Iterator[Finding]:
     there = memory_bytes()
-    told = f"{there / GB:.1f} GB, {os.cpu_count()} processors"
+    told = f"{there / GB:.1f} GB, {plural(os.cpu_count() or 1, 'processor')}"
     remedy = "give the machine or container more, or lower parsing.workers and parsing.memory_mb"
     if there < LEAST_MEMORY:
         yield broken_finding("memory", f"{told}; models and Postgres need about {SMALL_MEMORY / GB:.0f} GB", remedy)

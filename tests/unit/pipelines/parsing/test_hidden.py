@@ -10,14 +10,14 @@ def test_hidden_parts_are_left_out_and_one_warning_counts_them() -> None:
     assert not hidden.take("rows", 2)
     assert not hidden.take("sheets")
     assert hidden.warnings() == (
-        "hidden in the file, and left out: 2 rows, 1 sheets; `parsing.hidden: read` takes them",
+        "hidden in the file, and left out: 2 rows, 1 sheet; `parsing.hidden: read` takes them",
     )
 
 
 def test_hidden_parts_are_read_when_the_setting_says_so() -> None:
     hidden = HiddenContent(read=True)
     assert hidden.take("rows")
-    assert hidden.warnings() == ("hidden in the file, and read: 1 rows",)
+    assert hidden.warnings() == ("hidden in the file, and read: 1 row",)
 
 
 def test_a_file_that_hides_nothing_has_no_warning() -> None:

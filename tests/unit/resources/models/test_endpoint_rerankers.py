@@ -74,7 +74,7 @@ WRONG = {
     "no score": (of([{"index": 0}, {"index": 1}]), "gave no scores .KeyError"),
     "no number": (of([{"index": 0, "relevance_score": None}]), "gave no scores .TypeError"),
     "no such index": (of([{"index": [], "relevance_score": 1}]), "gave no scores .TypeError"),
-    "one short": (lambda body: (200, {"results": scored(body)[1:]}), "1 scores for 2 passages.*cross_encoder.fields"),
+    "one short": (lambda body: (200, {"results": scored(body)[1:]}), "1 score for 2 passages.*cross_encoder.fields"),
     "one twice": (of([{"index": 0, "relevance_score": 1}] * 2), "2 scores for 2 passages, where each"),
     "another index": (of([{"index": number, "relevance_score": 1} for number in (1, 2)]), "where each should have one"),
     "not finite": (of([{"index": number, "score": math.nan} for number in (0, 1)]), "query.cross_encoder.model"),

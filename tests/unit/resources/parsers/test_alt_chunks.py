@@ -96,7 +96,7 @@ def test_a_document_of_word_brings_its_own_styles_notes_and_relations(tmp_path: 
         ("list_item", 1, "1. First"),
         ("paragraph", None, "After."),
     ]
-    assert document.warnings == ("word/aFChunk/inner.bin: 1 pictures in it were left out",)
+    assert document.warnings == ("word/aFChunk/inner.bin: 1 picture in it was left out",)
 
 
 def test_rtf_by_its_reader(tmp_path: Path) -> None:

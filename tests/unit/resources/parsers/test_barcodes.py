@@ -153,7 +153,7 @@ def test_after_the_most_pages_no_more_are_searched_and_it_is_said(
     ]
     pictures = [png(code(f"part {number}")) for number in range(3)]
     found = read(docx_with(tmp_path / "a.docx", *pictures))
-    assert len(codes(found)) == 2 and "1 pictures were not searched for bar codes: 2 were" in found.warnings
+    assert len(codes(found)) == 2 and "1 picture was not searched for bar codes: 2 were" in found.warnings
 
 
 def test_a_picture_that_is_too_large_or_broken_is_not_decoded_and_said(

@@ -187,7 +187,7 @@ def test_a_wrong_declaration_is_told(label: str, language: str) -> None:
 def test_invalid_bytes_are_counted() -> None:
     data = TEXTS["zh"].encode("gb18030") + b"\xff"
     text, warnings = decode(data, "a.txt", "gbk")
-    assert text == TEXTS["zh"] + "\ufffd" and warnings == ("1 bytes that are invalid in gb18030 were replaced",)
+    assert text == TEXTS["zh"] + "\ufffd" and warnings == ("1 byte that is invalid in gb18030 was replaced",)
 
 
 # ---------------------------------------------------------------- text that is none
@@ -223,7 +223,7 @@ def test_languages_read_like_languages(language: str) -> None:
 def test_utf_8_with_invalid_bytes_stays_utf_8() -> None:
     data = TEXTS["uk"].encode()
     text, warnings = decode(data[:50] + b"\xff" + data[50:], "a.txt")
-    assert text.replace("\ufffd", "") == TEXTS["uk"] and warnings == ("1 invalid bytes in UTF-8 text were replaced",)
+    assert text.replace("\ufffd", "") == TEXTS["uk"] and warnings == ("1 invalid byte in UTF-8 text was replaced",)
 
 
 def test_the_guess_looks_at_all_parts_of_a_file() -> None:

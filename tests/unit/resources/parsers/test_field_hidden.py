@@ -82,14 +82,14 @@ def test_unseen_text_is_left_out_and_counted(tmp_path: Path, name: str) -> None:
     parsed = parse(path)
     assert texts(parsed) == ["The rent is due on the first of May."]
     (warning,) = parsed.warnings
-    assert warning.startswith("hidden in the file, and left out: 1 lines of text") or "1 lines of invisible" in warning
+    assert warning.startswith("hidden in the file, and left out: 1 line of text") or "1 line of invisible" in warning
     assert reason in warning
     read = parse(path, hidden=True)
     assert [(block.metadata, [run.text for run in block.runs]) for block in read.blocks] == [
         ({}, ["The rent is due on the first of May."]),
         ({"hidden": "true"}, ["secret"]),
     ]
-    assert read.warnings[0].startswith("hidden in the file, and read: 1 lines of")
+    assert read.warnings[0].startswith("hidden in the file, and read: 1 line of")
 
 
 SEEN = {
@@ -124,7 +124,7 @@ def test_only_the_covered_words_of_a_line_are_left_out(tmp_path: Path) -> None:
 
 def test_a_page_of_unseen_text_alone_has_no_text_and_says_why(tmp_path: Path) -> None:
     with pytest.raises(
-        DocumentError, match="no text on its page; hidden in the file, and left out: 1 lines of invisible"
+        DocumentError, match="no text on its page; hidden in the file, and left out: 1 line of invisible"
     ):
         parse(made(tmp_path, line(b"secret", 600, b"3 Tr")))
 
@@ -134,7 +134,7 @@ def test_a_notice_with_unseen_text() -> None:
     require_data(FIELD / "p05-double-hidden.pdf")
     parsed = parse(FIELD / "p05-double-hidden.pdf")
     assert texts(parsed) == ["Shadow heading of notice", "Total due is 1,250 euro by 5 May."]
-    assert "1 lines of text outside the page" in parsed.warnings[0]
+    assert "1 line of text outside the page" in parsed.warnings[0]
 
 
 def test_text_that_is_drawn_many_times_is_read_once_and_is_no_warning(tmp_path: Path) -> None:

@@ -163,13 +163,13 @@ def test_words_of_html_in_markdown_have_their_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "shown", "warning"),
     [
-        ("<div style='display:none'>\n\nA **secret**.\n\n- and more\n\n</div>\n\nShown.", "Shown.", "1 elements"),
-        ("<div hidden>secret\n\nsecret\n\n</div>\n\nShown.", "Shown.", "1 elements"),
-        ("Shown <span style='opacity:0'>secret</span>words.", "Shown words.", "1 elements"),
-        ("<style>.x{display:none}</style>\n\n<p class=x>secret</p>\n\nShown.", "Shown.", "1 elements"),
-        ("Shown ~~not this~~ words.", "Shown words.", "1 deletions"),
-        ("<del>\n\nnot this\n\n</del>\n\nShown.", "Shown.", "1 deletions"),
-        ("| A |\n|---|\n| <s>20</s> 25 |\n", "A\n25", "1 deletions"),
+        ("<div style='display:none'>\n\nA **secret**.\n\n- and more\n\n</div>\n\nShown.", "Shown.", "1 element"),
+        ("<div hidden>secret\n\nsecret\n\n</div>\n\nShown.", "Shown.", "1 element"),
+        ("Shown <span style='opacity:0'>secret</span>words.", "Shown words.", "1 element"),
+        ("<style>.x{display:none}</style>\n\n<p class=x>secret</p>\n\nShown.", "Shown.", "1 element"),
+        ("Shown ~~not this~~ words.", "Shown words.", "1 deletion"),
+        ("<del>\n\nnot this\n\n</del>\n\nShown.", "Shown.", "1 deletion"),
+        ("| A |\n|---|\n| <s>20</s> 25 |\n", "A\n25", "1 deletion"),
     ],
 )
 def test_hidden_and_deleted_text_of_markdown(tmp_path: Path, text: str, shown: str, warning: str) -> None:
@@ -557,7 +557,7 @@ def test_check_marks_of_azure(tmp_path: Path) -> None:
     [
         ("[MISSING_PAGE_FAIL:1]\n\nA text of page two.\n", ["A text of page two."], "page 1"),
         ("One.\n\n[MISSING_PAGE_EMPTY:2]\n\n[MISSING_PAGE_FAIL:7]\n\nTwo.\n", ["One.", "Two."], "page 2, 7"),
-        ("One ends here.[MISSING_PAGE_POST]\n", ["One ends here."], "1 pages"),
+        ("One ends here.[MISSING_PAGE_POST]\n", ["One ends here."], "1 page"),
         ("Перша.\n\n[MISSING_PAGE_FAIL:3]\nДруга.\n", ["Перша.", "Друга."], "page 3"),
     ],
 )

@@ -506,7 +506,7 @@ def test_deleted_rows_are_left_out_and_counted(tmp_path: Path) -> None:
     body = "<w:tbl>" + row("Fee", "12") + row("Guest", "3", "<w:trPr><w:del/></w:trPr>") + row("Boat", "9") + "</w:tbl>"
     document, elements, _ = elements_of(docx_of(tmp_path, body))
     assert [element.text for element in elements] == ["Fee\t12\nBoat\t9"]
-    assert document.warnings == ("tracked changes: 1 deleted passages were left out",)
+    assert document.warnings == ("tracked changes: 1 deleted passage was left out",)
 
 
 # ---------------------------------------------------------------- forms
@@ -583,7 +583,7 @@ def test_a_field_within_the_instruction_of_a_field_is_no_text(tmp_path: Path) ->
 def test_active_controls_are_told(tmp_path: Path) -> None:
     body = f"<w:p>{run('Town: ')}<w:r><w:object><w:control w:name='ComboBox1'/></w:object></w:r></w:p>"
     document, _, _ = elements_of(docx_of(tmp_path, body))
-    assert document.warnings == ("the values of 1 ActiveX controls were not read",)
+    assert document.warnings == ("the values of 1 ActiveX control were not read",)
 
 
 # ---------------------------------------------------------------- hidden text
@@ -608,14 +608,14 @@ def hidden_cases() -> list[tuple[str, dict[str, str], str, str]]:
         ("a", "b", ""), ("secret", "c", "<w:trPr><w:hidden/></w:trPr>"),
     ))  # fmt: skip
     return [
-        (f"<w:p>{vanished('sec')}{vanished('ret')}</w:p>", {}, "1 passages", "secret"),
-        (p("secret", style="Note"), paragraph, "1 passages", "secret"),
-        (p("secret", style="Note"), based, "1 passages", "secret"),
-        (f"<w:p>{styled}</w:p>", letters, "1 passages", "secret"),
-        (f"<w:p><w:r>{box}</w:r></w:p>", {}, "1 shapes", "secret"),
-        (f"<w:p><w:r><w:pict>{shape}</w:pict></w:r></w:p>", {}, "1 shapes", "secret"),
-        (p("secret", "2"), {}, "1 passages", "secret"),
-        (f"<w:tbl>{''.join(rows)}</w:tbl>", {}, "1 rows", "a b secret c"),
+        (f"<w:p>{vanished('sec')}{vanished('ret')}</w:p>", {}, "1 passage", "secret"),
+        (p("secret", style="Note"), paragraph, "1 passage", "secret"),
+        (p("secret", style="Note"), based, "1 passage", "secret"),
+        (f"<w:p>{styled}</w:p>", letters, "1 passage", "secret"),
+        (f"<w:p><w:r>{box}</w:r></w:p>", {}, "1 shape", "secret"),
+        (f"<w:p><w:r><w:pict>{shape}</w:pict></w:r></w:p>", {}, "1 shape", "secret"),
+        (p("secret", "2"), {}, "1 passage", "secret"),
+        (f"<w:tbl>{''.join(rows)}</w:tbl>", {}, "1 row", "a b secret c"),
     ]
 
 

@@ -66,7 +66,7 @@ def test_hidden_rows_columns_and_sheets_of_the_case() -> None:
     found = parse_file(CASES / "x03-hidden.xlsx", XLSX)
     people = [[f"Person{at}", "Kyiv"] for at in (0, 1, 3, 4)]
     assert tables(found) == [[["Name", "Town"], *people]]
-    assert len(found.blocks) == 2 and found.warnings == (left_out("1 columns, 1 rows, 2 sheets"),)
+    assert len(found.blocks) == 2 and found.warnings == (left_out("1 column, 1 row, 2 sheets"),)
 
 
 def test_hidden_parts_of_the_case_are_read_when_asked_for() -> None:
@@ -75,7 +75,7 @@ def test_hidden_parts_of_the_case_are_read_when_asked_for() -> None:
     assert [row[1] for row in tables(found)[0]] == ["Salary", "1000", "1001", "1002", "1003", "1004"]
     assert [block.metadata.get("hidden") for block in found.blocks[:3]] == [None, "true", "true"]
     assert "hiddensheetword" in outline(found)[2][1] and "veryhiddenword" in outline(found)[4][1]
-    assert found.warnings == ("hidden in the file, and read: 1 columns, 1 rows, 2 sheets",)
+    assert found.warnings == ("hidden in the file, and read: 1 column, 1 row, 2 sheets",)
 
 
 PAY: Rows = [["Name", "Pay", "Town"], ["Ann", 1, "Lviv"], ["Bob", 2, "Kyiv"], ["Cyd", 3, "Rivne"]]
@@ -124,7 +124,7 @@ def test_a_column_without_width_and_cells_without_a_format(tmp_path: Path) -> No
     replace_in(path, SHEET, b"<sheetData>", columns)
     found = parse_file(path, XLSX)
     assert tables(found) == [[["Name", "Town"], ["Ann", "Lviv"], ["Bob"], ["Rivne"]]]
-    assert found.warnings == (left_out("2 cells, 1 columns"),)
+    assert found.warnings == (left_out("2 cells, 1 column"),)
 
 
 def test_a_merged_cell_shows_although_its_own_row_or_column_is_hidden(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_comments_on_hidden_cells_are_left_out_too(tmp_path: Path) -> None:
     book.active.column_dimensions["B"].hidden = True
     found = parsed(book, tmp_path)
     assert [text for kind, text in outline(found) if kind == "paragraph"] == ["Moved."]
-    assert found.warnings == (left_out("1 columns, 1 comments"),)
+    assert found.warnings == (left_out("1 column, 1 comment"),)
 
 
 def test_white_letters_on_white_are_hidden(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_case_of_formats() -> None:
     values = {row[0]: row[1:] for row in tables(found)[0]}
     assert values["fraction"] == ["1/2"] and values["hide ;;;"] == []
     assert values["neg paren"] == ["(1,500)"] and values["thousands"] == ["1,500K"]
-    assert found.warnings == (left_out("1 cells"),)
+    assert found.warnings == (left_out("1 cell"),)
 
 
 ACCOUNTING = '_-* #,##0.00\\ _€_-;\\-* #,##0.00\\ _€_-;_-* "-"??\\ _€_-;_-@_-'

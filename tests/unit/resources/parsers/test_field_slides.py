@@ -313,11 +313,11 @@ def test_hidden_slides_are_left_out_and_counted_or_read_and_marked(tmp_path: Pat
     deck.slides[1]._element.set("show", "0")
     path = saved(deck, tmp_path)
     left = reader.parse(path)
-    assert left.warnings == ("hidden in the file, and left out: 1 slides; `parsing.hidden: read` takes them",)
+    assert left.warnings == ("hidden in the file, and left out: 1 slide; `parsing.hidden: read` takes them",)
     assert left.pages == 3 and "Secret" not in repr(left.blocks)
     assert left.blocks[-1].runs[0].locator == "slide 3"
     taken = reader.parse(path, hidden=True)
-    assert taken.warnings == ("hidden in the file, and read: 1 slides",)
+    assert taken.warnings == ("hidden in the file, and read: 1 slide",)
     assert [block.metadata.get("hidden") for block in taken.blocks] == [None, None, "true", "true", None, None]
 
 
@@ -333,7 +333,7 @@ def test_hidden_shapes_are_left_out_and_counted_or_read_and_marked(tmp_path: Pat
     hide(empty)
     path = saved(deck, tmp_path)
     left = reader.parse(path)
-    assert left.warnings == ("hidden in the file, and left out: 1 shapes; `parsing.hidden: read` takes them",)
+    assert left.warnings == ("hidden in the file, and left out: 1 shape; `parsing.hidden: read` takes them",)
     assert [block.runs[0].text for block in left.blocks] == ["Shown."]
     taken = reader.parse(path, hidden=True)
     assert [(block.runs[0].text, block.metadata) for block in taken.blocks] == [
@@ -360,7 +360,7 @@ def test_active_controls_are_told(tmp_path: Path) -> None:
     slide = slide_of(deck, ("Shown.", 1, 4, 6, 1))
     names = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
     slide._element.cSld.append(pptx.oxml.parse_xml(f'<p:controls {names}><p:control name="Box1"/></p:controls>'))
-    assert reader.parse(saved(deck, tmp_path)).warnings == ("the values of 1 ActiveX controls were not read",)
+    assert reader.parse(saved(deck, tmp_path)).warnings == ("the values of 1 ActiveX control were not read",)
 
 
 def test_a_hidden_title_is_no_title(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_values_are_as_excel_shows_them(tmp_path: Path) -> None:
     assert cells(found)[: len(shown)] == [told for _, _, told in shown]
     merged = next(cell for block in found.blocks for cell in block.cells if cell.runs and cell.runs[0].text == "Both")
     assert (merged.row_span, merged.column_span) == (2, 1)
-    assert found.warnings == (left_out("1 sheets"),)
+    assert found.warnings == (left_out("1 sheet"),)
     with_hidden = parse_file(tmp_path / "a.xls", XLS, hidden=True)
     assert [block.metadata for block in with_hidden.blocks] == [{}, {}, METADATA, METADATA]
 
@@ -79,7 +79,7 @@ def test_hidden_rows_columns_and_cells_are_left_out_and_counted(tmp_path: Path) 
     found = parsed(tmp_path / "a.xls")
     assert cells(found) == ["Name", "Town", "Ann", "Lviv", "Cyd"]
     assert [cell.column for cell in found.blocks[1].cells] == [0, 1, 0, 1, 0]
-    assert found.warnings == (left_out("1 cells, 1 columns, 1 rows"),)
+    assert found.warnings == (left_out("1 cell, 1 column, 1 row"),)
     read = parse_file(tmp_path / "a.xls", XLS, hidden=True)
     assert cells(read) == ["Name", "Pay", "Town", "Ann", "1", "Lviv", "Bob", "2", "Kyiv", "Cyd", "3", "Rivne"]
     assert read.blocks[1].metadata == METADATA
@@ -94,7 +94,7 @@ def test_white_letters_on_white_are_hidden(tmp_path: Path) -> None:
     book.save(str(tmp_path / "a.xls"))
     found = parsed(tmp_path / "a.xls")
     assert [block.runs[0].text for block in found.blocks] == ["A", "Seen", "Dark"]
-    assert found.warnings == (left_out("1 cells"),)
+    assert found.warnings == (left_out("1 cell"),)
 
 
 def test_raised_and_symbol_letters_of_a_text(tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def test_links_marks_and_callouts_of_obsidian(tmp_path: Path, text: str, shown: 
 def test_comments_are_hidden_and_counted(tmp_path: Path, text: str) -> None:
     found = read(tmp_path, text)
     assert lines(found) == [("paragraph", "Shown words.")]
-    assert found.warnings == ("hidden in the file, and left out: 1 comments; `parsing.hidden: read` takes them",)
+    assert found.warnings == ("hidden in the file, and left out: 1 comment; `parsing.hidden: read` takes them",)
     taken = read(tmp_path, text, hidden=True)
     assert "secret" in " ".join(map(words, taken.blocks))
     assert {"hidden": "true"} in [block.metadata for block in taken.blocks]

@@ -84,7 +84,7 @@ def test_what_a_page_hides_stays_hidden(tmp_path: Path, reader: FileReader) -> N
     found = reader.read(file).document
     assert found.body == TEXT and found.title == "Porters"
     assert [warning for warning in found.warnings if "hidden" in warning] == [
-        "hidden in the file, and left out: 1 elements; `parsing.hidden: read` takes them"
+        "hidden in the file, and left out: 1 element; `parsing.hidden: read` takes them"
     ]
 
 

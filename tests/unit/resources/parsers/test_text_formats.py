@@ -254,7 +254,7 @@ def test_html(tmp_path: Path) -> None:
         ("Max", 1, 2, 1, 1, True),
         ("A", 2, 0, 1, 1, False),
     ]
-    assert parsed.warnings == ("hidden in the file, and left out: 1 elements; `parsing.hidden: read` takes them",)
+    assert parsed.warnings == ("hidden in the file, and left out: 1 element; `parsing.hidden: read` takes them",)
 
 
 def test_html_offsets_through_entities(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipelines.plural import plural
 from resources.parsers.source_text import decode
 
 STRAY = "{} bytes that are not UTF-8 were read as windows-1252"
@@ -29,7 +30,10 @@ def test_bytes_of_windows_among_utf8(first: str, second: str, count: int) -> Non
 @pytest.mark.parametrize("cut", [b"caf\xc3\nmore", b"\xd0\n\xd0\xbf", b"\xe2\x80\nmore", b"\x81\x8d"])
 def test_cut_characters_stay_replaced(cut: bytes) -> None:
     text, told = decode(5 * "Naïve café, перше résumé.\n".encode() + cut, "a.txt")
-    assert "\ufffd" in text and told[0].endswith("invalid bytes in UTF-8 text were replaced")
+    count = text.count("\ufffd")
+    assert count and told == (
+        f"{plural(count, 'invalid byte')} in UTF-8 text {'was' if count == 1 else 'were'} replaced",
+    )
 
 
 def misread(text: str, codec: str) -> str:

@@ -98,7 +98,7 @@ def test_what_a_message_hides_is_left_out_and_said(tmp_path: Path, reader: FileR
     made.write_msg(tmp_path / "page.msg", html=f"<html><body>{hidden}<p>{made.LEAVE}</p></body></html>")
     found = reader.read(tmp_path / "page.msg").document
     assert found.body == f"Leave in May\n\n{made.LEAVE}"
-    assert found.warnings == ("hidden in the file, and left out: 1 elements; `parsing.hidden: read` takes them",)
+    assert found.warnings == ("hidden in the file, and left out: 1 element; `parsing.hidden: read` takes them",)
 
 
 # ---------------------------------------------------------------- hostile and damaged

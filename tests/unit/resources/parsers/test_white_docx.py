@@ -78,9 +78,9 @@ def words(path: Path, hidden: bool = False) -> str:
 def test_white_letters_on_the_page_are_left_out_and_counted(tmp_path: Path, body: str) -> None:
     path = docx_of(tmp_path, body, styles=STYLES)
     assert words(path).replace(" beside", "") == "Shown"
-    assert parse(path).warnings[0].startswith("hidden in the file, and left out: 1 passages")
+    assert parse(path).warnings[0].startswith("hidden in the file, and left out: 1 passage")
     read = parse(path, hidden=True)
-    assert "secret" in words(path, hidden=True) and read.warnings == ("hidden in the file, and read: 1 passages",)
+    assert "secret" in words(path, hidden=True) and read.warnings == ("hidden in the file, and read: 1 passage",)
     assert any(block.metadata.get("hidden") == "true" for block in read.blocks)
 
 
