@@ -31,8 +31,8 @@ from assets.metadata import (
     log_whole,
     state_of,
 )
-from pipelines.counted import counted
 from pipelines.errors import DatabaseError, IndexStateError, ModelError, SettingsError
+from pipelines.plural import plural
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.checks.stages import require_sound
@@ -261,7 +261,7 @@ def _so_far(context: dg.AssetExecutionContext) -> str:
     state = state_of(context)
     swap = swap_of(state.catalog, state.settings, state.engine, state.generation, "search_index")
     served = f"generation {swap.live}" if swap.live else "nothing yet"
-    return f"{counted(swap.present, 'document')} in the index by the present settings; readers are served {served}"
+    return f"{plural(swap.present, 'document')} in the index by the present settings; readers are served {served}"
 
 
 def renamed_check(check: dg.AssetChecksDefinition, names: DagsterSettings) -> dg.AssetChecksDefinition:

@@ -36,7 +36,7 @@ from pipelines.settings.base import Settings
 from pipelines.stages import code_versions
 from resources.dagster_resource import StateResource, state_resource
 from resources.settings_file import FindProject, locate
-from resources.state.generation import installed
+from resources.state.generation import installed_models
 
 _ASSETS = (
     raw_documents,
@@ -75,7 +75,7 @@ def build_defs(
     settings = settings or (find or locate)().settings
     partitions = bucket_partitions(count := buckets or settings.buckets)
     policy, names = backfill_policy(settings.buckets_per_run, count), settings.dagster
-    versions = code_versions(settings, installed(settings))
+    versions = code_versions(settings, installed_models(settings))
     assets = [declared(partitions, policy, versions, names) for declared in _ASSETS]
     automation = Automation(settings, partitions, [asset.key for asset in assets], find or locate)
     resources = {STATE: state_resource(find) if find else StateResource(), IO_MANAGER: NothingPasses()}

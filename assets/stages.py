@@ -36,7 +36,7 @@ def raw_documents(context: dg.AssetExecutionContext, config: ListingConfig, stat
     with restricted_whatever(state):
         report = list_documents(state, buckets_of(context), sources, allow_deletions)
     restrict(state)
-    skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in state.listing.skipped]
+    skipped = [{"source": item.source, "file": item.uri, "why": item.code} for item in state.listing.skipped_files]
     for told in state.listing.failing.values():
         context.log.warning(told)
     failing = [{"source": name, "why": told} for name, told in state.listing.failing.items()]

@@ -36,7 +36,7 @@ from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.golden import MappedQuestion  # noqa: E402
 from pipelines.evaluation.judging import Corpus, judge_answer  # noqa: E402
-from pipelines.query.answer import Answer, answer_json, extracted  # noqa: E402
+from pipelines.query.answer import Answer, answer_json, extract_answer  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.statements import ALL, Rules  # noqa: E402
 from pipelines.query.wording import Question, also_said  # noqa: E402
@@ -88,7 +88,7 @@ def found_in(state: State, file: Path) -> Iterator[tuple[Found, Corpus]]:
         with searcher.asking() as reading:
             index, text = reading.index, mapped.question.question
             number = index.generation.number
-            found = searcher.retrieved(Question(text), index, SearchOptions.of(read, groups=GROUPS), reading)
+            found = searcher.retrieve(Question(text), index, SearchOptions.from_texts(read, groups=GROUPS), reading)
             index.ask_for(GROUPS)
             sentences = passage_sentences(index.connection, number, found.hits, found.vector)
             shared = shared_titles(index.connection, number, found.hits)
@@ -103,7 +103,7 @@ def found_in(state: State, file: Path) -> Iterator[tuple[Found, Corpus]]:
             def answer(rules: Rules, kept: Any = (text, context, weigh, found.alike, said, unknown)) -> Answer:
                 question, passages, weights, alike, reading, misspelt = kept
                 least = QuerySettings().answer_support
-                return extracted(question, passages, weights, least, alike, reading, misspelt, rules)
+                return extract_answer(question, passages, weights, least, alike, reading, misspelt, rules)
 
             answer(ALL)  # reads the frequencies of all words while the index is open
             yield Found(mapped, answer), exam.corpus

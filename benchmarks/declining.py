@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked  # noqa: E402
+from pipelines.evaluation.judging import question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH, retrieve  # noqa: E402
@@ -109,13 +109,13 @@ def measured(name: str, file: Path, most: int) -> Iterator[Borne]:
         questions, searcher = list(examination(state, read_questions(golden), live).questions), Searcher(state)
         groups = tuple(dataset.evaluation.get("groups", ()))
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             question = question if isinstance(question, Question) else Question(question)
             gold = {place.doc_id for place in mapped.places}
             if None in gold:  # of a document that is not in the index
                 continue
             with searcher.reading() as (connection, index):
-                tools = searcher.tools.of(index.generation.embedder)
+                tools = searcher.tools.tools_for(index.generation.embedder)
                 found = retrieve(question, index, tools, settings, k=settings.candidates * MEASURED_DEPTH,
                                  filters=Filters(groups=groups))  # fmt: skip
                 wanted = Weigher(searcher, index.generation, groups)(set(terms_of(question.text)))

@@ -33,7 +33,7 @@ from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above f
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from benchmarks.support.searching_data import POSTINGS  # noqa: E402
-from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noqa: E402
+from pipelines.evaluation.judging import bootstrap_interval, judge, question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
 from pipelines.query.tools import ModelFunctions  # noqa: E402
@@ -110,11 +110,11 @@ def measured(name: str, file: Path, most: int) -> Asked | None:
         questions = list(exam.questions)
         found: dict[tuple[str, float], list[Floats]] = {}
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             with searcher.reading() as (_, index):
                 assert isinstance(index, PostgresSearchIndex)
                 index.ask_for(filters.groups)
-                tools = asked_once(searcher.tools.of(index.generation.embedder))
+                tools = asked_once(searcher.tools.tools_for(index.generation.embedder))
                 for (share, own), route in product(subsets.items(), ROUTES):
                     scores = []
                     for numbers in own:

@@ -37,7 +37,7 @@ from benchmarks.results import SETS  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked, bootstrap_interval, matches, shown_by  # noqa: E402
+from pipelines.evaluation.judging import bootstrap_interval, matches, question_for, shown_by  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.retrieve import MEASURED_DEPTH, of_named_documents  # noqa: E402
 from pipelines.query.routes import (  # noqa: E402
@@ -47,8 +47,8 @@ from pipelines.query.routes import (  # noqa: E402
     QueryState,
     reciprocal_rank,
     searches_of,
-    standardised,
-    stretched,
+    standardise,
+    stretch,
 )
 from pipelines.query.support import content_terms  # noqa: E402
 from pipelines.query.wording import Question, Wordings  # noqa: E402
@@ -95,7 +95,7 @@ def by_rank(one: Measured) -> Floats:
 
 def standard(values: Sequence[float]) -> list[float]:
     own = {str(place): value for place, value in enumerate(values)}
-    return list(standardised(own, own).values())
+    return list(standardise(own, own).values())
 
 
 def summed(weights: Mapping[str, float], normal: Callable[[Sequence[float]], list[float]] = standard) -> Order:
@@ -106,7 +106,7 @@ def without(name: str) -> dict[str, float]:
     return {part: weight for part, weight in SHIPPED.items() if part != name}
 
 
-STRETCHED = summed({"dense": 1.0, "lexical": 1.25}, stretched)
+STRETCHED = summed({"dense": 1.0, "lexical": 1.25}, stretch)
 ORDERS: Mapping[str, Order] = {
     **{f"{name} alone": by_part(name) for name in ("dense", "lexical", "nearest_sentence")},
     "reciprocal rank": by_rank,
@@ -165,12 +165,12 @@ def measured(file: Path, golden: Path, evaluation: Mapping[str, Any]) -> Iterato
         filters = Filters(groups=tuple(evaluation.get("groups", ())))
         options = evaluation.get("with_options", "none")
         for mapped in exam.questions:
-            question = asked(mapped, options)
+            question = question_for(mapped, options)
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (_, index):
                 known = partial(index.abbreviations, filters=filters)
-                meant = Wordings(QuerySettings()).of(question, index.frequencies, known)
-                one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
+                meant = Wordings(QuerySettings()).wordings_of(question, index.frequencies, known)
+                one = QueryState(meant, index, searcher.tools.tools_for(index.generation.embedder), filters)
                 best, values = measured_candidates(one)
                 passages = index.passages(list(best), filters)
             shown = [shown_by(passages[key], exam.corpus.documents.get(passages[key].doc_id)) for key in best]

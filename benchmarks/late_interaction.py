@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import index_of, percent, standard  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked, bootstrap_interval, judge  # noqa: E402
+from pipelines.evaluation.judging import bootstrap_interval, judge, question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.rerankers import full_text  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
@@ -102,10 +102,10 @@ def measured(name: str, file: Path, most: int) -> tuple[dict[str, Floats], list[
         filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
         found: dict[str, list[list[float]]] = {each: [] for each in WEIGHTS}
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             text = question.text if isinstance(question, Question) else question
             with searcher.reading() as (_, index):
-                hits = retrieve(question, index, searcher.tools.of(index.generation.embedder), settings, k=FIRST,
+                hits = retrieve(question, index, searcher.tools.tools_for(index.generation.embedder), settings, k=FIRST,
                                 rerank=(), filters=filters).hits  # fmt: skip
             of_question = tokens.of(text)
             near = [maxsim(of_question, own) for own in tokens.passages([full_text(hit.passage) for hit in hits])]

@@ -240,7 +240,7 @@ def ask(database: Database, made: Invented, generation: GenerationRow, questions
         line("dense", ours, "(p50 under 5 ms)")
         shares = [
             len({item.chunk_id for item in index.dense(vector, NEIGHBOURS, Filters())}
-                & {item.chunk_id for item in index.compared(vector, NEIGHBOURS, Filters())}) / NEIGHBOURS
+                & {item.chunk_id for item in index.compare_all(vector, NEIGHBOURS, Filters())}) / NEIGHBOURS
             for vector in vectors[:EXACT].tolist()
         ]  # fmt: skip
         print(f"  recall@{NEIGHBOURS} of {EXACT} questions {np.mean(shares):.3f}")

@@ -35,7 +35,7 @@ from benchmarks.fusion import index_of, percent  # noqa: E402  (the path above f
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
 from pipelines.evaluation.document_map import DocumentMap  # noqa: E402
-from pipelines.evaluation.judging import Shown, asked, bootstrap_interval, matches  # noqa: E402
+from pipelines.evaluation.judging import Shown, bootstrap_interval, matches, question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
@@ -92,9 +92,9 @@ def measured(name: str, file: Path, most: int) -> Iterator[Quotable]:
         groups, schema = tuple(dataset.evaluation.get("groups", ())), schema_name(live.generation)
         questions, passages = list(exam.questions), settings.context_passages
         for mapped in random.Random(SEED).sample(questions, min(most, len(questions))):
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             with searcher.reading() as (connection, index):
-                tools = searcher.tools.of(index.generation.embedder)
+                tools = searcher.tools.tools_for(index.generation.embedder)
                 found = retrieve(question, index, tools, settings, k=passages, filters=Filters(groups=groups))
                 sentences = passage_sentences(connection, index.generation.number, found.hits, found.vector)
                 context, _ = assemble(found.hits, sentences, most=passages, tokens=settings.context_tokens)

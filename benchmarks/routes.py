@@ -31,7 +31,7 @@ from benchmarks.support.indexes import indexed  # noqa: E402
 from benchmarks.support.route_figures import DEFAULT, NO_LINKS, RIVAL, Answered  # noqa: E402
 from benchmarks.support.route_questions import LIBRARY_FACTS, tatqa  # noqa: E402
 from benchmarks.support.route_report import overview, route_tables  # noqa: E402
-from pipelines.evaluation.judging import asked, judge  # noqa: E402
+from pipelines.evaluation.judging import judge, question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.retrieve import retrieve  # noqa: E402
@@ -54,8 +54,8 @@ class Unlinked:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._index, name)
 
-    def expanded(self, *arguments: Any) -> list[Any]:
-        return [reached for reached in self._index.expanded(*arguments) if reached.edge != "related"]
+    def expand(self, *arguments: Any) -> list[Any]:
+        return [reached for reached in self._index.expand(*arguments) if reached.edge != "related"]
 
 
 ROUTES: Mapping[str, tuple[str, bool]] = {
@@ -143,10 +143,10 @@ def answered(case: Case, file: Path) -> Iterator[Answered]:
         for number, mapped in enumerate(exam.questions):
             found = {}
             with searcher.reading() as (_, index):
-                tools = searcher.tools.of(index.generation.embedder)
+                tools = searcher.tools.tools_for(index.generation.embedder)
                 for route, (strategy, linked) in ROUTES.items():
                     one: Any = index if linked else Unlinked(index)
-                    hits = retrieve(asked(mapped, options), one, tools, state.settings.query, k=RANKED,
+                    hits = retrieve(question_for(mapped, options), one, tools, state.settings.query, k=RANKED,
                                     strategy=strategy, rerank=(), filters=filters).hits  # fmt: skip
                     found[route] = scored(exam, number, hits)
             yield Answered(case.name, mapped.question.id, found, case.counts)

@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.results import SETS, evaluated, say, write_questions  # noqa: E402  (the path above finds it)
 from benchmarks.support.datasets import DATASETS  # noqa: E402
 from benchmarks.support.parsing_report import table  # noqa: E402
-from pipelines.evaluation.judging import asked  # noqa: E402
+from pipelines.evaluation.judging import question_for  # noqa: E402
 from pipelines.ports import Filters  # noqa: E402
 from pipelines.query.answer import passages_shown  # noqa: E402
 from pipelines.query.assemble import assemble  # noqa: E402
@@ -130,9 +130,9 @@ def tokens_of(name: str, place: Path, strategy: str) -> tuple[Floats, Floats]:
         exam, searcher = examination(state, read_questions(place / "golden.jsonl"), generation), Searcher(state)
         groups, most = tuple(dataset.evaluation.get("groups", ())), settings.context_passages
         with searcher.reading(generation.generation) as (connection, index):
-            tools = searcher.tools.of(index.generation.embedder)
+            tools = searcher.tools.tools_for(index.generation.embedder)
             for mapped in exam.questions:
-                question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+                question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
                 found = retrieve(question, index, tools, settings, k=most, filters=Filters(groups=groups))
                 sentences = passage_sentences(connection, index.generation.number, found.hits, found.vector)
                 context, _ = assemble(found.hits, sentences, most=most, tokens=settings.context_tokens)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 
 from pincite import open_index
-from pincite.commands.demo import asked, asked_shown
+from pincite.commands.demo import ask_questions, asked_shown
 from pincite.console import tell
 
 
 def main(config: str) -> None:
     with open_index(config) as index:
-        tell(asked_shown(asked(index)))
+        tell(asked_shown(ask_questions(index)))
 
 
 if __name__ == "__main__":

@@ -39,14 +39,18 @@ class Commands(click.Group):
         if not args and self.welcome and not ctx.resilient_parsing:
             tell(PrintableLines(self.welcome))
             ctx.exit()
-        return super().parse_args(ctx, _moved(args))
+        return super().parse_args(ctx, _move_options_behind(args))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
-            told = f"; did you mean `{_OTHER_WORDS[name]}`?" if name in _OTHER_WORDS else _meant(name, [*self.commands])
+            told = (
+                f"; did you mean `{_OTHER_WORDS[name]}`?"
+                if name in _OTHER_WORDS
+                else _guess_command(name, [*self.commands])
+            )
             raise click.UsageError(f"{name}: `{ctx.command_path}` has no such command{told}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -61,7 +65,7 @@ class Commands(click.Group):
                     formatter.write_dl(shown)
 
 
-def _moved(args: list[str]) -> list[str]:
+def _move_options_behind(args: list[str]) -> list[str]:
     """Return arguments with the leading options of every command moved behind the command's name."""
     at = 0
     while at < len(args) and args[at].partition("=")[0] in _ANYWHERE:
@@ -85,7 +89,7 @@ def usage_message(error: click.ClickException) -> str:
 def _wrong(error: click.ClickException, ctx: click.Context, path: str) -> str:
     if isinstance(error, click.NoSuchOption):
         known = [*(name for param in ctx.command.params for name in param.opts), *_ANYWHERE]
-        return f"{error.option_name}: `{path}` has no such option{_meant(error.option_name, known)}"
+        return f"{error.option_name}: `{path}` has no such option{_guess_command(error.option_name, known)}"
     if isinstance(error, click.MissingParameter) and error.param:
         usage = " ".join([path, *ctx.command.collect_usage_pieces(ctx)])
         return f"{error.param.make_metavar(ctx)} is missing: write `{usage}`"
@@ -94,7 +98,7 @@ def _wrong(error: click.ClickException, ctx: click.Context, path: str) -> str:
         if isinstance(error.param.type, type(click.INT)):
             return f"{name}: expected a whole number{_bounds(error.param.type)}; found {error.message.split()[0]}"
         given = error.message.split("'")[1:2] if isinstance(error.param.type, click.Choice) else []
-        told = "".join(_meant(each, error.param.type.choices) for each in given)  # type: ignore[attr-defined]
+        told = "".join(_guess_command(each, error.param.type.choices) for each in given)  # type: ignore[attr-defined]
         return f"{name}: {_plain(error.message)}{told}"
     return _plain(error.format_message())
 
@@ -105,7 +109,7 @@ def _bounds(kind: object) -> str:
     return f" of at least {kind.min}" if kind.max is None else f" from {kind.min} to {kind.max}"
 
 
-def _meant(name: str, known: Sequence[str]) -> str:
+def _guess_command(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -107,7 +107,7 @@ class Connections:
 
     # ------------------------------------------------------------ events of connections
 
-    def opened(self, connection: Connection) -> None:
+    def count_opened(self, connection: Connection) -> None:
         """Count a connection. If there are too many, close another one, or this one."""
         limits, own = self.limits, self._peers[connection.peer]
         if len(own.open) >= limits.each:
@@ -125,12 +125,12 @@ class Connections:
             self._end(next(iter(largest.idle or largest.open)))
         self._peers[connection.peer].open[connection] = None
         self._count += 1
-        self.entered(connection)
+        self.note_phase(connection)
         if not self._sweeping:
             self._sweeping = True
             asyncio.get_running_loop().call_later(SWEEP_SECONDS, self._tick)
 
-    def entered(self, connection: Connection) -> None:
+    def note_phase(self, connection: Connection) -> None:
         """Note that a connection has come into its phase just now."""
         peer = self._peers.get(connection.peer)
         if peer is None or connection not in peer.open:
@@ -139,7 +139,7 @@ class Connections:
         if connection.phase != "request":
             peer.idle[connection] = None
 
-    def closed(self, connection: Connection) -> None:
+    def count_closed(self, connection: Connection) -> None:
         """Stop counting a connection; do nothing if it is not counted."""
         peer = self._peers.get(connection.peer)
         if peer is None or connection not in peer.open:
@@ -171,7 +171,7 @@ class Connections:
             self._end(connection)
 
     def _end(self, connection: Connection) -> None:
-        self.closed(connection)
+        self.count_closed(connection)
         connection.end()
 
     def _tick(self) -> None:
@@ -196,10 +196,10 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.peer, self.since = peer_of(self.client), self.book.clock()
-        self.book.opened(self)
+        self.book.count_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.book.closed(self)
+        self.book.count_closed(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -216,7 +216,7 @@ class Connection(H11Protocol):
         self._look()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self.book.closed(self)  # another protocol has it from here on
+        self.book.count_closed(self)  # another protocol has it from here on
         super().handle_websocket_upgrade(event)
 
     def pause_writing(self) -> None:
@@ -274,4 +274,4 @@ class Connection(H11Protocol):
     def _enter(self, phase: Phase) -> None:
         if phase != self.phase:
             self.phase, self.since = phase, self.book.clock()
-            self.book.entered(self)
+            self.book.note_phase(self)

@@ -25,7 +25,7 @@ SHORT_ID = 10
 """Characters of an id that are shown; `pincite show` will hardly find two ids that begin with them."""
 
 
-def wrapped(text: str, indent: str = "   ") -> list[str]:
+def wrap(text: str, indent: str = "   ") -> list[str]:
     return [
         part
         for line in text.splitlines()
@@ -59,13 +59,13 @@ def block(lines: Iterable[str]) -> PrintableLines:
     heads: list[int] = []
     for text in lines:
         heads += [len(shown) + head for head in getattr(text, "heads", ())]
-        shown += _shown(text).split("\n")
+        shown += _printable(text).split("\n")
     joined = PrintableLines("\n".join(shown))
     joined.heads = tuple(heads)
     return joined
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return escape_controls(text) if isinstance(text, PrintableLines) else one_line(text)
 
 
@@ -85,10 +85,10 @@ def tell(text: str) -> None:
 
 
 def _print(text: str, stream: TextIO) -> None:
-    shown, heads = _shown(text), getattr(text, "heads", ())
+    shown, heads = _printable(text), getattr(text, "heads", ())
     if colourful(stream):
         lines = enumerate(shown.split("\n"))
-        shown = "\n".join(click.style(line, bold=True) if at in heads else _painted(line) for at, line in lines)
+        shown = "\n".join(click.style(line, bold=True) if at in heads else _paint(line) for at, line in lines)
     click.echo(shown, file=stream, color=True)
 
 
@@ -105,7 +105,7 @@ _COLOURS = {
 """Colours of lines, by their first word. Only that word is coloured."""
 
 
-def _painted(line: str) -> str:
+def _paint(line: str) -> str:
     word = line[: next((at for at, letter in enumerate(line) if not letter.isalpha()), len(line))]
     colour = _COLOURS.get(word) if line[len(word) : len(word) + 1] in (":", " ") else None
     return click.style(word, fg=colour) + line[len(word) :] if colour else line
@@ -131,7 +131,7 @@ def rows(table: Sequence[Sequence[Any]], header: Sequence[str]) -> PrintableLine
     return table_lines
 
 
-def guarded(in_json: bool, work: Callable[[], int | None], verbose: bool = False) -> None:
+def run_guarded(in_json: bool, work: Callable[[], int | None], verbose: bool = False) -> None:
     """Run a command and exit with its code; report an error as one clear line, or as one JSON document. If it is
     `verbose`, say where the error was raised too."""
     logging.captureWarnings(True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pincite.progress import lasting
 from pincite.run import Interrupted, failed_check
-from pipelines.counted import counted
 from pipelines.errors import DatabaseError, IndexStateError, PinciteError, SourceError, Waiting
+from pipelines.plural import plural
 from pipelines.stages import STAGES
 from resources.dagster_instance.home import usable
 from resources.dagster_instance.run_errors import error_of
@@ -75,7 +75,7 @@ def require_daemon(instance: DagsterInstance, tell: Callable[[str], None], wait:
             time.sleep(LOOK_SECONDS)
             continue
         raise IndexStateError(
-            f"Dagster's daemon is not there ({_named(silent)}), so nobody would start the runs; start "
+            f"Dagster's daemon is not there ({_daemons_text(silent)}), so nobody would start the runs; start "
             "`dagster-daemon run` with the DAGSTER_HOME and workspace of the workers, or `pincite ui`",
             "no_daemon",
         )
@@ -85,7 +85,7 @@ def _is_old(at: float) -> bool:
     return time.time() - at > SIGN_SECONDS
 
 
-def _named(daemons: Sequence[str]) -> str:
+def _daemons_text(daemons: Sequence[str]) -> str:
     return ", ".join(name.lower().replace("_", " ") for name in daemons)
 
 
@@ -160,14 +160,14 @@ class Watch:
         runs = runs_of(self._instance, self._id)
         rows = {row.run_id: row for row in self._rows.of_backfill(self._id)}
         for run in runs:
-            self._told(run, rows.get(run.run_id))
+            self._tell_run(run, rows.get(run.run_id))
         self._say_still(runs)
         self._say_progress([rows[run.run_id] for run in runs if not run.is_ended and run.run_id in rows])
         return runs
 
     # ------------------------------------------------------------ lines
 
-    def _told(self, run: BackfillRun, row: LaunchedRun | None) -> None:
+    def _tell_run(self, run: BackfillRun, row: LaunchedRun | None) -> None:
         now = "ended" if run.is_ended else "waiting" if run.waiting or row is None else "begun"
         before = self._status.get(run.run_id)
         if now == before:
@@ -176,7 +176,7 @@ class Watch:
         if before is None and run.retries:
             self._tell(f"run {run.run_id[:8]} tries again what run {run.retries[:8]} did not finish")
         if now != "waiting":
-            self._tell(f"run {run.run_id[:8]}{_place(row)}: {_made(run)}{_of_buckets(row)}, {self._state(run)}")
+            self._tell(f"run {run.run_id[:8]}{_place(row)}: {_run_text(run)}{_of_buckets(row)}, {self._state(run)}")
 
     def _state(self, run: BackfillRun) -> str:
         if run.is_failed:
@@ -194,10 +194,10 @@ class Watch:
 
         self._still, waiting = True, sum(run.waiting for run in runs)
         if silent := [name for name, at in last_signs(self._instance).items() if _is_old(at)]:
-            why = f"Dagster's daemon is silent ({_named(silent)}): start it again"
+            why = f"Dagster's daemon is silent ({_daemons_text(silent)}): start it again"
         elif waiting:
             why = (
-                f"{counted(waiting, 'run waits', 'runs wait')} for a worker: see that workers are up, and what is "
+                f"{plural(waiting, 'run waits', 'runs wait')} for a worker: see that workers are up, and what is "
                 "before them in the queue"
             )
         else:
@@ -222,8 +222,8 @@ def _place(row: LaunchedRun | None) -> str:
     return f" on {row.host}" if row else ""
 
 
-def _made(run: BackfillRun) -> str:
-    return run.assets[0] if len(run.assets) == 1 else counted(len(run.assets), "asset")
+def _run_text(run: BackfillRun) -> str:
+    return run.assets[0] if len(run.assets) == 1 else plural(len(run.assets), "asset")
 
 
 def _of_buckets(row: LaunchedRun | None) -> str:
@@ -287,15 +287,15 @@ def update_distributed(
         try:
             begun = _begin(state, instance, sources, allow_deletions, tell)
             if not isinstance(begun, _Begun):
-                state.run.published(begun.up_to_date)
+                state.run.keep_verdict(begun.up_to_date)
                 return outcome.result(state, begun.served, time.perf_counter() - started)
-            begun, seen = _followed(state, instance, begun, progress, tell)
+            begun, seen = _follow(state, instance, begun, progress, tell)
             return _result(state, instance, begun, seen, started)
         finally:
             state.close()
 
 
-def _followed(
+def _follow(
     state: State, instance: DagsterInstance, begun: _Begun, progress: Callable[[str, int, int], None], tell: Tell
 ) -> tuple[_Begun, Backfill | None]:
     """Follow a backfill to its end, and if Dagster closed it early the one that continues it; return the last of them.
@@ -324,9 +324,9 @@ def _next(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell
 
     Raises IndexStateError (`busy`)."""
     with state.database.exclusive("index", _LOCK_SECONDS, tell):
-        if begun := _attached(state, instance, asked, tell):
+        if begun := _attach(state, instance, asked, tell):
             return begun.id
-        return _started(state, instance, asked)
+        return _start(state, instance, asked)
 
 
 # ---------------------------------------------------------------- beginning
@@ -346,10 +346,10 @@ def _begin(
     book = state.parts.sources
     given = [source_from(argument, book.known_sources()) for argument in sources]
     asked = RunRequest(tuple(sorted(source.name for source in given)), allow_deletions, state.run.retry_failed)
-    if begun := _attached(state, instance, asked, tell):
+    if begun := _attach(state, instance, asked, tell):
         return begun
     with state.database.exclusive("index", _LOCK_SECONDS, tell):
-        if begun := _attached(state, instance, asked, tell):
+        if begun := _attach(state, instance, asked, tell):
             return begun
         secure(state.catalog)
         for source in given:
@@ -362,10 +362,10 @@ def _begin(
         for source in given:
             book.remember(source)  # so that workers know it, even if this machine could not list it
         require_daemon(instance, tell)
-        return _Begun(_started(state, instance, asked), served)
+        return _Begun(_start(state, instance, asked), served)
 
 
-def _started(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
+def _start(state: State, instance: DagsterInstance, asked: RunRequest) -> str:
     from assets.definitions import build_defs
     from resources.dagster_instance.backfills import start
 
@@ -380,7 +380,7 @@ def _index_tag(state: State) -> dict[str, str]:
     return {_INDEX: prefix} if prefix else {}
 
 
-def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> _Begun | None:
+def _attach(state: State, instance: DagsterInstance, asked: RunRequest, tell: Tell) -> _Begun | None:
     """Return the backfill in progress if it does what would be asked for here, None if there is no backfill.
 
     Raises IndexStateError (`busy`) if it does something else."""
@@ -390,7 +390,7 @@ def _attached(state: State, instance: DagsterInstance, asked: RunRequest, tell: 
     found = next((each for each in under_way(instance, REQUEST) if each.tags.get(_INDEX) == wanted), None)
     if found is None:
         return None
-    since = f"backfill {found.id}, since {_shown(found.began)}"
+    since = f"backfill {found.id}, since {_time_text(found.began)}"
     if request_of(found.tags) != asked or found.tags.get(SETTINGS) != shape_of(state.project.settings):
         raise IndexStateError(
             f"another distributed index is in progress, of other sources, options or settings ({since}); wait for it "
@@ -501,5 +501,5 @@ def _goes_on(instance: DagsterInstance, backfill_id: str) -> str:
     )
 
 
-def _shown(at: float) -> str:
+def _time_text(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

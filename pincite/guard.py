@@ -83,7 +83,7 @@ class TokenFile:
             raise self._no_tokens(error) from None
         identity = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
         if self._read is None or self._read[0] != identity:
-            self._read = identity, self._parsed()
+            self._read = identity, self._parse()
         return self._read[1]
 
     def who(self, given: str) -> tuple[str, Token] | None:
@@ -131,7 +131,7 @@ class TokenFile:
                 os.fsync(stream.fileno())
             os.replace(partial, self._file)
 
-    def _parsed(self) -> dict[str, Token]:
+    def _parse(self) -> dict[str, Token]:
         try:
             with self._file.open("rb") as stream:
                 data = stream.read(MOST_BYTES + 1)
@@ -221,9 +221,9 @@ class ByToken:
         kind, _, given = header.partition(" ")
         by_cookie = not header
         given = asked.cookies.get(COOKIE, "") if by_cookie else given.strip()
-        return self.of(given, by_cookie) if by_cookie or kind.lower() == "bearer" else None
+        return self.asker_of(given, by_cookie) if by_cookie or kind.lower() == "bearer" else None
 
-    def of(self, token: str, by_cookie: bool = False) -> Asker | None:
+    def asker_of(self, token: str, by_cookie: bool = False) -> Asker | None:
         found = self._tokens.who(token) if 0 < len(token) <= LONGEST_SECRET else None
         if found is None:
             return None
@@ -337,7 +337,7 @@ def names_of(names: Collection[str]) -> frozenset[str]:
     return LOOPBACK | {name.lower().rstrip(".") for name in names}
 
 
-def named(hosts: list[str], names: Collection[str], any_address: bool = False) -> bool:
+def is_named(hosts: list[str], names: Collection[str], any_address: bool = False) -> bool:
     """Say whether a request's one Host is among the names, or is any IP address if `any_address` is listened on."""
     if len(hosts) != 1:
         return False
@@ -377,7 +377,7 @@ def _site(origin: str) -> str | None:
         return None
 
 
-def inside(path: str) -> str:
+def inside_site(path: str) -> str:
     """Return the path if it lies on this site, else the front page's."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
 
@@ -385,14 +385,14 @@ def inside(path: str) -> str:
 def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
     """Return a `send` that sets these headers on every answer, in place of those that it had."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             kept = MutableHeaders(scope=message)
             for name, value in headers.items():
                 kept[name] = value
         await send(message)
 
-    return sent
+    return send_with_headers
 
 
 def _is_address(name: str) -> bool:
@@ -434,7 +434,7 @@ class Guard(ABC):
         if answer is not None:
             await answer(scope, receive, sent)
         else:
-            await self._app(scope, _bounded(receive) if self.bounds_body else receive, sent)
+            await self._app(scope, _bound_body(receive) if self.bounds_body else receive, sent)
 
     def _answer(self, asked: HTTPConnection, method: str) -> Response | None:
         """Return the answer in the app's place; None if the app may answer itself."""
@@ -443,7 +443,7 @@ class Guard(ABC):
             state["asker"], state["owner"] = Asker("owner", (), True), True
             return None
         state["asker"], state["owner"] = None, False
-        if not named(asked.headers.getlist("host"), self._names, self._any_address):
+        if not is_named(asked.headers.getlist("host"), self._names, self._any_address):
             return self.refusal(403, "other_host", asked)
         if (answer := self.before_asker(asked, method)) is not None:
             return answer
@@ -455,7 +455,7 @@ class Guard(ABC):
             return self.refusal(403, "other_site", asked)
         if asker is None:
             return None if self.is_open(asked.scope["path"]) else self.stranger(asked)
-        return self.forbidden(asked, method, asker)
+        return self.refuse(asked, method, asker)
 
     # ------------------------------------------------------------ rules of one server
 
@@ -476,7 +476,7 @@ class Guard(ABC):
         """Say whether a request that changes something has to name a page of ours as its origin."""
 
     @abstractmethod
-    def forbidden(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
+    def refuse(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
         """Return the refusal of a request that nobody may make in this way; None if it may be made."""
 
     @abstractmethod
@@ -567,7 +567,7 @@ class ServeGuard(Guard):
         by_browser = asker is not None and asker.by_cookie and not path.startswith(FOR_PROGRAMS)
         return path in ("/login", "/feedback") or by_browser
 
-    def forbidden(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
+    def refuse(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
         for_programs = asked.scope["path"].startswith(FOR_PROGRAMS)
         if method == "POST" and asker.by_cookie and for_programs and not is_json(asked):
             return self.refusal(415, "not_json", asked)
@@ -604,11 +604,11 @@ def no_text(char: str) -> str:
     return f"the request holds the character U+{ord(char):04X}, which cannot stand in a text; send it without"
 
 
-def _bounded(receive: Receive) -> Receive:
+def _bound_body(receive: Receive) -> Receive:
     """Return a `receive` that bounds the size of a body and the seconds it takes. Raises HTTPException 408 and 413."""
     total, ended, until = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
-    async def received() -> Message:
+    async def receive_bounded() -> Message:
         nonlocal total, ended
         if ended:
             return await receive()  # the end of the connection, however late
@@ -624,7 +624,7 @@ def _bounded(receive: Receive) -> Receive:
                 raise HTTPException(413, f"a request has at most {MOST_BODY >> 20} MB")
         return message
 
-    return received
+    return receive_bounded
 
 
 # ---------------------------------------------------------------- guard of pincite ui
@@ -679,7 +679,7 @@ class UiGuard(Guard):
     def needs_origin(self, asked: HTTPConnection, asker: Asker | None) -> bool:
         return asker is None or asker.by_cookie
 
-    def forbidden(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
+    def refuse(self, asked: HTTPConnection, method: str, asker: Asker) -> Response | None:
         """Refuse all except GraphQL by POST of JSON, which no form of another site can send, and else a GET."""
         if asked.scope["path"].rstrip("/").rpartition("/")[2] == "graphql":
             harmless = method == "POST" and is_json(asked)

@@ -143,7 +143,7 @@ class Index:
     ) -> dict[str, Any]:
         """Return the JSON of `pincite query`: the best k passages, each with document, page and boxes.
         `filters` are texts as `--filter` takes them, such as `date>=2024-05`."""
-        return self._searcher.query(text, SearchOptions.of(k, strategy, rerank, filters, groups, generation))
+        return self._searcher.query(text, SearchOptions.from_texts(k, strategy, rerank, filters, groups, generation))
 
     def ask(
         self,
@@ -161,7 +161,7 @@ class Index:
         answers to choose from, by letter. `found` is called with the passages before the answer is made of them."""
         from resources.search.answers import Answerer
 
-        search = SearchOptions.of(k, strategy, rerank, filters, groups, generation)
+        search = SearchOptions.from_texts(k, strategy, rerank, filters, groups, generation)
         return Answerer(self._state, self._searcher).ask(text, options, search, found)
 
     def show(
@@ -268,7 +268,7 @@ class Index:
 
         settings = self._project.settings
         asks = settings.llm.asks("answer") or strategy_asks(settings.query.strategy)
-        return SearchOptions.of(1, "hybrid", ()) if asks or reranking_asks(settings.query.rerank) else None
+        return SearchOptions.from_texts(1, "hybrid", ()) if asks or reranking_asks(settings.query.rerank) else None
 
     def explain(self, chunk: str, groups: Sequence[str] = (), generation: int | None = None) -> dict[str, Any]:
         """Return the JSON of `pincite explain`: how a passage was made, from its document to its vector."""
@@ -402,12 +402,12 @@ class Index:
         if pages and image is None:
             raise UsageError("pages are drawn: name a folder for them as `image`")
         ranges = pages_from(pages) if pages else []
-        with self.parsed(file) as found:
-            return found.map() if image is None else found.drawn(Path(image), ranges)
+        with self.open_parsed(file) as found:
+            return found.map() if image is None else found.draw(Path(image), ranges)
 
-    def parsed(self, file: str | Path) -> AbstractContextManager[Parsed]:
+    def open_parsed(self, file: str | Path) -> AbstractContextManager[Parsed]:
         """Parse one file and return its records: `with index.parsed(file) as found` has found.reading and
         found.elements(). Needs no index. Raise UsageError or DocumentError."""
-        from pincite.parsed import parsed
+        from pincite.parsed import open_parsed
 
-        return parsed(Path(file), self._project.settings.parsing, self._progress)
+        return open_parsed(Path(file), self._project.settings.parsing, self._progress)

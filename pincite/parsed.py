@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
 from pipelines.errors import DocumentError, UsageError
+from pipelines.plural import plural
 from pipelines.records import Element
 from resources.documents.requests import listed_alone, reader
 from resources.parsers.registry import map_beside
@@ -36,7 +36,7 @@ def pages_from(argument: str) -> list[range]:
 
 
 @contextmanager
-def parsed(path: Path, parsing: ParsingSettings, progress: Callable[[str, int, int], None]) -> Iterator[Parsed]:
+def open_parsed(path: Path, parsing: ParsingSettings, progress: Callable[[str, int, int], None]) -> Iterator[Parsed]:
     """Yield what the parser finds in a file; it is valid inside the context. Raises UsageError and DocumentError."""
     with reader(parsing) as files:
         yield Parsed(files, files.read(path), progress)
@@ -66,9 +66,9 @@ class Parsed:
     def elements(self, pages: Sequence[range] = ()) -> list[Element]:
         """Return the elements in reading order; with `pages`, those that are at least partly on them."""
         self._require(pages)
-        return _within(self.reading.elements, pages) if pages else self.reading.elements
+        return _on_pages(self.reading.elements, pages) if pages else self.reading.elements
 
-    def drawn(self, folder: Path, pages: Sequence[range] = ()) -> dict[str, Any]:
+    def draw(self, folder: Path, pages: Sequence[range] = ()) -> dict[str, Any]:
         """Write a PNG of each page into the folder, with the elements in the colours of their kinds.
 
         Returns {"images", "warnings"}: the paths written, and what could not be drawn."""
@@ -84,7 +84,7 @@ class Parsed:
         drawn = DrawnPages(self._files.pool, *listed_alone(source))
         chosen = [n for n in range(1, len(drawn) + 1) if not pages or any(n in r for r in pages)]
         if not chosen:
-            raise DocumentError(f"{source.name} has {counted(len(drawn), 'page')}, none of those asked for", "no_page")
+            raise DocumentError(f"{source.name} has {plural(len(drawn), 'page')}, none of those asked for", "no_page")
         images, problems = self._draw(drawn, chosen, folder / source.stem)
         warnings = [*self.reading.document.warnings, *problems]
         elements = self.reading.elements
@@ -98,7 +98,7 @@ class Parsed:
         if pages and not count:
             raise DocumentError(f"{name} has no pages: leave out --pages", "no_pages")
         if pages and all(chosen.start > count for chosen in pages):
-            raise DocumentError(f"{name} has {counted(count, 'page')}, none of those asked for", "no_page")
+            raise DocumentError(f"{name} has {plural(count, 'page')}, none of those asked for", "no_page")
 
     def _pages_source(self) -> Path:
         """Return the PDF whose pages can be drawn: the file, or the one beside a map."""
@@ -134,7 +134,7 @@ class Parsed:
         return images, problems
 
 
-def _within(elements: Iterable[Element], ranges: Sequence[range]) -> list[Element]:
+def _on_pages(elements: Iterable[Element], ranges: Sequence[range]) -> list[Element]:
     """Return the elements that are at least partly on the pages."""
     return [
         element

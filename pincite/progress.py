@@ -149,7 +149,7 @@ class Progress:
     def _line(self) -> str:
         step = f"stage {self._step} of {len(self._steps)}, " if self._step else ""
         seconds = self._said - self._begun
-        return step + told(in_words(self._stage), self._done, self._total, seconds, self._done - self._from)
+        return step + progress_line(in_words(self._stage), self._done, self._total, seconds, self._done - self._from)
 
     def _tell(self) -> None:
         self._said = self._clock()
@@ -178,7 +178,7 @@ def _moves() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def told(stage: str, done: int, total: int, seconds: float, since: int) -> str:
+def progress_line(stage: str, done: int, total: int, seconds: float, since: int) -> str:
     """Return a line of progress; `since` items were done in these seconds."""
     if not total:
         return stage if seconds < 1 else f"{stage}: {lasting(seconds)}"

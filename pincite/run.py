@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pipelines.counted import counted
 from pipelines.errors import IndexStateError, PinciteError, SettingsError, Waiting
+from pipelines.plural import plural
 from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
@@ -65,7 +65,7 @@ def update_index(
     run = Run(str(uuid.uuid4()), progress, retry_failed)
 
     def work(state: State) -> dict[str, Any]:
-        return _locked(state, sources, allow_deletions, retry_failed, started)
+        return _run_locked(state, sources, allow_deletions, retry_failed, started)
 
     project = project_at(place)
     if not project.state.exists():
@@ -133,7 +133,7 @@ def _require_given(project: Project, sources: Sequence[str]) -> None:
         read_questions(project.resolve(project.settings.publish.golden))
 
 
-def _locked(
+def _run_locked(
     state: State, sources: Sequence[str], allow_deletions: bool, retry_failed: bool, started: float
 ) -> dict[str, Any]:
     with restricted_whatever(state):
@@ -142,7 +142,7 @@ def _locked(
         due = find_due(state)
         if due.up_to_date and not retry_failed:
             state.listing.keep_memberships()
-            state.run.published(due.up_to_date)
+            state.run.keep_verdict(due.up_to_date)
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
     _require_documents(state)
@@ -164,7 +164,7 @@ def require_models(settings: Settings) -> None:
         _require_key(key_variable(embedder.endpoint, embedder.api_key_env), "embedder", embedder.endpoint)
     elif embedder.model:
         require_place(embedder)
-    for name in settings.bought:
+    for name in settings.bought_roles:
         role = settings.llm.role(name)
         _require_key(role.api_key_env, f"llm, role {name!r}", role.base_url)
 
@@ -188,7 +188,7 @@ def _require_documents(state: State) -> None:
     kinds = Counter(PurePosixPath(item.uri).suffix.lower() or item.uri for item in now.skipped)
     told = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_KINDS_SHOWN))
     raise IndexStateError(
-        f"{places}: {counted(len(now.skipped), 'file')}, none of a kind that pincite reads ({told}); "
+        f"{places}: {plural(len(now.skipped), 'file')}, none of a kind that pincite reads ({told}); "
         "docs/reference/formats.md lists the kinds",
         "no_text",
     )
@@ -224,9 +224,9 @@ def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence
         try:
             execute()
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted; {outcome.kept(state)}") from None
+            raise Interrupted(f"interrupted; {outcome.kept_text(state)}") from None
         except Exception as error:
-            told = failed_check(state.run.problems) or _told(error, state)
+            told = failed_check(state.run.problems) or _own_error(error, state)
             if not isinstance(told, Waiting):
                 raise told from error
             state.run.waits(str(told))
@@ -291,7 +291,7 @@ def failed_check(found: Mapping[str, Sequence[tuple[str, str]]]) -> PinciteError
     return None
 
 
-def _told(error: BaseException, state: State) -> BaseException:
+def _own_error(error: BaseException, state: State) -> BaseException:
     """Return the project's own error under Dagster's, else one that names a full disk, else the error itself."""
     root = _root(error)
     return root if isinstance(root, PinciteError) else _full_disk(error, state) or root

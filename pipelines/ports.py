@@ -368,7 +368,7 @@ class SearchIndex(Protocol):
     ) -> list[FoundSentence]:
         """Return all sentences of these chunks that match, by id."""
 
-    def expanded(
+    def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
         """Return the matching sentences of the sentences' own paragraphs, of up to `steps` sentences before and after

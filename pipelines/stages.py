@@ -70,7 +70,7 @@ def _floors(settings: Settings) -> str:
 
 def _reply_values(settings: Settings, frozen: Frozen, role: str) -> dict[str, Any]:
     """Return the values that shape the replies to a role's prompts, or nothing if no model is asked."""
-    if role not in settings.bought:
+    if role not in settings.bought_roles:
         return {}
     # Results stay under the key of the model that they were begun with, though another one may write the new ones.
     model, temperature = settings.llm.role(role).first

@@ -30,11 +30,14 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fff\u
 _UNSPACED += "\u3400-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 _HYPHENS = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
 _APOSTROPHES = dict.fromkeys(map(ord, "’ʼ‘`´′＇"), "'")
+_SIGNS: dict[int, Any] = {**_APOSTROPHES, **_HYPHENS}
+_A_SIGN = re.compile(f"[{''.join(map(chr, _SIGNS))}]")
 _CYRILLIC_FOLD = str.maketrans({"ё": "е", "ґ": "г", "'": None})
 _LOOK_ALIKES = str.maketrans("aceiopxyk", "асеіорхук")
 _LATIN = re.compile(r"[a-z]")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
 _RAISED_APART = re.compile("(?<=[0-9)\\]])(?=[⁰¹²³⁴-⁹⁺⁻])|(?<=[^\\W\\d_⁰¹²³⁴-⁹]{4})(?=[⁰¹²³⁴-⁹⁺⁻])")
+_RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻]")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _PLAIN = re.compile(r"\d+(?:[.,]\d+)*|[a-z][a-z0-9]*(?:'[a-z0-9]+)*")
 
@@ -51,7 +54,7 @@ def _any_script() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _any_place() -> re.Pattern[str]:
     """Return a pattern of runs without spaces, and of runs of all that words are made of before they are folded."""
-    signs = "".join(map(chr, [*_HYPHENS, *_APOSTROPHES])) + "'"
+    signs = "".join(map(chr, _SIGNS)) + "'"
     part = rf"(?:(?![{_UNSPACED}])[^\W_]|[{_marks()}{signs}]|(?<=\d)[.,](?=\d))"
     return re.compile(rf"([{_UNSPACED}][{_UNSPACED}{_marks()}]*)|{part}+")
 
@@ -118,8 +121,11 @@ def terms_of(text: str) -> list[str]:
     if text.isascii():
         found = _PLAIN.findall(text.lower().replace("`", "'"))
     else:
-        apart = _RAISED_APART.sub(" ", text.translate(_APOSTROPHES).translate(_HYPHENS))
-        folded = unicodedata.normalize("NFKC", apart).casefold()
+        if _A_SIGN.search(text):  # most texts have none of these, and looking for one is cheaper than replacing
+            text = text.translate(_SIGNS)
+        if _RAISED.search(text):
+            text = _RAISED_APART.sub(" ", text)
+        folded = unicodedata.normalize("NFKC", text).casefold()
         found = _any_script().findall(unicodedata.normalize("NFC", folded))
     terms: list[str] = []
     for word in found:

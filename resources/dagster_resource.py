@@ -26,7 +26,7 @@ class StateResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[State]:
-        with add_codes(), _opened(context, locate(), by_steps=False) as state:
+        with add_codes(), _open_state(context, locate(), by_steps=False) as state:
             yield state
 
 
@@ -41,14 +41,14 @@ def state_resource(find: FindProject) -> dg.ResourceDefinition:
         project = find()
         own = {project.settings.dagster.name(job) for job in OWN_JOBS}
         by_steps = context.run is None or context.run.job_name not in own
-        with add_codes(), _opened(context, project, by_steps) as opened:
+        with add_codes(), _open_state(context, project, by_steps) as opened:
             yield opened
 
     return state
 
 
 @contextmanager
-def _opened(context: dg.InitResourceContext, project: Project, by_steps: bool) -> Iterator[State]:
+def _open_state(context: dg.InitResourceContext, project: Project, by_steps: bool) -> Iterator[State]:
     tags = context.run.tags if context.run else {}
     require_same(tags, project.settings)
     if context.run:

@@ -63,7 +63,7 @@ def locate(config: str | None = None, state: str | None = None, variables: Mappi
     settings = settings_from(_read(file), str(file)) if found else Settings()
     _require_timezone(settings.schedule.timezone, file)
     folder = file.parent if found else Path.cwd()
-    settings = anchored(settings, folder)
+    settings = with_absolute_places(settings, folder)
     override = state or variables.get(STATE_VARIABLE)
     place = Path(override).expanduser().resolve() if override else (folder / settings.state).resolve()
     return Project(settings, file if found else None, folder, place)
@@ -105,7 +105,7 @@ def project_at(place: Project | str | Path | None = None) -> Project:
     return locate(config=str(place) if place is not None else None)
 
 
-def anchored(settings: Settings, folder: Path) -> Settings:
+def with_absolute_places(settings: Settings, folder: Path) -> Settings:
     """Return settings with absolute places of prompts, models and synonyms. A relative path starts at the folder of the
     settings file, never at the current folder. A model with a revision is a name on a hub, unless it begins with `.`,
     `/` or `~`."""

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.fusion import PARTS, SHIPPED, index_of, measured_candidates, standard  # noqa: E402  (the path above finds it)
 from benchmarks.reranker.windows import Asked, Text, write_lines  # noqa: E402
 from benchmarks.support.datasets import DATASETS  # noqa: E402
-from pipelines.evaluation.judging import asked, matches, shown_by  # noqa: E402
+from pipelines.evaluation.judging import matches, question_for, shown_by  # noqa: E402
 from pipelines.ports import Filters, Passage  # noqa: E402
 from pipelines.query.results import Hit  # noqa: E402
 from pipelines.query.routes import QueryState  # noqa: E402
@@ -91,12 +91,12 @@ def measured(name: str, file: Path) -> tuple[list[Asked], list[Text]]:
         exam, searcher = examination(state, read_questions(golden), live), Searcher(state)
         filters = Filters(groups=tuple(dataset.evaluation.get("groups", ())))
         for mapped in exam.questions:
-            question = asked(mapped, dataset.evaluation.get("with_options", "none"))
+            question = question_for(mapped, dataset.evaluation.get("with_options", "none"))
             question = question if isinstance(question, Question) else Question(question)
             with searcher.reading() as (connection, index):
                 known = partial(index.abbreviations, filters=filters)
-                meant = Wordings(QuerySettings()).of(question, index.frequencies, known)
-                one = QueryState(meant, index, searcher.tools.of(index.generation.embedder), filters)
+                meant = Wordings(QuerySettings()).wordings_of(question, index.frequencies, known)
+                one = QueryState(meant, index, searcher.tools.tools_for(index.generation.embedder), filters)
                 values, order = candidates(one)
                 passages = index.passages(order, filters)
                 hits = [Hit(at, 0.0, {}, passages[key], (), {}) for at, key in enumerate(order, start=1)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pipelines.evaluation.document_map import merged
+from pipelines.evaluation.document_map import merge_spans
 from pipelines.evaluation.judging import Spans
 from pipelines.fingerprint import document_id
 from pipelines.indexing.structural_chunks import structural_chunks
@@ -38,7 +38,7 @@ class Document:
         """Spans of the body as spans of the source: from where the first character stands to where the
         last one does; spans with nothing but space between them are one."""
         found: list[tuple[int, int]] = []
-        for start, end in merged(self._hull(start, end) for start, end in spans):
+        for start, end in merge_spans(self._hull(start, end) for start, end in spans):
             if found and not self.source[found[-1][1] : start].strip():
                 found[-1] = (found[-1][0], end)
             else:
@@ -83,7 +83,7 @@ def questions_in(folder: Path) -> list[Question]:
             Question(
                 row["question"],
                 row["corpus_id"],
-                merged((gold["start_index"], gold["end_index"]) for gold in json.loads(row["references"])),
+                merge_spans((gold["start_index"], gold["end_index"]) for gold in json.loads(row["references"])),
             )
             for row in csv.DictReader(file)
         ]

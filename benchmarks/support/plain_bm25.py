@@ -67,7 +67,7 @@ class Bm25:
 def pages_of(document: DocumentMap) -> Iterator[tuple[int, int]]:
     """The span of the body from the first to the last character of each page; none where a format has no pages."""
     spans: dict[int, tuple[int, int]] = {}
-    for start, end, page in document.paged():
+    for start, end, page in document.page_spans():
         first, last = spans.get(page, (start, end))
         spans[page] = min(first, start), max(last, end)
     yield from (spans[page] for page in sorted(spans))

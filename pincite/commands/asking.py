@@ -32,11 +32,11 @@ def query(place: GlobalOptions, text: str, explain: bool, **options: Any) -> int
 
     Several words are one question; put a question with special characters in quotes."""
     with place.progress("looking for passages"):
-        from pincite.serve.client import answered
+        from pincite.serve.client import ask_server
         from pincite.text.passages import hits_shown
 
         project = place.project()
-        result = answered(project, "query", text, options)
+        result = ask_server(project, "query", text, options)
         if result is None:
             from pincite.index import open_index
 
@@ -61,11 +61,11 @@ def ask(place: GlobalOptions, text: str, **options: Any) -> int:
     the passages that it cites. Otherwise you get the best supported sentences word for word. If the documents do not
     answer the question, the command says so."""
     with place.progress("looking for an answer"):
-        from pincite.serve.client import answered
+        from pincite.serve.client import ask_server
         from pincite.text.passages import answer_shown
 
         project = place.project()
-        result = answered(project, "ask", text, options)
+        result = ask_server(project, "ask", text, options)
         if result is None:
             from pincite.index import open_index
 

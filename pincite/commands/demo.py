@@ -50,8 +50,8 @@ def write_library(folder: Path) -> bool:
             raise UsageError(f"{folder} is there and not empty; name another folder: pincite demo FOLDER")
         with for_the_user():
             for file in sorted(path for path in example.glob("library*/**/*") if path.is_file()):
-                _copied(file, folder / file.relative_to(example))
-            _copied(example / "library.questions.jsonl", folder / "library.questions.jsonl")
+                _copy(file, folder / file.relative_to(example))
+            _copy(example / "library.questions.jsonl", folder / "library.questions.jsonl")
             there.write_text(settings, encoding="utf-8")  # last: its presence says that the library is whole
     except OSError as error:
         raise UsageError(f"{folder} cannot be written to: {error.strerror}; name another folder") from None
@@ -63,12 +63,12 @@ def _settings(example: Path) -> str:
     return "".join(line for line in lines if not line.startswith(_ANOTHER_STATE))
 
 
-def _copied(file: Path, to: Path) -> None:
+def _copy(file: Path, to: Path) -> None:
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, to)
 
 
-def asked(index: Index) -> list[dict[str, Any]]:
+def ask_questions(index: Index) -> list[dict[str, Any]]:
     """Return the JSON of `query` with the best hit, for each of QUESTIONS."""
     return [index.query(question, k=1) for question in QUESTIONS]
 
@@ -121,7 +121,7 @@ def demo(place: GlobalOptions, folder: Path) -> int:
     if not place.as_json:
         tell(block([index_summary(made), seconds_shown(made["seconds"]), ""]))
     with place.progress("asking the example questions"), Index(project) as index:
-        answers = asked(index)
+        answers = ask_questions(index)
     seconds = round(time.perf_counter() - began, 1)
     command = f"pincite serve --config {config}" + _state(project.state)
     address = f"http://{project.settings.serve.host}:{project.settings.serve.port}"

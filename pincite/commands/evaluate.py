@@ -9,9 +9,9 @@ import click
 
 from pincite.commands.options import GlobalOptions, global_options, group_option, rerank_option, strategy_option
 from pincite.console import as_json, emit, say, tell
-from pipelines.counted import counted
 from pipelines.errors import PinciteError, UsageError
 from pipelines.evaluation.imports import IMPORTS
+from pipelines.plural import plural
 from pipelines.settings.query import MEASURED_HITS
 from resources.memory import one_heap
 
@@ -117,7 +117,7 @@ def _import(place: GlobalOptions, kind: str, questions: Path | None, suggest: in
     for line in [] if output else lines:
         tell(as_json(line))
     without = sum(not line["gold"] for line in lines)
-    say(counted(len(lines), "question") + (f", {without} of them without gold" if without else ""))
+    say(plural(len(lines), "question") + (f", {without} of them without gold" if without else ""))
     if output:
         say(f"index the documents that their gold names, then run `pincite eval {output}`")
     return 0

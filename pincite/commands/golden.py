@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pincite.commands.options import GlobalOptions, global_options
-from pincite.console import block, emit, say, tell, wrapped
+from pincite.console import block, emit, say, tell, wrap
 from pipelines.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def list_(place: GlobalOptions) -> int:
     if place.as_json:
         emit({"waiting": [_json(each) for each in waiting]})
     elif waiting:
-        tell(block(line for each in waiting for line in _shown(each)))
+        tell(block(line for each in waiting for line in _feedback_text(each)))
     else:
         say("nothing waits for review")
     return 0
@@ -47,7 +47,7 @@ def accept(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
     from resources.evaluation.golden import accept as add
 
     project = place.project()
-    result = add(project, _chosen(place, ids, everything))
+    result = add(project, _feedback_of(place, ids, everything))
     known = f"; {result['known']} were there already" if result["known"] else ""
     place.give(result, lambda made: f"{made['added']} added to {made['file']}{known}")
     return 0
@@ -61,19 +61,19 @@ def reject(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> int:
     """Drop these; the same said again by the same person is not listed."""
     from resources.evaluation.golden import REJECTED, FeedbackFile
 
-    chosen = _chosen(place, ids, everything)
+    chosen = _feedback_of(place, ids, everything)
     FeedbackFile(place.project().state).decide([each.id for each in chosen], REJECTED)
     place.give({"rejected": [each.id for each in chosen]}, lambda made: f"{len(made['rejected'])} rejected")
     return 0
 
 
-def _chosen(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> list[Feedback]:
+def _feedback_of(place: GlobalOptions, ids: tuple[str, ...], everything: bool) -> list[Feedback]:
     from resources.evaluation.golden import FeedbackFile
 
     if bool(ids) == everything:
         raise UsageError("name the ids that `pincite golden list` shows, or give --all, and not both")
     file = FeedbackFile(place.project().state)
-    return file.waiting() if everything else file.chosen(ids)
+    return file.waiting() if everything else file.find(ids)
 
 
 def _json(said: Feedback) -> dict[str, Any]:
@@ -82,14 +82,14 @@ def _json(said: Feedback) -> dict[str, Any]:
     return {"id": said.id, **asdict(said)}
 
 
-def _shown(said: Feedback) -> list[str]:
+def _feedback_text(said: Feedback) -> list[str]:
     page = f", p. {said.page}" if said.page is not None else ""
     who = f"{said.asked_by}, " if said.asked_by else ""
     groups = f", restricted; asked for {', '.join(said.groups)}" if said.groups else ""
     return [
         f"{said.id}  {said.question}",
-        *wrapped(f"{'answered by' if said.answers else 'not answered by'} {said.uri}{page} (source {said.source}):"),
-        *wrapped(f"“{said.quote}”" if said.quote else "the whole page"),
-        *wrapped(f"{who}{said.at[:16].replace('T', ' ')} UTC{groups}"),
+        *wrap(f"{'answered by' if said.answers else 'not answered by'} {said.uri}{page} (source {said.source}):"),
+        *wrap(f"“{said.quote}”" if said.quote else "the whole page"),
+        *wrap(f"{who}{said.at[:16].replace('T', ' ')} UTC{groups}"),
         "",
     ]

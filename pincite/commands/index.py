@@ -92,11 +92,11 @@ def export_texts(place: GlobalOptions, folder: str, sources: tuple[str, ...], al
     one_heap()
     with place.progress("starting", INDEXING) as progress:
         from pincite import run
-        from pincite.text.reports import exported
+        from pincite.text.reports import export_text
 
         project = place.project()
         result = run.export_texts(folder, sources, project, allow_deletions=allow_deletions, progress=progress)
-    place.give(result, exported)
+    place.give(result, export_text)
     return 3 if result["documents"]["failed"] or result["failing_sources"] else 0
 
 
@@ -112,11 +112,11 @@ def import_vectors(place: GlobalOptions, places: tuple[str, ...], check: bool, u
     the others are taken."""
     with place.progress("starting") as progress:
         from pincite.index import open_index
-        from pincite.text.reports import imported
+        from pincite.text.reports import import_text
 
         with open_index(place.project(), progress) as opened:
             result = opened.import_vectors(places, check=check, unchecked=unchecked)
-    place.give(result, imported)
+    place.give(result, import_text)
     if not result["refused"]:
         return 0
     return 1 if len(result["refused"]) == result["files"] else 3

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pincite.console import emit, guarded, say, tell
+from pincite.console import emit, run_guarded, say, tell
 from pincite.progress import Progress
 from pipelines.settings.query import FILTER_HELP, HITS, RerankerName, StrategyName
 from resources.private_files import private_umask
@@ -118,7 +118,7 @@ def global_options(command: Command) -> Command:
     def run(config: str | None, state: str | None, as_json: bool, quiet: bool, verbose: bool, **options: Any) -> None:
         place = GlobalOptions(config, state, as_json, quiet, verbose)
         with private_umask():
-            guarded(as_json, lambda: command(place, **options), verbose)
+            run_guarded(as_json, lambda: command(place, **options), verbose)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]

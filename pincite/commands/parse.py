@@ -41,7 +41,7 @@ def parse(place: GlobalOptions, file: Path, markdown: bool, image: Path | None, 
         with (
             place.progress("reading the file") as progress,
             Index(project, progress) as index,
-            index.parsed(file) as found,
+            index.open_parsed(file) as found,
         ):
             if found.map_beside:
                 say(f"note: read without its map, {found.map_beside.name}, which `pincite index` takes in its place")
@@ -57,7 +57,7 @@ def _asked_for(
 ) -> dict[str, Any] | str:
     """Return a JSON value to emit, or a text to print."""
     if image:
-        drawn = found.drawn(image, pages)
+        drawn = found.draw(image, pages)
         return drawn if as_json else block([*drawn["images"], *(f"warning: {each}" for each in drawn["warnings"])])
     if as_json:
         return found.map()

@@ -49,11 +49,11 @@ def db(place: GlobalOptions, action: str, force: bool) -> int:
     """Start, stop or look at the embedded Postgres server.
 
     `url` prints its address, `programs` the folder with psql, pg_dump and pg_restore of its version."""
-    place.give(_done(place.project(), action, force), _shown)
+    place.give(_done(place.project(), action, force), _status_text)
     return 0
 
 
-def _shown(result: dict[str, Any]) -> str:
+def _status_text(result: dict[str, Any]) -> str:
     shown: str = result["shown"]
     return shown
 

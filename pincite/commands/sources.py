@@ -9,7 +9,7 @@ import click
 from pincite.command_groups import Commands
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import emit, rows, tell
-from pipelines.counted import counted
+from pipelines.plural import plural
 
 
 @click.group(cls=Commands)
@@ -59,16 +59,16 @@ def sources_sync_access(place: GlobalOptions, names: tuple[str, ...]) -> int:
         emit({"sources": found})
     else:
         for item in found:
-            tell(f"source {item['source']!r}: {_synced(item)}")
+            tell(f"source {item['source']!r}: {_sync_text(item)}")
         if not found:
             tell("no source tells who is behind its principals: see docs/guide/sources.md")
     return 3 if any(item["problem"] for item in found) else 0
 
 
-def _synced(item: dict[str, Any]) -> str:
+def _sync_text(item: dict[str, Any]) -> str:
     if item["memberships"] is None:
         return item["problem"] or "it tells no memberships"
-    told = f"{counted(item['memberships'], 'membership')}, {item['added']:,} new, {item['removed']:,} gone"
+    told = f"{plural(item['memberships'], 'membership')}, {item['added']:,} new, {item['removed']:,} gone"
     return f"{told}; {item['problem']}" if item["problem"] else told
 
 
@@ -87,7 +87,7 @@ def sources_check(place: GlobalOptions, source: str) -> int:
         emit(found)
         return 0
     tell(rows([(item["uri"], _bytes(item["size"])) for item in found["entries"]], ("entry", "bytes")))
-    entries = counted(len(found["entries"]), "entry", "entries")
+    entries = plural(len(found["entries"]), "entry", "entries")
     told = "and more" if found["more"] else "and no more"
     tell(f"source {found['source']!r} can be listed: {entries} {told} that its filters take")
     return 0
@@ -111,6 +111,6 @@ def sources_remove(place: GlobalOptions, name: str) -> int:
     if place.as_json:
         emit({"removed": name, "documents": count})
     else:
-        leaving = counted(count, "document leaves", "documents leave")
+        leaving = plural(count, "document leaves", "documents leave")
         tell(f"source {name!r} is forgotten; {leaving} the index with the next `pincite index`")
     return 0

@@ -10,7 +10,7 @@ import click
 
 from pincite.commands.options import GlobalOptions, global_options
 from pincite.console import PrintableLines, block
-from pipelines.counted import counted
+from pipelines.plural import plural
 from resources.memory import one_heap
 
 
@@ -27,7 +27,7 @@ def _lines(check: dict[str, str], width: int) -> Iterator[str]:
 
 def _sum(result: dict[str, Any]) -> str:
     counts = Counter(check["severity"] for check in result["checks"])
-    told = [counted(count, kind) for kind in ("failure", "warning") if (count := counts[kind])]
+    told = [plural(count, kind) for kind in ("failure", "warning") if (count := counts[kind])]
     if result["ok"]:
         return f"pincite can work here{': ' * bool(told)}{''.join(told)}"
     return f"{' and '.join(told)}: pincite cannot work here before the failures are mended"

@@ -33,7 +33,7 @@ from pipelines.defused_text import clear
 from pipelines.errors import DocumentError, PinciteError, UsageError
 from pipelines.parsing.markdown_view import link_label, plain_markdown
 from pipelines.settings.query import FILTER_HELP, HITS, StrategyName
-from pipelines.settings.section import explained
+from pipelines.settings.section import explain_errors
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -78,7 +78,7 @@ MOST_TOLD: Final = 5
 """Most faults of a request that an error names."""
 
 
-async def asked(request: Request, model: type[M]) -> M:
+async def parse_request(request: Request, model: type[M]) -> M:
     """Return what a request asks, from its query string or, by POST, from its JSON. Raises UsageError."""
     values: Any
     if request.method == "POST":
@@ -92,16 +92,16 @@ async def asked(request: Request, model: type[M]) -> M:
         for name in _MANY:
             if given := [value for key, value in pairs if key == name]:
                 values[name] = given
-    return checked(model, values)
+    return check_values(model, values)
 
 
-def checked(model: type[M], values: Any) -> M:
+def check_values(model: type[M], values: Any) -> M:
     """Return what comes from outside as a model; raise UsageError naming what is wrong."""
     require_text(values)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        wrong = explained(model, error.errors()[:MOST_TOLD], "parameter")
+        wrong = explain_errors(model, error.errors()[:MOST_TOLD], "parameter")
         raise UsageError(f"this cannot be asked: {'; '.join(wrong)}") from None
 
 
@@ -162,27 +162,27 @@ class Api:
         return JSONResponse({"ok": True, "version": __version__})
 
     async def search(self, request: Request) -> Response:
-        told, asker = await asked(request, Search), asker_of(request)
+        told, asker = await parse_request(request, Search), asker_of(request)
 
         def work() -> Response:
             found = self._service.search(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
-            return JSONResponse(self.linked(found), headers=PRIVATE)
+            return JSONResponse(self.with_links(found), headers=PRIVATE)
 
         return await self._service.turns_of(told.strategy, told.rerank).run(caller_of(request), work)
 
     async def ask(self, request: Request) -> Response:
-        told, asker = await asked(request, Ask), asker_of(request)
+        told, asker = await parse_request(request, Ask), asker_of(request)
         turns, caller = self._service.turns_of(told.strategy, told.rerank, answering=True), caller_of(request)
 
         def answer(found: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
-            return self.linked(
+            return self.with_links(
                 self._service.ask(
                     told.q, asker, told.k, told.strategy, told.rerank, told.filter, told.option, None, found
                 )
             )
 
         def work(tell: Callable[[tuple[str, Any]], None]) -> tuple[str, Any]:
-            return "answer", answer(lambda passages: tell(("passages", self.linked(passages))))
+            return "answer", answer(lambda passages: tell(("passages", self.with_links(passages))))
 
         if "text/event-stream" in request.headers.get("accept", ""):
             # `passages` as soon as they are found, then `answer`, which was checked as a whole; or `error`.
@@ -193,7 +193,7 @@ class Api:
         return await turns.run(caller, lambda: JSONResponse(answer(), headers=PRIVATE))
 
     async def documents(self, request: Request) -> Response:
-        told, asker = await asked(request, Listing), asker_of(request)
+        told, asker = await parse_request(request, Listing), asker_of(request)
 
         def work() -> Response:
             listed = self._service.documents(asker, told.after, told.most)
@@ -215,7 +215,7 @@ class Api:
     async def file(self, request: Request) -> Response:
         """Answer with the document's file as a download, so that no browser shows it as a page of this site."""
         doc_id, asker = request.path_params["doc_id"], asker_of(request)
-        document = await self._reading(request, lambda: self._service.found(doc_id, asker))
+        document = await self._reading(request, lambda: self._service.find_document(doc_id, asker))
         turns, caller = self._service.turns.files, caller_of(request)
         await turns.take(caller)
         try:
@@ -241,7 +241,7 @@ class Api:
         if number is None:
             raise DocumentError("a page is named by its number, such as 1.png; the first one is 1", "no_page")
         passage, asker = request.query_params.get("passage"), asker_of(request)
-        png = await self._service.turns.drawn(
+        png = await self._service.turns.draw(
             caller_of(request), lambda draw: self._service.page_image(doc_id, number, passage, asker, draw)
         )
         return Response(png, media_type="image/png", headers={"Cache-Control": "private, max-age=60"})
@@ -278,7 +278,7 @@ class Api:
     async def _reading(self, request: Request, work: Callable[[], T]) -> T:
         return await self._service.turns.reading.run(caller_of(request), work)
 
-    def linked(self, found: Mapping[str, Any]) -> dict[str, Any]:
+    def with_links(self, found: Mapping[str, Any]) -> dict[str, Any]:
         """Return hits and citations with the address where each can be read, a citation with its sentence set off."""
         made = dict(found)
         for name in ("hits", "citations", "marked"):
@@ -390,7 +390,7 @@ class ChatRequest(BaseModel):
                 parts = [message.content] if isinstance(message.content, str) else [
                     part.text for part in message.content or () if part.type == "text"
                 ]  # fmt: skip
-                return checked(Ask, {"q": "\n".join(parts).strip()})
+                return check_values(Ask, {"q": "\n".join(parts).strip()})
         raise UsageError("messages: none of them is the user's")
 
 
@@ -412,7 +412,7 @@ class Chat:
         return JSONResponse({"object": "list", "data": [model]})
 
     async def complete(self, request: Request) -> Response:
-        asker, told = asker_of(request), checked(ChatRequest, await body_of(request))
+        asker, told = asker_of(request), check_values(ChatRequest, await body_of(request))
         question = told.question()
         made = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": told.model[:100]}
         turns, caller = self._service.turns_of(answering=True), caller_of(request)

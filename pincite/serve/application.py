@@ -46,16 +46,16 @@ def application(
     pages, api, chat = Pages(service, access, answers_by_model), Api(service, url), Chat(service, url)
     routes: list[BaseRoute] = [*api.routes(), *chat.routes(), *pages.routes(), *(agents.routes() if agents else ())]
 
-    def failed(request: Request, status: int, code: str, message: str) -> Response:
+    def error_response(request: Request, status: int, code: str, message: str) -> Response:
         page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(FOR_PROGRAMS)
-        return pages.failed(request, status, code, message) if page else error(status, code, message)
+        return pages.error_page(request, status, code, message) if page else error(status, code, message)
 
     async def by_pincite(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, PinciteError)
         status = status_of(problem)
         if status >= 500 and not isinstance(problem, Busy):
             LOG.warning("%s: %s", problem.code, problem)
-        answer = failed(request, status, problem.code, told_of(problem))
+        answer = error_response(request, status, problem.code, told_of(problem))
         if isinstance(problem, Busy):
             answer.headers["Retry-After"] = "2"
         return answer
@@ -64,16 +64,16 @@ def application(
         assert isinstance(problem, HTTPException)
         code = HTTPStatus(problem.status_code).name.lower()
         told = _TOLD.get(problem.status_code, problem.detail)
-        return failed(request, problem.status_code, code, told)
+        return error_response(request, problem.status_code, code, told)
 
-    async def gone(request: Request, problem: Exception) -> Response:
+    async def answer_gone(request: Request, problem: Exception) -> Response:
         return Response(status_code=400)  # the client is gone, so nobody reads it
 
-    async def unforeseen(request: Request, problem: Exception) -> Response:
-        return failed(request, 500, "internal", UNFORESEEN)
+    async def answer_unforeseen(request: Request, problem: Exception) -> Response:
+        return error_response(request, 500, "internal", UNFORESEEN)
 
     handlers: dict[Any, Any] = {
-        PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: gone, Exception: unforeseen,
+        PinciteError: by_pincite, HTTPException: by_http, ClientDisconnect: answer_gone, Exception: answer_unforeseen,
     }  # fmt: skip
     app = Starlette(routes=routes, exception_handlers=handlers, lifespan=agents.lifespan if agents else None)
     return ServeGuard(app, access, names, any_address)

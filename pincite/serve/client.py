@@ -60,7 +60,7 @@ def identity(project: Project) -> str:
     return fingerprint(__version__, str(project.state), str(project.folder), settings)
 
 
-def offered(project: Project) -> dict[str, str] | None:
+def running_server(project: Project) -> dict[str, str] | None:
     """Return the socket and address of the server that runs on a state with these settings, as its file says."""
     try:
         told = json.loads((project.state / FILE).read_text(encoding="utf-8"))
@@ -70,11 +70,11 @@ def offered(project: Project) -> dict[str, str] | None:
         return None
 
 
-def answered(project: Project, command: str, text: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+def ask_server(project: Project, command: str, text: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the JSON of `query` or `ask` from the server that runs; None if no server does, or it has just ended.
 
     Raises PinciteError as the command does."""
-    server = offered(project)
+    server = running_server(project)
     if server is None:
         return None
     connection = _SocketConnection(server["socket"])

@@ -206,10 +206,10 @@ def marks_of(body: str, passage: Sequence[Span], shown: str, sentence: str = "")
     words = {word for text in said for word in _WORD.findall(text.casefold())}
     if len(said) < len(passage) or not words <= known:
         return None
-    return Marks(tuple(passage), _within(body, passage, sentence))
+    return Marks(tuple(passage), _place_in_passage(body, passage, sentence))
 
 
-def _within(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]:
+def _place_in_passage(body: str, spans: Sequence[Span], sentence: str) -> tuple[Span, ...]:
     """Return where the sentence stands in the passage, if it stands there word by word."""
     for start, end in spans if sentence else ():
         if (at := body.find(sentence, start, end)) >= 0:
@@ -267,7 +267,7 @@ def _text(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
         text = element.text[start : start + MOST_CHARACTERS]
         segments = _segments(text, element.start + start, marks if whole else Marks())
         yield ShownBlock(
-            element.kind, element.level or 0, segments, marker=element.marker or "", marked=_marked(segments),
+            element.kind, element.level or 0, segments, marker=element.marker or "", marked=_is_marked(segments),
             size=len(text) + 1, start=element.start + start if element.start < element.end else None,
         )  # fmt: skip
 
@@ -278,7 +278,7 @@ def _table(element: Element, body: str, marks: Marks) -> Iterator[ShownBlock]:
         rows.setdefault(cell.row, []).append(cell)
     for some in _together([rows[number] for number in sorted(rows)]):
         made = tuple(tuple(_cell(cell, body, marks) for cell in row) for row in some)
-        marked = any(_marked(cell.segments) for row in made for cell in row)
+        marked = any(_is_marked(cell.segments) for row in made for cell in row)
         start = min((cell.start for row in some for cell in row if cell.start < cell.end), default=None)
         yield ShownBlock(
             element.kind, element.level or 0, rows=made, marked=marked, size=sum(map(_size, some)), start=start
@@ -311,7 +311,7 @@ def _cell(cell: Cell, body: str, marks: Marks) -> TableCell:
     return TableCell(segments, cell.header, max(cell.row_span, 1), max(cell.column_span, 1))
 
 
-def _marked(segments: Sequence[Segment]) -> bool:
+def _is_marked(segments: Sequence[Segment]) -> bool:
     return any(segment.mark for segment in segments)
 
 
@@ -320,7 +320,7 @@ def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
     first = bisect_right(marks.found, start, key=lambda span: span[1])  # hundreds of them, for each of many blocks
     found_here = marks.found[first : bisect_right(marks.found, start + len(text), key=lambda span: span[0])]
     named = {"now": marks.now, "found": found_here, "sentence": marks.sentence, "passage": marks.passage}
-    inside = {name: _clipped(spans, start, len(text)) for name, spans in named.items() if spans}
+    inside = {name: _clip(spans, start, len(text)) for name, spans in named.items() if spans}
     cuts = sorted({0, len(text), *(at for spans in inside.values() for span in spans for at in span)})
     found = []
     for a, b in pairwise(cuts):
@@ -329,7 +329,7 @@ def _segments(text: str, start: int, marks: Marks) -> tuple[Segment, ...]:
     return tuple(found)
 
 
-def _clipped(spans: Sequence[Span], start: int, length: int) -> list[Span]:
+def _clip(spans: Sequence[Span], start: int, length: int) -> list[Span]:
     """Return the parts of spans that lie in a stretch of the body, as offsets in it."""
     own = ((max(a - start, 0), min(b - start, length)) for a, b in spans)
     return [(a, b) for a, b in own if a < b]
@@ -434,7 +434,7 @@ def occurrences(body: str, sought: str) -> Occurrences:
     return Occurrences(tuple(spans), text.count(words))
 
 
-def around(body: str, span: Span) -> tuple[str, str, str]:
+def words_around(body: str, span: Span) -> tuple[str, str, str]:
     """Return (before, words, after): the words of a span in a line of the text around them, in whole words."""
     start, end = span
     before = body[max(start - _BEFORE, 0) : start]

@@ -35,7 +35,7 @@ from pincite.connections import OWNER
 from pincite.guard import MOST_BODY, Asker, asker_of
 from pincite.listening import STOPPING
 from pincite.serve.answers import UNFORESEEN, place_of, told_of
-from pincite.serve.api import MOST_HITS, checked, number_in, require_text
+from pincite.serve.api import MOST_HITS, check_values, number_in, require_text
 from pincite.serve.marked_text import headings_of
 from pincite.serve.service import Service
 from pincite.serve.turns import Caller, caller_of
@@ -184,7 +184,7 @@ class Tools:
     async def run(self, tool: Tool, given: Any, asker: Asker, caller: Caller) -> BaseModel | Picture:
         """Return a tool's result, in the caller's turn for its kind of work. Raise as `Turns.run` does."""
         if tool.name == "page_image":
-            return await self._service.turns.drawn(caller, lambda draw: self.page_image(given, asker, draw))
+            return await self._service.turns.draw(caller, lambda draw: self.page_image(given, asker, draw))
         if tool.name in ("search", "ask"):
             turns = self._service.turns_of(answering=tool.name == "ask")
         else:
@@ -198,7 +198,7 @@ class Tools:
     # ------------------------------------------------------------ tools
 
     def search(self, given: SearchFor, asker: Asker) -> Results:
-        found = self._service.search(given.query, asker, given.k, filters=meant(given.filter))
+        found = self._service.search(given.query, asker, given.k, filters=with_whole_names(given.filter))
         ids = {hit["rank"]: hit["chunk_id"] for hit in found["hits"]}
         documents = [
             OfDocument(id=each["doc_id"], name=each["name"], source=each["source"], uri=whole_name(each["uri"]),
@@ -206,7 +206,7 @@ class Tools:
             for each in found["documents"]
         ]  # fmt: skip
         return Results(
-            results=[self._found(hit) for hit in found["hits"]], documents=documents,
+            results=[self._found_hit(hit) for hit in found["hits"]], documents=documents,
             without_value=found.get("without_value", {}),
         )  # fmt: skip
 
@@ -223,7 +223,7 @@ class Tools:
             "pages": [passage["page_start"], passage["page_end"]] if passage["page_start"] is not None else [],
             "generated": passage["generated"],
         }  # fmt: skip
-        return Fetched(**{**self._found(passage).model_dump(), "text": text}, metadata=metadata)
+        return Fetched(**{**self._found_hit(passage).model_dump(), "text": text}, metadata=metadata)
 
     def page_image(self, given: PageImageOf, asker: Asker, draw: bool = True) -> Picture:
         passage = self._passage(given.id, asker)
@@ -233,13 +233,13 @@ class Tools:
         return Picture(self._service.page_image(passage["doc_id"], page, passage["chunk_id"], asker, draw))
 
     def ask(self, given: AskFor, asker: Asker) -> Answered:
-        answer = self._service.ask(given.question, asker, filters=meant(given.filter))
+        answer = self._service.ask(given.question, asker, filters=with_whole_names(given.filter))
         cited = [
-            Cited(id=item["chunk_id"], title=_titled([item["name"]], item["page"], item["page"]),
+            Cited(id=item["chunk_id"], title=_title_with_pages([item["name"]], item["page"], item["page"]),
                   quote=item["quote"], url=self._address("passages", place_of(item)))
             for item in answer["citations"]
         ]  # fmt: skip
-        nearest = [self._found(hit) for hit in answer["hits"][:3]] if answer["declined"] else []
+        nearest = [self._found_hit(hit) for hit in answer["hits"][:3]] if answer["declined"] else []
         said = "" if answer["declined"] else answer["answer"]
         return Answered(
             answer=said, model=answer["model"], declined=answer["declined"], citations=cited, nearest=nearest,
@@ -295,9 +295,9 @@ class Tools:
                 raise
             return None
 
-    def _found(self, hit: Mapping[str, Any]) -> Found:
+    def _found_hit(self, hit: Mapping[str, Any]) -> Found:
         name = hit.get("name") or hit["title"] or hit["uri"]
-        title = _titled([name, *headings_of(hit)], hit["page_start"], hit["page_end"])
+        title = _title_with_pages([name, *headings_of(hit)], hit["page_start"], hit["page_end"])
         return Found(id=hit["chunk_id"], title=title, text=hit["text"], url=self._address("passages", hit["chunk_id"]))
 
     def _address(self, kind: str, name: str) -> str:
@@ -315,7 +315,7 @@ def _escape(sign: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def meant(filters: Sequence[str]) -> list[str]:
+def with_whole_names(filters: Sequence[str]) -> list[str]:
     """Return filters that also find the documents whose names `whole_name` returned with escapes."""
     made = list(filters)
     for given in filters:
@@ -326,7 +326,7 @@ def meant(filters: Sequence[str]) -> list[str]:
     return made
 
 
-def _titled(names: list[str], first: int | None, last: int | None) -> str:
+def _title_with_pages(names: list[str], first: int | None, last: int | None) -> str:
     from pipelines.query.assemble import place
 
     return place(" › ".join(names), first, last)
@@ -369,22 +369,22 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
     named = {tool.name: tool for tool in tools.all()}
 
     async def list_tools(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in named.values()])
+        return types.ListToolsResult(tools=[_describe(tool) for tool in named.values()])
 
     async def call_tool(context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         tool = named.get(asked.name)
         if tool is None:
-            return _failed(f"there is no tool {asked.name[:100]!a}; there are {', '.join(named)}")
+            return _failure(f"there is no tool {asked.name[:100]!a}; there are {', '.join(named)}")
         try:
-            given = checked(tool.given, asked.arguments or {})
+            given = check_values(tool.given, asked.arguments or {})
             return _result(await tools.run(tool, given, asker(context), _caller(context)))
         except PinciteError as error:
-            return _failed(told_of(error))
+            return _failure(told_of(error))
         except ClientDisconnect:
-            return _failed("nobody waits for the answer")
+            return _failure("nobody waits for the answer")
         except Exception:
             LOG.exception("a tool failed")
-            return _failed(UNFORESEEN)
+            return _failure(UNFORESEEN)
 
     async def list_resources(context: Context, asked: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         after = (asked.cursor if asked else None) or ""
@@ -429,26 +429,26 @@ def server_of(tools: Tools, asker: AskerOf) -> Server[Any]:
 def _leaving(handler: Callable[[Context, Any], Awaitable[R]]) -> Callable[[Context, Any], Awaitable[R]]:
     """Return a handler whose texts, of results and errors alike, hold nothing that a person would not see."""
 
-    async def answered(context: Context, asked: Any) -> R:
+    async def answer(context: Context, asked: Any) -> R:
         try:
             result = await handler(context, asked)
         except MCPError as error:
             raise MCPError(error.code, clear(error.message)) from None
-        told = _cleared(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+        told = _clear(result.model_dump(mode="json", by_alias=True, exclude_none=True))
         if (structured := told.get("structuredContent")) is not None:
             # Made from the cleared values: in JSON a character may be written as its number.
             told["content"] = [{"type": "text", "text": json.dumps(structured, ensure_ascii=False)}]
         return type(result).model_validate(told)
 
-    return answered
+    return answer
 
 
-def _cleared(value: Any) -> Any:
+def _clear(value: Any) -> Any:
     if isinstance(value, str):
         return clear(value)
     if isinstance(value, dict):
-        return {clear(name): _cleared(item) for name, item in value.items()}
-    return [_cleared(item) for item in value] if isinstance(value, list) else value
+        return {clear(name): _clear(item) for name, item in value.items()}
+    return [_clear(item) for item in value] if isinstance(value, list) else value
 
 
 class OverHttp:
@@ -518,7 +518,7 @@ async def _or_refused(given: str, read: Callable[[], Awaitable[T]]) -> T:
         raise MCPError(types.INTERNAL_ERROR, UNFORESEEN) from None
 
 
-def _described(tool: Tool) -> types.Tool:
+def _describe(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name, title=tool.title, description=tool.told, input_schema=tool.given.model_json_schema(),
         output_schema=tool.gives.model_json_schema() if tool.gives else None,
@@ -535,5 +535,5 @@ def _result(found: Any) -> types.CallToolResult:
     return types.CallToolResult(content=[], structured_content=found.model_dump(mode="json"))
 
 
-def _failed(told: str) -> types.CallToolResult:
+def _failure(told: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=told)], is_error=True)

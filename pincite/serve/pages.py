@@ -21,9 +21,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside
+from pincite.guard import COOKIE, Access, Anybody, Asker, ByToken, asker_of, inside_site
 from pincite.serve.answers import as_events, event, telling
-from pincite.serve.api import MOST_HITS, Search, checked, number_in, require_text
+from pincite.serve.api import MOST_HITS, Search, check_values, number_in, require_text
 from pincite.serve.marked_text import LONGEST_SOUGHT, shown_documents
 from pincite.serve.reader import DocumentView, HitsOfQuestion, Reader, Wanted
 from pincite.serve.service import Service
@@ -61,7 +61,7 @@ _MONTHS = {
 }
 
 
-def marked(text: str) -> str:
+def translatable(text: str) -> str:
     """Return a text unchanged; it is found by this name, and translated where it is shown."""
     return text
 
@@ -76,13 +76,13 @@ class Words:
         """Return a text in this language, with `{name}` replaced by values. It is markup if a value is markup, and then
         all else in it is escaped."""
         found = ukrainian().get(text, text) if self.language == UKRAINIAN else text
-        return _filled(found if isinstance(found, str) else text, values)
+        return _fill(found if isinstance(found, str) else text, values)
 
     def tn(self, one: str, many: str, n: int, /, **values: Any) -> str:
         """Return the text for this count, which `{n}` in it stands for."""
         found = ukrainian().get(one) if self.language == UKRAINIAN else None
         chosen = found[_form(n)] if isinstance(found, list) else one if n == 1 else many
-        return _filled(chosen, {**values, "n": self.number(n)})
+        return _fill(chosen, {**values, "n": self.number(n)})
 
     def number(self, value: int) -> str:
         """Return a whole number with its thousands set apart."""
@@ -135,7 +135,7 @@ def _form(n: int) -> int:
     return 1 if n % 10 in (2, 3, 4) and n % 100 not in (12, 13, 14) else 2
 
 
-def _filled(text: str, values: Mapping[str, Any]) -> str:
+def _fill(text: str, values: Mapping[str, Any]) -> str:
     if any(isinstance(value, Markup) for value in values.values()):
         shown = {
             name: visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -167,26 +167,26 @@ LONGEST_NAME, MOST_WORDS = 200, 10
 
 
 KIND_NAMES = {
-    "pdf": marked("PDF"),
-    "text": marked("Word documents"),
-    "sheet": marked("Spreadsheets"),
-    "slides": marked("Presentations"),
-    "web": marked("Web pages"),
-    "plain": marked("Plain text"),
-    "mail": marked("E-mails"),
-    "book": marked("Books"),
-    "picture": marked("Pictures"),
-    "other": marked("Other"),
+    "pdf": translatable("PDF"),
+    "text": translatable("Word documents"),
+    "sheet": translatable("Spreadsheets"),
+    "slides": translatable("Presentations"),
+    "web": translatable("Web pages"),
+    "plain": translatable("Plain text"),
+    "mail": translatable("E-mails"),
+    "book": translatable("Books"),
+    "picture": translatable("Pictures"),
+    "other": translatable("Other"),
 }
 LANGUAGE_NAMES = {
-    "en": marked("English"),
-    "uk": marked("Ukrainian"),
-    "de": marked("German"),
-    "fr": marked("French"),
-    "es": marked("Spanish"),
-    "it": marked("Italian"),
-    "pl": marked("Polish"),
-    UNKNOWN_LANGUAGE: marked("Not known"),
+    "en": translatable("English"),
+    "uk": translatable("Ukrainian"),
+    "de": translatable("German"),
+    "fr": translatable("French"),
+    "es": translatable("Spanish"),
+    "it": translatable("Italian"),
+    "pl": translatable("Polish"),
+    UNKNOWN_LANGUAGE: translatable("Not known"),
 }
 """Names of the languages that documents are often in. Others are shown by their codes."""
 
@@ -195,14 +195,14 @@ def environment() -> Environment:
     """Return the templates. They escape every value, and drop characters of texts that reorder what a reader sees."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, finalize=_seen,
+        lstrip_blocks=True, finalize=_visible,
     )  # fmt: skip
     made.filters.update(seen=visible_text, pin=pin)
     made.globals.update(query=_query, format_of=document_format, kinds=KIND_NAMES, languages=LANGUAGE_NAMES)
     return made
 
 
-def _seen(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     """Return a value as every page shows it; markup that a template made of other values stays as it is."""
     return visible_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -234,9 +234,9 @@ class Pages:
         ]
 
     def html(self, request: Request, name: str, status: int = 200, /, **values: Any) -> Response:
-        return HTMLResponse(self._rendered(request, name, **values), status, PRIVATE)
+        return HTMLResponse(self._render(request, name, **values), status, PRIVATE)
 
-    def _rendered(self, request: Request, name: str, /, **values: Any) -> str:
+    def _render(self, request: Request, name: str, /, **values: Any) -> str:
         asker = request.scope["state"].get("asker") or Asker()
         words = words_of(request.headers.get("accept-language", ""))
         given = {
@@ -289,12 +289,12 @@ class Pages:
         if not request.query_params.get("q", "").strip():
             return await self.front(request)
         asker, caller = asker_of(request), caller_of(request)
-        asked = _Asked.of(request, self._by_model)
+        asked = _Asked.from_request(request, self._by_model)
         status = await self._turns.reading.run(caller, lambda: self._service.status(asker))
         if status["live"] is None:
             return self.html(request, "first.html", 503)
         values = {"status": status, "asked": asked, "by_model": self._by_model}
-        told = asked.told()
+        told = asked.search()
         if asked.by_model and not asked.whole:
             return self.html(request, "search.html", q=told.q, found=None, **values)
         turns = self._service.turns_of(told.strategy, told.rerank, answering=asked.answering)
@@ -302,7 +302,7 @@ class Pages:
 
         def work() -> dict[str, Any]:
             found = ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter)
-            return self._shown(found, asker)
+            return self._results_with_documents(found, asker)
 
         found = await turns.run(caller, work)
         return self.html(request, "search.html", q=told.q, found=found, **values)
@@ -310,24 +310,24 @@ class Pages:
     async def results(self, request: Request) -> Response:
         """Send the parts of a page of results as events: `passages` as soon as they are found, then `answer`, or
         `error`."""
-        asker, asked = asker_of(request), _Asked.of(request, self._by_model)
-        told = asked.told()
+        asker, asked = asker_of(request), _Asked.from_request(request, self._by_model)
+        told = asked.search()
         turns = self._service.turns_of(told.strategy, told.rerank, answering=True)
 
         def work(tell: Callable[[tuple[str, str]], None]) -> tuple[str, str]:
             def passages(found: dict[str, Any]) -> None:
-                tell(("passages", self._rendered(request, "hits.html", asked=asked, q=told.q,
-                                                 found=self._shown(found, asker))))  # fmt: skip
+                tell(("passages", self._render(request, "hits.html", asked=asked, q=told.q,
+                                                 found=self._results_with_documents(found, asker))))  # fmt: skip
 
             found = self._service.ask(told.q, asker, told.k, told.strategy, told.rerank, told.filter, found=passages)
-            return "answer", self._rendered(request, "answer.html", asked=asked, q=told.q, found=found, later=True)
+            return "answer", self._render(request, "answer.html", asked=asked, q=told.q, found=found, later=True)
 
         return as_events(
             await telling(turns, caller_of(request), work), lambda item: event({"html": item[1]}, item[0]),
             lambda problem: event(problem, "error"),
         )  # fmt: skip
 
-    def _shown(self, found: dict[str, Any], asker: Asker) -> dict[str, Any]:
+    def _results_with_documents(self, found: dict[str, Any], asker: Asker) -> dict[str, Any]:
         """Return results with their documents as the page shows them."""
         sentences = self._service.sentences([hit["chunk_id"] for hit in found["hits"]], asker)
         return {**found, "shown": shown_documents(found, sentences)}
@@ -335,18 +335,18 @@ class Pages:
     # ------------------------------------------------------------ reader
 
     async def passage(self, request: Request) -> Response:
-        asker, question, wanted = asker_of(request), _question_of(request), _wanted(request)
+        asker, question, wanted = asker_of(request), _question_of(request), _wanted_place(request)
         named, sentence = request.path_params["chunk_id"], request.query_params.get("sentence", "")
-        reading = await self._turns.drawn(
+        reading = await self._turns.draw(
             caller_of(request),
             lambda draw: self._readers[draw].passage(named, asker, question.get("q", ""), sentence, wanted),
         )
         return await self._read(request, reading, asker, question, wanted)
 
     async def document(self, request: Request) -> Response:
-        asker, question, wanted = asker_of(request), _question_of(request), _wanted(request)
+        asker, question, wanted = asker_of(request), _question_of(request), _wanted_place(request)
         doc_id = request.path_params["doc_id"]
-        reading = await self._turns.drawn(
+        reading = await self._turns.draw(
             caller_of(request), lambda draw: self._readers[draw].document(doc_id, asker, wanted)
         )
         return await self._read(request, reading, asker, question, wanted)
@@ -359,7 +359,9 @@ class Pages:
         with suppress(UsageError, Busy):  # the document is shown without them
             if question:
                 filters = tuple(f"{name}={question[name]}" for name in NARROWED if name in question)
-                told = checked(Search, {"q": question["q"], "strategy": question.get("strategy"), "filter": filters})
+                told = check_values(
+                    Search, {"q": question["q"], "strategy": question.get("strategy"), "filter": filters}
+                )
                 hits = await self._service.turns_of(told.strategy).run(
                     caller_of(request),
                     lambda: self._readers[False].hits(reading, asker, told.q, told.strategy, told.filter),
@@ -374,7 +376,7 @@ class Pages:
         if not self._service.settings.feedback:
             raise HTTPException(404)
         given, asker = await _fields_of(request), asker_of(request)
-        told = checked(Feedback, given)
+        told = check_values(Feedback, given)
         new = await self._turns.reading.run(
             caller_of(request),
             lambda: self._service.note(told.q, told.passage, told.sentence, told.answers == "yes", asker),
@@ -396,11 +398,11 @@ class Pages:
         """Exchange a token for a cookie."""
         if not isinstance(self._access, ByToken):
             return RedirectResponse("/", 303)
-        there = inside(request.query_params.get("next", ""))
+        there = inside_site(request.query_params.get("next", ""))
         if request.method == "GET":
             return self.html(request, "login.html", there=there, wrong=False)
         token = (await _fields_of(request)).get("token", "").strip()
-        if self._access.of(token) is None:
+        if self._access.asker_of(token) is None:
             return self.html(request, "login.html", 403, there=there, wrong=True)
         answer = RedirectResponse(there, 303)
         secure = request.url.scheme == "https" or (self._service.settings.url or "").startswith("https:")
@@ -412,7 +414,7 @@ class Pages:
         answer.delete_cookie(COOKIE, path="/")
         return answer
 
-    def failed(self, request: Request, status: int, code: str, message: str) -> Response:
+    def error_page(self, request: Request, status: int, code: str, message: str) -> Response:
         """Return an error as a page."""
         return self.html(request, "message.html", status, code=code, message=message, status=status)
 
@@ -430,7 +432,7 @@ class _Asked:
     given: Mapping[str, str]
 
     @classmethod
-    def of(cls, request: Request, answers_by_model: bool) -> _Asked:
+    def from_request(cls, request: Request, answers_by_model: bool) -> _Asked:
         given = {key: value for key, value in request.query_params.items() if value}
         on_request, whole = given.pop("ask", "") == "1", given.pop("whole", "") == "1"
         narrowed = {name: given.pop(name, "") for name in NARROWED}
@@ -439,13 +441,13 @@ class _Asked:
             given,
         )  # fmt: skip
 
-    def told(self) -> Search:
+    def search(self) -> Search:
         """Return the search. Raise UsageError if it cannot be asked."""
         filters = tuple(f"{name}={value}" for name, value in self.narrowed.items() if value)
-        return checked(Search, {"k": HITS, **self.given, "filter": filters})
+        return check_values(Search, {"k": HITS, **self.given, "filter": filters})
 
     @property
-    def linked(self) -> dict[str, str]:
+    def link_fields(self) -> dict[str, str]:
         """Return the question and its filters as links carry them on to the reader."""
         return {"q": self.question[:LONGEST_LINKED], **self.narrowed, "strategy": self.given.get("strategy", "")}
 
@@ -455,7 +457,7 @@ class _Asked:
 
     def more(self, found: Mapping[str, Any]) -> str:
         """Return the query string that asks for more hits than were found; "" if there are none, or too many."""
-        most = self.told().k
+        most = self.search().k
         wanted = min(most + MORE_HITS, MOST_HITS)
         return self.address(k=wanted, ask="") if len(found["hits"]) >= most and wanted > most else ""
 
@@ -506,7 +508,7 @@ def _question_of(request: Request) -> dict[str, str]:
     return found if "q" in found else {}
 
 
-def _wanted(request: Request) -> Wanted:
+def _wanted_place(request: Request) -> Wanted:
     given = request.query_params
     page, part, at = (number_in(given.get(name)) for name in ("page", "part", "at"))
     return Wanted(given.get("view") == "text", page, part, given.get("find", "").strip()[:LONGEST_SOUGHT], at)

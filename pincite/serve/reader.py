@@ -16,7 +16,6 @@ from pincite.serve.marked_text import (
     Marks,
     ReaderPage,
     Span,
-    around,
     best_sentences,
     contents_of,
     marks_of,
@@ -26,6 +25,7 @@ from pincite.serve.marked_text import (
     part_of_page,
     parts,
     starts_of,
+    words_around,
 )
 from pincite.serve.service import PageImage, Service
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
@@ -157,7 +157,7 @@ class _ContentsCache:
         self._kept: OrderedDict[Any, tuple[tuple[Heading, ...], int]] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, document: FoundDocument, service: Service) -> tuple[tuple[Heading, ...], int]:
+    def headings(self, document: FoundDocument, service: Service) -> tuple[tuple[Heading, ...], int]:
         """Return the headings of a document, and how many are left out; none if its text cannot be read now."""
         key = document.generation, document.doc_id, document.row_hash
         with self._lock:
@@ -194,7 +194,7 @@ class Reader:
         """Return a passage with its place marked, and in it the sentence of this id, else the one that best matches the
         question. Raises PinciteError."""
         shown = self._service.passage(named, asker)
-        document = self._service.found(shown["doc_id"], asker)
+        document = self._service.find_document(shown["doc_id"], asker)
         said, boxes, name = self._sentence(shown, asker, question, sentence)
         reading = DocumentView(document, passage=shown, sentence=said, sentence_id=name)
         notice = ""
@@ -209,7 +209,7 @@ class Reader:
         """Return a page of a document, or a part of its text, with the words marked that are looked for.
 
         Raises PinciteError."""
-        reading, notice = DocumentView(self._service.found(doc_id, asker)), ""
+        reading, notice = DocumentView(self._service.find_document(doc_id, asker)), ""
         if reading.document.pages and not wanted.as_text:
             try:
                 return self._with_contents(self._on_page(reading, reading.document.pages, wanted))
@@ -261,18 +261,18 @@ class Reader:
         page = wanted.page or (search.page_now if search else None) or 1
         if page > count:
             page, notice = count, PAST_END
-        shown = self._shown(reading.document, page, search.boxes() if search else {})
+        shown = self._page_view(reading.document, page, search.boxes() if search else {})
         found = search.places(([], [])) if search else None
-        return _around(replace(reading, found=found, notice=notice), (shown,))
+        return _with_pages(replace(reading, found=found, notice=notice), (shown,))
 
     def _on_pages(
         self, reading: DocumentView, passage: Sequence[Mapping[str, Any]], sentence: Sequence[Mapping[str, Any]]
     ) -> DocumentView:
         numbers = sorted({box["page"] for box in passage})[:MOST_PAGES]
         marks = {"passage": passage, "sentence": sentence}
-        return _around(reading, tuple(self._shown(reading.document, number, marks) for number in numbers))
+        return _with_pages(reading, tuple(self._page_view(reading.document, number, marks) for number in numbers))
 
-    def _shown(
+    def _page_view(
         self, document: FoundDocument, number: int, marks: Mapping[str, Sequence[Mapping[str, Any]]]
     ) -> ShownPage:
         image: PageImage = self._service.page(document, number, self._draw)
@@ -280,7 +280,7 @@ class Reader:
         return ShownPage(number, image.width, image.height, own)
 
     def _with_contents(self, reading: DocumentView) -> DocumentView:
-        headings, left_out = self._contents.of(reading.document, self._service)
+        headings, left_out = self._contents.headings(reading.document, self._service)
         return replace(reading, contents=tuple(map(ContentsLine, headings)), contents_left_out=left_out)
 
     # ------------------------------------------------------------ text
@@ -350,7 +350,7 @@ class _Search:
     def places(self, starts: tuple[list[int], list[int]]) -> FoundPlaces:
         """Return the list of places; `starts` say where the parts of the text begin."""
         listed = tuple(
-            FoundPlace(number, self._page(span), part_at(starts, span[0]), *around(self._text.body, span))
+            FoundPlace(number, self._page(span), part_at(starts, span[0]), *words_around(self._text.body, span))
             for number, span in enumerate(self._found.spans, start=1)
         )
         return FoundPlaces(self._words, listed, self._found.count, self._now)
@@ -374,7 +374,7 @@ class _Search:
         return [asdict(box) for box in line_boxes(element.places, BodySpan(*span))] if element else []
 
 
-def _around(reading: DocumentView, pages: tuple[ShownPage, ...]) -> DocumentView:
+def _with_pages(reading: DocumentView, pages: tuple[ShownPage, ...]) -> DocumentView:
     first, last = pages[0].number, pages[-1].number
     count = reading.document.pages or last
     before, after = first - 1 if first > 1 else None, last + 1 if last < count else None

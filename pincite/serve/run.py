@@ -26,7 +26,7 @@ from pincite import __version__
 from pincite.console import say
 from pincite.guard import Asker, access_of
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
-from pincite.serve.client import FILE, identity, offered
+from pincite.serve.client import FILE, identity, running_server
 from pipelines.errors import PinciteError, UsageError
 from resources.child_process import tied_command
 from resources.private_files import private
@@ -75,7 +75,7 @@ def answer_on_stdio(project: Project, groups: Sequence[str]) -> int:
 def reader_address(project: Project) -> str:
     """Return the address where people read citations: the server that runs on the state, else a future `pincite
     serve`."""
-    server, settings = offered(project), project.settings.serve
+    server, settings = running_server(project), project.settings.serve
     return settings.url or (server["url"] if server else f"http://127.0.0.1:{settings.port}")
 
 
@@ -127,7 +127,7 @@ def run_serve(project: Project) -> int:
             [listening.fileno(), owner.fileno()], url, names, settings.host in ANY_ADDRESS,
             str(project.file) if project.file else None, str(project.state),
         )  # fmt: skip
-        with owner, _offered(project, folder, url):
+        with owner, _offer_socket(project, folder, url):
             if settings.processes == 1:
                 answer(project, told, lambda: _greet(project, url, shown))
                 return 0
@@ -259,7 +259,7 @@ def _own_socket(folder: Path) -> socket.socket:
 
 
 @contextmanager
-def _offered(project: Project, folder: Path, url: str) -> Iterator[None]:
+def _offer_socket(project: Project, folder: Path, url: str) -> Iterator[None]:
     """Let commands on the state find the socket while this lasts; of several servers they find the first."""
     file, partial = project.state / FILE, project.state / f"{FILE}.{os.getpid()}.partial"
     with (project.state / _LOCK).open("a") as lock:

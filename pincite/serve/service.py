@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pincite.guard import Asker
 from pincite.index import open_index
-from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, searched
+from pincite.serve.turns import NotDrawn, Queues, SearchFirst, Turns, note_searched
 from pipelines.errors import DocumentError, IndexStateError, PinciteError
 from pipelines.query.rerankers import asks_model as reranking_asks
 from pipelines.query.routes import asks_model as strategy_asks
@@ -190,12 +190,12 @@ class Service:
     ) -> dict[str, Any]:
         """Return the JSON of `pincite ask`; call `found` with the passages as soon as they are known."""
 
-        def told(passages: dict[str, Any]) -> None:
-            searched()
+        def tell(passages: dict[str, Any]) -> None:
+            note_searched()
             if found is not None:
                 found(passages)
 
-        return self._index.ask(text, options, k, strategy, rerank, filters, asker.groups, generation, told)
+        return self._index.ask(text, options, k, strategy, rerank, filters, asker.groups, generation, tell)
 
     def passage(self, chunk_id: str, asker: Asker) -> dict[str, Any]:
         """Return the JSON of `pincite show`."""
@@ -211,8 +211,8 @@ class Service:
         from resources.evaluation.golden import LONGEST_NAME, Feedback, FeedbackFile, now
 
         shown = self.passage(chunk_id, asker)
-        document = self.found(shown["doc_id"], asker)
-        page, quote = self._quoted(shown, document, question, sentence_id, asker)
+        document = self.find_document(shown["doc_id"], asker)
+        page, quote = self._quotation(shown, document, question, sentence_id, asker)
         said = Feedback(
             " ".join(question.split()), answers, document.source, document.uri, page, quote,
             () if self._is_public(document) else asker.groups, asker.name[: LONGEST_NAME], now(),
@@ -227,7 +227,7 @@ class Service:
             return False
         return True
 
-    def _quoted(
+    def _quotation(
         self, shown: Mapping[str, Any], document: FoundDocument, question: str, sentence_id: str, asker: Asker
     ) -> tuple[int | None, str]:
         """Return the page and the words of a passage's sentence, the named one or the best match. If the text of the
@@ -257,19 +257,19 @@ class Service:
 
     def documents(self, asker: Asker, after: str = "", most: int = 100) -> list[dict[str, Any]]:
         """Return documents in order of doc_id, those after one."""
-        listed = self._index.documents.listed(asker.groups, after, most)
+        listed = self._index.documents.list_documents(asker.groups, after, most)
         return [{"doc_id": it.doc_id, "source": it.source, "uri": it.uri, "title": it.title} for it in listed]
 
     def document(self, doc_id: str, asker: Asker) -> dict[str, Any]:
         """Return a document, and its text as Markdown, None if Parquet has another version of it than is served."""
         from pipelines.parsing.markdown_view import markdown_of
 
-        found = self.found(doc_id, asker)
+        found = self.find_document(doc_id, asker)
         text = self.text(found)
         told = {name: value for name, value in asdict(found).items() if name not in ("content_hash", "row_hash")}
         return {**told, "markdown": markdown_of(text.elements) if text else None}
 
-    def found(self, doc_id: str, asker: Asker) -> FoundDocument:
+    def find_document(self, doc_id: str, asker: Asker) -> FoundDocument:
         return self._index.documents.one(doc_id, asker.groups)
 
     def text(self, document: FoundDocument) -> DocumentText | None:
@@ -317,7 +317,7 @@ class Service:
 
     def page_image(self, doc_id: str, number: int, passage: str | None, asker: Asker, draw: bool = True) -> bytes:
         """Return a page as PNG, with the boxes of a passage drawn if one is named. Raises as `page`."""
-        document = self.found(doc_id, asker)
+        document = self.find_document(doc_id, asker)
         boxes: tuple[Box, ...] = ()
         if passage is not None:
             shown = self.passage(passage, asker)

@@ -56,7 +56,7 @@ class Caller:
     left: Callable[[], Awaitable[None]] = _stays
     since: float | None = None
 
-    def until(self, seconds: float) -> float:
+    def time_after(self, seconds: float) -> float:
         """Return the time of the loop at which these seconds are over."""
         return (asyncio.get_running_loop().time() if self.since is None else self.since) + seconds
 
@@ -64,14 +64,14 @@ class Caller:
 def caller_of(request: Request) -> Caller:
     """Return who sent a request. Its body has to be read before."""
 
-    async def left() -> None:
+    async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
     state = request.scope.setdefault("state", {})
     if (known := state.get("caller")) is not None:
         return cast(Caller, known)
-    state["caller"] = made = Caller(counted_as(request), left, asyncio.get_running_loop().time())
+    state["caller"] = made = Caller(counted_as(request), leave, asyncio.get_running_loop().time())
     return made
 
 
@@ -124,7 +124,7 @@ class Turns:
     async def begin(self, caller: Caller, work: Callable[[], T]) -> Begun[T]:
         """Begin the work in the caller's turn, which lasts until it has ended, even if nobody waits for it. Raises as
         `run`."""
-        until = caller.until(self.seconds) if self.timed else None
+        until = caller.time_after(self.seconds) if self.timed else None
         await self.take(caller)
         return self.start(caller, work, until)
 
@@ -154,8 +154,8 @@ class Turns:
         if self._running.total() < self.at_once and self._running[name] < self._each:
             self._running[name] += 1
             return
-        most = min(self.seconds / 2, caller.until(self.seconds) - asyncio.get_running_loop().time())
-        mine = self._queued(name)
+        most = min(self.seconds / 2, caller.time_after(self.seconds) - asyncio.get_running_loop().time())
+        mine = self._queue(name)
         leaving = asyncio.ensure_future(caller.left())
         try:
             await asyncio.wait({mine, leaving}, timeout=max(most, 0.0), return_when=asyncio.FIRST_COMPLETED)
@@ -182,7 +182,7 @@ class Turns:
 
     # ------------------------------------------------------------ who waits
 
-    def _queued(self, name: str) -> asyncio.Future[None]:
+    def _queue(self, name: str) -> asyncio.Future[None]:
         """Return a future that is done when the turn comes. Raises Busy."""
         own = self._queues.get(name, ())
         if len(own) >= max(1, self.waiting // 2) or not self.waiting:
@@ -240,7 +240,7 @@ def on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
 _searched: ContextVar[Callable[[], None]] = ContextVar("searched", default=lambda: None)
 
 
-def searched() -> None:
+def note_searched() -> None:
     """Report that this thread has searched, and from here on only waits for a language model."""
     _searched.get()()
 
@@ -304,7 +304,7 @@ class Queues:
     def all(self) -> list[Turns]:
         return [self.questions, self.answers, self.reading, self.pictures, self.files]
 
-    async def drawn(self, caller: Caller, look: Callable[[bool], T]) -> T:
+    async def draw(self, caller: Caller, look: Callable[[bool], T]) -> T:
         """Return look(False), in a turn of reading, if the pictures that it needs are kept; else look(True), in a turn
         of drawing. Raises as `Turns.run`."""
         try:

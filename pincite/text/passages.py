@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrapped
+from pincite.console import BY_MODEL, SHORT_ID, PrintableLines, block, rows, wrap
 from pipelines.escaped_text import one_line
 
 # ---------------------------------------------------------------- paragraph
@@ -20,7 +20,7 @@ OPENING, CLOSING = ">>", "<<"
 _STEPS = {"next": "after the anchor", "previous": "before the anchor", "related": "related to the anchor"}
 
 
-def marked(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
+def mark_anchors(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
     """Return the paragraph with each anchor between >> and <<; if it is long, the stretch from the first anchor on."""
     found = sorted((text.find(anchor["text"]), len(anchor["text"])) for anchor in anchors)
     shown, at = "", 0
@@ -35,7 +35,7 @@ def marked(text: str, anchors: list[dict[str, Any]], characters: int) -> str:
     return shown if len(shown) <= characters else shown[: max(characters - 1, shown.rfind(CLOSING) + 2)] + " …"
 
 
-def reached(paragraph: dict[str, Any]) -> list[str]:
+def anchor_lines(paragraph: dict[str, Any]) -> list[str]:
     """Return a line for each anchor with its page, or one that says by which edge an anchor elsewhere led here."""
     if paragraph["anchors"]:
         return [_anchor(anchor) for anchor in paragraph["anchors"]]
@@ -82,11 +82,11 @@ def hits_shown(result: dict[str, Any], explain: bool) -> str:
             lines.append(f"   {BY_MODEL}:")
         paragraph = hit.get("paragraph")
         if paragraph:
-            lines += wrapped(hit["overlap"]) if paragraph["id"] != hit["chunk_id"] else []
-            lines += wrapped(marked(hit["text"], paragraph["anchors"], MOST_CHARACTERS))
-            lines += [f"   {line}" for line in reached(paragraph)]
+            lines += wrap(hit["overlap"]) if paragraph["id"] != hit["chunk_id"] else []
+            lines += wrap(mark_anchors(hit["text"], paragraph["anchors"], MOST_CHARACTERS))
+            lines += [f"   {line}" for line in anchor_lines(paragraph)]
         else:
-            lines += wrapped(shown_text(hit, result["query"]))
+            lines += wrap(shown_text(hit, result["query"]))
         if explain:
             lines += [f"   {line}" for line in stages_shown(hit)]
             lines += [f"   box: {box_shown(box)}" for box in hit["boxes"]]
@@ -101,7 +101,7 @@ def _counts(hits: list[dict[str, Any]]) -> str:
     if not hits:
         return "no passage found"
     documents = len({hit["doc_id"] for hit in hits})
-    return f"{_counted(len(hits), 'passage')} in {_counted(documents, 'document')}"
+    return f"{_count_text(len(hits), 'passage')} in {_count_text(documents, 'document')}"
 
 
 def _way(result: dict[str, Any]) -> list[str]:
@@ -136,20 +136,20 @@ def passage_shown(result: dict[str, Any]) -> str:
     if sentence:
         page = f", page {sentence['page']}" if sentence["page"] else ""
         lines.append(f"sentence {sentence['sentence_id']}, {sentence['source']}{page}")
-        result = {**result, "text": _marked(result["text"], sentence), "boxes": sentence["boxes"]}
+        result = {**result, "text": _mark_sentence(result["text"], sentence), "boxes": sentence["boxes"]}
     if result["header_chain"]:
         lines.append(" › ".join(result["header_chain"]))
     above = "above it" if sentence else "overlap, from the passage before"
     for name, title in (("overlap", above), ("text", "text"), ("context", "context")):
         if result[name]:
             written = f", {BY_MODEL.lower()}" if name in result.get("generated", ()) else ""
-            lines += [f"{title}{written}:", *wrapped(result[name])]
+            lines += [f"{title}{written}:", *wrap(result[name])]
     lines.extend(f"box: {box_shown(box)}" for box in result["boxes"])
     lines.extend(f"image: {image}" for image in result["images"])
     return block(lines)
 
 
-def _marked(text: str, sentence: dict[str, Any]) -> str:
+def _mark_sentence(text: str, sentence: dict[str, Any]) -> str:
     """Return the paragraph with the sentence between >> and <<."""
     start, end = sentence["start"], sentence["start"] + len(sentence["text"])
     return f"{text[:start]}>>{text[start:end]}<<{text[end:]}"
@@ -171,15 +171,15 @@ def answer_shown(result: dict[str, Any]) -> str:
         lines = ["The documents do not answer this."]
     else:
         written = [f"{BY_MODEL} ({result['model']}), checked against the passages:"] if result["generated"] else []
-        lines = [*written, *wrapped(result["answer"], "")]
+        lines = [*written, *wrap(result["answer"], "")]
     for number, item in enumerate(result["citations"], start=1):
         place = pin({"uri": item["uri"], "page_start": item["page"], "page_end": item["page"]})
         lines += ["", f"{number}. {place}  [{item['source']}]  chunk {item['chunk_id'][:SHORT_ID]}"]
         lines += [f"   {BY_MODEL}:"] if item["generated"] else []
-        lines += wrapped(item["quote"])
+        lines += wrap(item["quote"])
     for item in result.get("marked", ()):
         place = pin({"uri": item["uri"], "page_start": item["page"], "page_end": item["page"]})
-        lines += ["", f"{ORDERS}: {place}  [{item['source']}]", *wrapped(f"“{item['quote']}”")]
+        lines += ["", f"{ORDERS}: {place}  [{item['source']}]", *wrap(f"“{item['quote']}”")]
     if result["declined"] and result["hits"]:
         lines += ["", "Nearest passages:", *(f"   {pin(hit)}  [{hit['source']}]" for hit in result["hits"][:3])]
     lines += ["", *(f"note: {note}" for note in result["notes"])]
@@ -245,7 +245,7 @@ def _short(value: Any) -> str:
     return text[:SHORT_ID] if _HASH.fullmatch(text) else text
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -324,12 +324,12 @@ def _cost(stage: dict[str, Any]) -> str:
         known = ": the vectors were there before" if "embedded_text" in stage else ""
         return f"no model call in that run{known}" if stage["run"] else UNKNOWN
     if "calls" in cost:
-        spent = f"{_counted(cost['calls'], 'call')}, {_counted(cost['tokens'], 'token')}"
+        spent = f"{_count_text(cost['calls'], 'call')}, {_count_text(cost['tokens'], 'token')}"
         return f"{spent}, {cost['cost']:.4f} {cost['currency']} in that run"
     return (
-        f"{_counted(cost['items'], 'text')}, {_counted(cost['tokens'], 'token')}, {cost['seconds']:.1f} s in that run "
-        f"({_counted(cost['standing'], 'chunk')} of it here now); this one about "
-        f"{_counted(cost['share_tokens'], 'token')} ({100 * cost['share']:.1f} %)"
+        f"{_count_text(cost['items'], 'text')}, {_count_text(cost['tokens'], 'token')}, {cost['seconds']:.1f} s in "
+        f"that run ({_count_text(cost['standing'], 'chunk')} of it here now); this one about "
+        f"{_count_text(cost['share_tokens'], 'token')} ({100 * cost['share']:.1f} %)"
     )
 
 
@@ -349,7 +349,7 @@ def _units(stage: dict[str, Any]) -> Lines:
     return [("units", f"{stage['units']}: {_short(stage['block_types'])}")]
 
 
-def _packed(stage: dict[str, Any]) -> Lines:
+def _packed_lines(stage: dict[str, Any]) -> Lines:
     return [
         ("tokens", stage["tokens"]),
         ("headings", " › ".join(stage["header_chain"])),
@@ -362,7 +362,7 @@ def _overlap(stage: dict[str, Any]) -> Lines:
     if not stage["overlap_tokens"]:
         shown = "none" if stage["chunk_before"] else "none, the first of its document"
     else:
-        shown = f"{_counted(stage['overlap_tokens'], 'token')} of chunk {_short(stage['chunk_before'])}"
+        shown = f"{_count_text(stage['overlap_tokens'], 'token')} of chunk {_short(stage['chunk_before'])}"
     floor = "no cosine decides" if stage["floor"] is None else f"{stage['floor']:.3f} for {stage['language']}"
     return [("overlap", shown), ("cosine floor", floor)]
 
@@ -410,7 +410,7 @@ def _row(stage: dict[str, Any]) -> Lines:
 _ABOUT: Mapping[str, Callable[[dict[str, Any]], Lines]] = {
     "figures": _figures,
     "units": _units,
-    "header_chain": _packed,
+    "header_chain": _packed_lines,
     "overlap_tokens": _overlap,
     "sentences": _sentences,
     "method": _text,

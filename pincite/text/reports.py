@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pincite.console import MOST_LINES, block, first_of, rows
-from pipelines.counted import counted
 from pipelines.parsing.page_marks import label_of
 from pipelines.plots import Curves, Panel
+from pipelines.plural import plural
 from pipelines.records import Element, ParsedDocument, ParsedFile
 from resources.state.launched import ranges
-from resources.workers.sandbox import shown as sandbox_shown
+from resources.workers.sandbox import layers_text as sandbox_shown
 
 # ---------------------------------------------------------------- index run
 
@@ -23,16 +23,16 @@ from resources.workers.sandbox import shown as sandbox_shown
 def index_summary(result: dict[str, Any]) -> str:
     documents, chunks, embedded = result["documents"], result["chunks"], result["embedded"]
     lines = [
-        f"{counted(documents['listed'], 'document')}: {documents['added']} added, {documents['changed']} changed, "
+        f"{plural(documents['listed'], 'document')}: {documents['added']} added, {documents['changed']} changed, "
         f"{documents['unchanged']} unchanged, {documents['removed']} removed, {len(documents['failed'])} failed",
-        f"{counted(chunks['total'], 'chunk')}: {chunks['written']} written, {chunks['deleted']} deleted; "
+        f"{plural(chunks['total'], 'chunk')}: {chunks['written']} written, {chunks['deleted']} deleted; "
         f"texts embedded: {embedded['chunks']} of chunks, {embedded['sentences']} of sentences",
         f"{_standing(result)}; {result['seconds']['total']:.1f} s",
     ]
     llm = result["llm"]
     if llm["calls"] or llm["cached"] or llm["pending"]:
         lines.append(
-            f"language model: {counted(llm['calls'], 'call')}, {llm['cached']} cached, {llm['pending']} in batches, "
+            f"language model: {plural(llm['calls'], 'call')}, {llm['cached']} cached, {llm['pending']} in batches, "
             f"{llm['prompt_tokens']} prompt and {llm['completion_tokens']} completion tokens, {llm['cost']:.4f}"
             f" {llm['currency']}"
         )
@@ -75,7 +75,7 @@ def seconds_shown(seconds: Mapping[str, float], least: float = 0.05) -> str:
 def plan_shown(result: dict[str, Any]) -> str:
     documents = result["documents"]
     lines = [
-        f"{counted(documents['listed'], 'document')}: {documents['added']} to add, {documents['changed']} changed, "
+        f"{plural(documents['listed'], 'document')}: {documents['added']} to add, {documents['changed']} changed, "
         f"{documents['unchanged']} unchanged, {documents['removed']} to remove, {len(documents['failed'])} failed"
     ]
     table = [
@@ -102,13 +102,13 @@ def plan_shown(result: dict[str, Any]) -> str:
 # ---------------------------------------------------------------- exported texts and imported vectors
 
 
-def exported(result: dict[str, Any]) -> str:
+def export_text(result: dict[str, Any]) -> str:
     about, size = result["embedder"], result["bytes"] / 1e6
     if not result["texts"]:
         return block(["every text has its vector; nothing was written"])
-    window = f", at most {counted(about['window'], 'token')} at once" if about["window"] else ""
+    window = f", at most {plural(about['window'], 'token')} at once" if about["window"] else ""
     lines = [
-        f"{counted(result['texts'], 'text')} in {counted(result['parts'], 'file')} under {result['folder']}, "
+        f"{plural(result['texts'], 'text')} in {plural(result['parts'], 'file')} under {result['folder']}, "
         f"{size:.1f} MB",
         f"to be embedded by {about['model']}, {about['dimension']} dimensions{window}, as they are: "
         + (f"{about['prompt']!r} stands before each" if about["prompt"] else "no prompt is needed"),
@@ -121,19 +121,19 @@ def exported(result: dict[str, Any]) -> str:
     return block([*lines, "then: pincite import-vectors FOLDER"])
 
 
-def imported(result: dict[str, Any]) -> str:
+def import_text(result: dict[str, Any]) -> str:
     taken = "would be taken" if result["checked_only"] else "taken"
     lines = [
-        f"{counted(result['files'], 'file')}, {counted(result['rows'], 'row')}: "
-        f"{counted(result['taken'], 'vector')} {taken}, {counted(result['known'], 'row')} known already, "
+        f"{plural(result['files'], 'file')}, {plural(result['rows'], 'row')}: "
+        f"{plural(result['taken'], 'vector')} {taken}, {plural(result['known'], 'row')} known already, "
         f"{result['unasked']:,} of "
         "texts that are not asked for (embedded already, changed since, or of other settings)",
     ]
     if result["sampled"]:
-        were = counted(result["sampled"], "text was", "texts were")
+        were = plural(result["sampled"], "text was", "texts were")
         lines.append(f"{were} embedded again, as a check")
     if result["incomplete"]:
-        lines.append(f"windows of {counted(result['incomplete'], 'text')} are missing: import their files together")
+        lines.append(f"windows of {plural(result['incomplete'], 'text')} are missing: import their files together")
     refused = result["refused"]
     lines += [f"refused: {item['code']}: {item['message']}" for item in refused[:MOST_LINES]]
     if len(refused) > MOST_LINES:
@@ -141,7 +141,7 @@ def imported(result: dict[str, Any]) -> str:
         lines.append(f"refused: {len(refused) - MOST_LINES:,} more, all in --json; in all {reasons}")
     missing = result["missing"]
     lines.append(
-        f"{counted(missing, 'text has', 'texts have')} no vector yet, which `pincite index` would embed"
+        f"{plural(missing, 'text has', 'texts have')} no vector yet, which `pincite index` would embed"
         if missing
         else "every text has its vector: `pincite index` embeds nothing"
     )
@@ -160,7 +160,7 @@ def scores_shown(result: dict[str, Any]) -> str:
             shown = "–" if value is None else f"{100 * value:.1f} %"
             table.append((name, shown, f"{100 * bounds[0]:.1f}–{100 * bounds[1]:.1f}" if bounds else ""))
         rerank = ", ".join(run["rerank"]) or "none"
-        parts.append(f"{run['name']}: {counted(run['n'], 'question')}, {run['strategy']}, rerank {rerank}")
+        parts.append(f"{run['name']}: {plural(run['n'], 'question')}, {run['strategy']}, rerank {rerank}")
         parts.append(rows(table, ("metric", "score", "95 %")))
         for gold in run["unmapped_gold"]:
             parts.append(f"gold not mapped: {gold['id']}: {gold['uri']}: {gold['problem']}")
@@ -195,8 +195,8 @@ LONGEST_TEXT = 100
 def links_shown(result: dict[str, Any]) -> str:
     lines = [
         _heading(result),
-        f"{counted(result['links'], 'link')} from {result['sentences_linked']} of "
-        f"{counted(result['sentences'], 'sentence')} "
+        f"{plural(result['links'], 'link')} from {result['sentences_linked']} of "
+        f"{plural(result['sentences'], 'sentence')} "
         f"({100 * result['share']:.1f} %); {result['across_documents']} across documents, "
         f"{result['equal_texts']} between equal texts",
     ]
@@ -222,9 +222,9 @@ def sweep_shown(result: dict[str, Any]) -> str:
         for row in result["rows"]
     ]
     head = ("floor", "links", "sentences linked", "share", "across documents", *names, "")
-    lines = [f"{_heading(result)}; {counted(result['sentences'], 'sentence')}", rows(table, head)]
+    lines = [f"{_heading(result)}; {plural(result['sentences'], 'sentence')}", rows(table, head)]
     if golden := result["golden"]:
-        lines.append(f"scores of the sentence route: {counted(golden['questions'], 'question')} of {golden['file']}, "
+        lines.append(f"scores of the sentence route: {plural(golden['questions'], 'question')} of {golden['file']}, "
                      f"{golden['unmapped']} gold places not mapped")  # fmt: skip
     return block([*lines, *(f"note: {note}" for note in result["notes"]), f"{result['seconds']:.1f} s"])
 
@@ -293,10 +293,10 @@ def _summary(element: Element) -> str:
     width = max(cell.column + cell.column_span for cell in element.cells)
     headers = len({cell.row for cell in element.cells if cell.header})
     first = " | ".join(cell.text for cell in element.cells if cell.row == element.cells[0].row)
-    return f"{height} × {width}, {counted(headers, 'header row')}: {first}"
+    return f"{height} × {width}, {plural(headers, 'header row')}: {first}"
 
 
-def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
+def _indent(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
     """Yield each element with its indentation: under its heading, list items under those they belong to."""
     depth = 0
     for element in elements:
@@ -312,12 +312,15 @@ def _indented(elements: Iterable[Element]) -> Iterable[tuple[Element, str]]:
 
 def outline_shown(document: ParsedDocument, parsed: ParsedFile, elements: Sequence[Element]) -> str:
     """Return one line an element: number, page, kind, first words; then counts and warnings."""
-    pages = f"{counted(document.pages, 'page')}, " if document.pages else ""
+    pages = f"{plural(document.pages, 'page')}, " if document.pages else ""
     title = document.title + (" (its file name)" if document.title_is_file_name else "")
-    lines = [f"{title}: {pages}{counted(len(document.body), 'character')}, read by {parsed.origin or 'its parser'}", ""]
+    lines = [
+        f"{title}: {pages}{plural(len(document.body), 'character')}, read by {parsed.origin or 'its parser'}",
+        "",
+    ]
     table = [
         (element.index, _pages(element), label_of(element), indent + _first(_summary(element), WIDTH - len(indent)))
-        for element, indent in _indented(elements)
+        for element, indent in _indent(elements)
     ]
     lines.append(rows(table, ("#", "page", "kind", "")))
     counts = Counter(element.kind for element in elements)
@@ -380,21 +383,21 @@ def _sentences_shown(counts: dict[str, Any]) -> list[str]:
     if not counts:
         return []
     return [
-        f"sentences: {counts['kept']} kept{_listed(counts['sources'])}, {counts['repeats']} of them repeat another's "
-        f"text; {sum(counts['filtered'].values())} left out{_listed(counts['filtered'])}"
+        f"sentences: {counts['kept']} kept{_counts_text(counts['sources'])}, {counts['repeats']} of them repeat "
+        f"another's text; {sum(counts['filtered'].values())} left out{_counts_text(counts['filtered'])}"
     ]
 
 
-def _listed(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     return f" ({', '.join(f'{count} {name}' for name, count in counts.items())})" if counts else ""
 
 
 def _cost_shown(cost: dict[str, Any]) -> str:
     made = f"{cost['stage']} of generation {cost['generation']}" if cost["generation"] else str(cost["stage"])
     if "calls" not in cost:
-        return f"{made}: {counted(cost['items'], 'text')}, {counted(cost['tokens'], 'token')}, {cost['seconds']:.1f} s"
+        return f"{made}: {plural(cost['items'], 'text')}, {plural(cost['tokens'], 'token')}, {cost['seconds']:.1f} s"
     return (
-        f"{made}: {counted(cost['calls'], 'call')} of {cost['model']}, {cost['prompt_tokens']} prompt and "
+        f"{made}: {plural(cost['calls'], 'call')} of {cost['model']}, {cost['prompt_tokens']} prompt and "
         f"{cost['completion_tokens']} completion tokens, {cost['cost']:.4f} {cost['currency']}"
     )
 
@@ -431,4 +434,4 @@ def _state(item: dict[str, Any]) -> str:
 def verified_shown(result: dict[str, Any]) -> str:
     lines = [f"{item['code']}: {item['message']}" for item in result["problems"]]
     lines += [f"note: {note}" for note in result.get("notes", ())]
-    return block([*lines, "all is as it should be" if result["ok"] else counted(len(result["problems"]), "problem")])
+    return block([*lines, "all is as it should be" if result["ok"] else plural(len(result["problems"]), "problem")])

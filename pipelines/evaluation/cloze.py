@@ -192,7 +192,7 @@ def cloze(text: str, known: Collection[str]) -> Cloze | None:
         if not _can_be_asked(match, before, after):
             continue
         asked, answer = asked_for(match, before)
-        after = _closed(_first_clause(after, match))
+        after = _up_to_open_bracket(_first_clause(after, match))
         if re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", f"{before} {after}", re.IGNORECASE):
             continue
         question, turned = _question(before, asked, after, known)
@@ -209,7 +209,7 @@ def _first_clause(after: str, match: re.Match[str]) -> str:
     return after[: ends.start()] if ends else after
 
 
-def _closed(text: str) -> str:
+def _up_to_open_bracket(text: str) -> str:
     """Return the text up to a bracket that is opened and not closed."""
     return text[: text.rindex("(")].rstrip() if text.count("(") > text.count(")") else text
 

@@ -34,7 +34,7 @@ def page_of(place: Place) -> int | None:
     return int(numbered[1]) if numbered else None
 
 
-def _squeezed(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
+def _squeeze(text: str, letters_only: bool = False) -> tuple[str, list[int]]:
     """Return the text without spaces and hyphens, its signs made alike, and the offset of every character."""
     characters: list[str] = []
     offsets: list[int] = []
@@ -64,7 +64,7 @@ def _in_two(wanted: str, text: str) -> list[tuple[tuple[int, int], tuple[int, in
     return found
 
 
-def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return sorted disjoint spans that cover the same characters, without empty ones."""
     result: list[tuple[int, int]] = []
     for start, end in sorted(spans):
@@ -98,13 +98,13 @@ class DocumentMap:
         self.pages = max((page for place in places if (page := page_of(place))), default=0) or None
         if pages is not None:
             self.pages = max(pages, self.pages or 0)
-        self._tables = merged(tables)
+        self._tables = merge_spans(tables)
         self._places = sorted(places, key=lambda place: (place.start, place.end))
         self._starts = [place.start for place in self._places]
         self._longest = max((place.end - place.start for place in self._places), default=0)
 
     @classmethod
-    def of(cls, source: str, uri: str, document: ParsedDocument, elements: Iterable[Element]) -> DocumentMap:
+    def from_elements(cls, source: str, uri: str, document: ParsedDocument, elements: Iterable[Element]) -> DocumentMap:
         filled = [element for element in elements if element.start < element.end]
         places = [place for element in filled for place in element.places]
         tables = [(element.start, element.end) for element in filled if element.kind == "table"]
@@ -126,7 +126,7 @@ class DocumentMap:
                     counts[page] = counts.get(page, 0) + shared
         return counts
 
-    def paged(self) -> Iterator[tuple[int, int, int]]:
+    def page_spans(self) -> Iterator[tuple[int, int, int]]:
         """Yield start, end and page of the parts of the body that lie on a page."""
         for place in self._places:
             if (page := page_of(place)) is not None:
@@ -134,16 +134,18 @@ class DocumentMap:
 
     def characters_in_tables(self, spans: Iterable[tuple[int, int]]) -> int:
         return sum(
-            max(0, min(end, right) - max(start, left)) for start, end in merged(spans) for left, right in self._tables
+            max(0, min(end, right) - max(start, left))
+            for start, end in merge_spans(spans)
+            for left, right in self._tables
         )
 
     @cached_property
     def _plain(self) -> tuple[str, list[int]]:
-        return _squeezed(self.body)
+        return _squeeze(self.body)
 
     @cached_property
     def _letters(self) -> tuple[str, list[int]]:
-        return _squeezed(self.body, letters_only=True)
+        return _squeeze(self.body, letters_only=True)
 
     def occurrences(self, quote: str) -> list[Occurrence]:
         """Return every place of the body where a verbatim quote stands, in order.
@@ -153,7 +155,7 @@ class DocumentMap:
         carry the source's markup; and only then may something stand in the middle of it, such as the footnotes of a
         page that it begins on."""
         for letters_only in (False, True):
-            wanted, _ = _squeezed(quote, letters_only)
+            wanted, _ = _squeeze(quote, letters_only)
             if not wanted or (letters_only and len(wanted) < _LEAST_LETTERS):
                 return []
             text, offsets = self._letters if letters_only else self._plain
@@ -191,7 +193,7 @@ class DocumentMap:
                 )
             )
         joined: list[tuple[int, int]] = []
-        for begin, finish in merged(found):
+        for begin, finish in merge_spans(found):
             if joined and not self.body[joined[-1][1] : begin].strip():
                 joined[-1] = (joined[-1][0], finish)
             else:

@@ -95,7 +95,7 @@ class _GoldenLine:
     def error(self, message: str) -> UsageError:
         return UsageError(f"{self._where}: {message}", code="golden")
 
-    def typed(self, values: Mapping[str, Any], key: str, kind: type, name: str, required: bool = False) -> Any:
+    def typed_value(self, values: Mapping[str, Any], key: str, kind: type, name: str, required: bool = False) -> Any:
         value = values.get(key)
         if value is None:
             if required:
@@ -119,7 +119,7 @@ def _gold(line: _GoldenLine, name: str, value: Any) -> Gold:
             near = difflib.get_close_matches(str(key), _GOLD_KEYS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(_GOLD_KEYS)}"
             raise line.error(f"unknown key '{name}.{key}'; {hint}")
-    gold = Gold(**{k: line.typed(value, k, kind, f"{name}.{k}", k == "uri") for k, kind in _GOLD_KEYS.items()})
+    gold = Gold(**{k: line.typed_value(value, k, kind, f"{name}.{k}", k == "uri") for k, kind in _GOLD_KEYS.items()})
     if gold.page is not None and gold.page < 1:
         raise line.error(f"key '{name}.page' must be 1 or more, not {gold.page}")
     if gold.page_end is not None and (gold.page is None or gold.page_end < gold.page):
@@ -174,22 +174,22 @@ def _question(line: _GoldenLine, value: Any, check: CheckFilters | None) -> Gold
         raise line.error(f"expected an object, not {type(value).__name__}")
     if isinstance(value.get("id"), int) and not isinstance(value["id"], bool):
         value = {**value, "id": str(value["id"])}
-    options = line.typed(value, "options", dict, "options") or {}
+    options = line.typed_value(value, "options", dict, "options") or {}
     for key in options:
-        line.typed(options, key, str, f"options.{key}", required=True)
-    wrong = line.typed(value, "wrong", list, "wrong") or []
+        line.typed_value(options, key, str, f"options.{key}", required=True)
+    wrong = line.typed_value(value, "wrong", list, "wrong") or []
     if "gold" not in value and not wrong:
         raise line.error("key 'gold' is missing; give an empty list where the documents hold no answer")
-    gold = line.typed(value, "gold", list, "gold", required="gold" in value) or []
-    asked = line.typed(value, "question", str, "question", required=True)
+    gold = line.typed_value(value, "gold", list, "gold", required="gold" in value) or []
+    asked = line.typed_value(value, "question", str, "question", required=True)
     if (length := len(" ".join([asked, *options.values()]))) > LONGEST_QUESTION:
         raise line.error(f"key 'question' and its options have {length:,} characters; at most {LONGEST_QUESTION:,}")
     return GoldenQuestion(
-        id=line.typed(value, "id", str, "id", required=True),
+        id=line.typed_value(value, "id", str, "id", required=True),
         question=asked,
         gold=tuple(_gold(line, f"gold[{number}]", item) for number, item in enumerate(gold)),
         options=dict(options),
-        answer=line.typed(value, "answer", str, "answer"),
+        answer=line.typed_value(value, "answer", str, "answer"),
         filters=_filters(line, value.get("filter"), check),
         groups=_groups(line, value.get("groups")),
         wrong=tuple(_gold(line, f"wrong[{number}]", item) for number, item in enumerate(wrong)),
@@ -289,15 +289,15 @@ def map_questions(
     mapped: list[MappedQuestion] = []
     unmapped: list[dict[str, Any]] = []
 
-    def placed(gold: Gold) -> GoldPlace:
+    def place_of(gold: Gold) -> GoldPlace:
         known = [d for d in by_uri.get(_key(gold.uri), ()) if gold.source in (None, d.source)]
         tried = [_place(gold, document) for document in known] or [_place(gold, None)]
         return next((item for item in tried if item.problem is None), tried[0])
 
     for question in questions:
-        places = tuple(map(placed, question.gold))
+        places = tuple(map(place_of, question.gold))
         for number, (gold, place) in enumerate(zip(question.gold, places, strict=True)):
             if place.problem is not None:
                 unmapped.append({"id": question.id, "gold": number, "uri": gold.uri, "problem": place.problem})
-        mapped.append(MappedQuestion(question, places, tuple(map(placed, question.wrong))))
+        mapped.append(MappedQuestion(question, places, tuple(map(place_of, question.wrong))))
     return mapped, unmapped

@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipelines.evaluation.document_map import DocumentMap, Occurrence, merged
+from pipelines.evaluation.document_map import DocumentMap, Occurrence, merge_spans
 from pipelines.evaluation.golden import GoldenQuestion, GoldPlace, MappedQuestion, Pages
 from pipelines.ports import Passage
 from pipelines.query.results import Hit
@@ -150,11 +150,11 @@ def span_scores(gold: Mapping[str, Spans], retrieved: Sequence[tuple[str, Spans]
     recall = gold covered / gold; precision = gold covered / summed length of the chunks, where characters that two
     share count twice; IoU = gold covered / (that sum + gold missed). `lost` characters of gold that could not be mapped
     count as missed."""
-    wanted = {document: merged(spans) for document, spans in gold.items()}
+    wanted = {document: merge_spans(spans) for document, spans in gold.items()}
     by_document: dict[str, list[tuple[int, int]]] = {}
     for document, spans in retrieved:
         by_document.setdefault(document, []).extend(spans)
-    covered = sum(intersection(spans, merged(by_document.get(document, ()))) for document, spans in wanted.items())
+    covered = sum(intersection(spans, merge_spans(by_document.get(document, ()))) for document, spans in wanted.items())
     total = sum(map(length_of, wanted.values())) + lost
     shown = sum(length_of(spans) for _, spans in retrieved)
     missed = total - covered
@@ -171,8 +171,8 @@ def precision_omega(gold: Mapping[str, Spans], chunks: Mapping[str, Sequence[Spa
     `chunks` maps a document to the span lists of all its chunks. The result is 0 if no chunk touches gold."""
     covered = union = 0
     for document, spans in gold.items():
-        wanted = merged(spans)
-        touching = merged(span for chunk in chunks.get(document, ()) if touches(chunk, wanted) for span in chunk)
+        wanted = merge_spans(spans)
+        touching = merge_spans(span for chunk in chunks.get(document, ()) if touches(chunk, wanted) for span in chunk)
         covered += intersection(wanted, touching)
         union += length_of(touching)
     return covered / union if union else 0.0
@@ -228,7 +228,7 @@ def matches(shown: Shown, place: GoldPlace) -> bool:
     if place.doc_id != shown.doc_id:
         return False
     if by_page(place):
-        return within(shown.pages, place.pages)
+        return is_within(shown.pages, place.pages)
     if place.spans:
         return any(touches(shown.spans, spans) for spans in place.occurrences)
     return not place.lost
@@ -239,11 +239,11 @@ def in_chunks(place: GoldPlace, chunks: Iterable[Spans], document: DocumentMap) 
     if place.spans:
         return any(touches(chunk, spans) for chunk in chunks for spans in place.occurrences)
     if place.pages:
-        return within(document.characters_by_page(span for chunk in chunks for span in chunk), place.pages)
+        return is_within(document.characters_by_page(span for chunk in chunks for span in chunk), place.pages)
     return not place.lost and any(True for _ in chunks)
 
 
-def within(pages: Iterable[int], wanted: Pages | None) -> bool:
+def is_within(pages: Iterable[int], wanted: Pages | None) -> bool:
     return wanted is not None and any(wanted[0] <= page <= wanted[1] for page in pages)
 
 
@@ -352,7 +352,7 @@ def _nearest(place: GoldPlace, shown: Sequence[Shown]) -> Occurrence:
     """Return the place of most shown text among those where the gold may be meant to stand; of equals the first."""
     if not place.elsewhere:
         return place.spans
-    spans = merged(span for each in shown if each.doc_id == place.doc_id for span in each.spans)
+    spans = merge_spans(span for each in shown if each.doc_id == place.doc_id for span in each.spans)
     return max(place.occurrences, key=lambda own: intersection(own, spans))
 
 
@@ -453,7 +453,7 @@ def _holds_gold(citation: Mapping[str, Any], places: Sequence[GoldPlace], corpus
             continue
         if not place.spans:
             page = citation["page"]
-            if not place.lost and (not place.pages or (page is not None and within([page], place.pages))):
+            if not place.lost and (not place.pages or (page is not None and is_within([page], place.pages))):
                 return True
             continue
         for spans in place.occurrences:
@@ -494,7 +494,7 @@ SEED = 20_260_101
 RESAMPLES = 1_000
 
 
-def asked(mapped: MappedQuestion, options: OptionsUse) -> Question:
+def question_for(mapped: MappedQuestion, options: OptionsUse) -> Question:
     """Return the question as each route gets it."""
     text = mapped.question.question
     longer = " ".join([text, *mapped.question.options.values()])
@@ -518,7 +518,7 @@ def ask_all(
     outcomes = []
     for mapped in questions:
         begun = clock()
-        hits = search(asked(mapped, options), max(k, LEAST_RANKED), mapped.question)
+        hits = search(question_for(mapped, options), max(k, LEAST_RANKED), mapped.question)
         outcome = judge(mapped, hits, corpus, k, clock() - begun)
         if answering is not None:
             answer = answering(mapped.question)

@@ -100,7 +100,7 @@ def settings_of(run: MatrixRun, base: Settings, origin: str) -> Settings:
         for role in values["llm"]["roles"].values():
             if role and not role["base_url"]:
                 role["api_key_env"] = None  # it belongs to the endpoint that the run leaves
-    return settings_from(_merged(values, overrides), f"{origin}, run {run.name!r}")
+    return settings_from(_merge(values, overrides), f"{origin}, run {run.name!r}")
 
 
 def asking_of(run: MatrixRun, base: Asking, origin: str) -> Asking:
@@ -123,13 +123,13 @@ def asking_of(run: MatrixRun, base: Asking, origin: str) -> Asking:
 # ---------------------------------------------------------------- overrides
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     result = dict(base)
     if {"endpoint", "base_url"} & over.keys() and "api_key_env" in base:
         result["api_key_env"] = None  # a key belongs to its endpoint
     for key, value in over.items():
         below = result.get(key)
-        result[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        result[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return result
 
 
@@ -152,7 +152,7 @@ class _MatrixReader:
     axes: dict[str, dict[str, Values]] = field(default_factory=dict)
 
     def matrix(self, values: Any, name: str) -> Matrix:
-        self._known(values, ("settings", "axes", "tables", "exclude", "metrics"), "the matrix")
+        self._require_known(values, ("settings", "axes", "tables", "exclude", "metrics"), "the matrix")
         shared = self._overrides(values.get("settings") or {}, "settings")
         for axis, named in self._mapping(values.get("axes") or {}, "axes").items():
             self.axes[axis] = {
@@ -180,7 +180,7 @@ class _MatrixReader:
     def _run(self, choice: Choice, shared: Values) -> MatrixRun:
         overrides = shared
         for axis, value in choice.items():
-            overrides = _merged(overrides, self.axes[axis][value])
+            overrides = _merge(overrides, self.axes[axis][value])
         return MatrixRun(self._run_name(choice), choice, overrides)
 
     def _run_name(self, choice: Choice) -> str:
@@ -198,7 +198,7 @@ class _MatrixReader:
 
     def _choices(self, table: Any, where: str, excluded: Sequence[Mapping[str, Sequence[str]]]) -> list[Choice]:
         """Return the rows of a table, each once, in order, without those that are excluded."""
-        self._known(table, ("rows", "metrics"), where)
+        self._require_known(table, ("rows", "metrics"), where)
         found: dict[tuple[str, ...], Choice] = {}
         for at, row in enumerate(self._list(table, "rows", f"{where}.rows")):
             pattern = self._pattern(row, f"{where}.rows[{at}]")
@@ -213,7 +213,7 @@ class _MatrixReader:
 
     def _pattern(self, value: Any, where: str) -> dict[str, list[str]]:
         """Return the names of the values that are meant, by axis."""
-        self._known(value, self.axes, where)
+        self._require_known(value, self.axes, where)
         pattern = {}
         for axis, named in value.items():
             some = list(self.axes[axis]) if named == ALL else named if isinstance(named, list) else [named]
@@ -224,21 +224,21 @@ class _MatrixReader:
 
     def _overrides(self, values: Any, where: str) -> Values:
         """Return nested settings from nested or dotted ones, of the sections that a matrix may set."""
-        nested = self._nested(values, where)
+        nested = self._nest(values, where)
         for section in nested:
             self._nearest(section, VARIED, where)
         return nested
 
-    def _nested(self, values: Any, where: str) -> Values:
+    def _nest(self, values: Any, where: str) -> Values:
         result: Values = {}
         for key, value in self._mapping(values, where).items():
             *above, last = str(key).split(".")
-            made: Values = {last: self._nested(value, f"{where}.{key}") if isinstance(value, dict) else value}
+            made: Values = {last: self._nest(value, f"{where}.{key}") if isinstance(value, dict) else value}
             for part in reversed(above):
                 made = {part: made}
             if twice := set(_leaves(made)) & set(_leaves(result)):
                 raise self._error(f"{where} sets {min(twice)} twice")
-            result = _merged(result, made)
+            result = _merge(result, made)
         return result
 
     def _require_apart(self) -> None:
@@ -270,7 +270,7 @@ class _MatrixReader:
             raise self._error(f"{where or key} must be a list, not {type(value).__name__}")
         return value
 
-    def _known(self, value: Any, names: Iterable[str], where: str) -> None:
+    def _require_known(self, value: Any, names: Iterable[str], where: str) -> None:
         for key in self._mapping(value, where):
             self._nearest(str(key), names, where)
 
@@ -336,7 +336,7 @@ def markdown_of_table(shown: ShownTable) -> str:
     lines = ["| " + " | ".join(shown.columns) + " |", "|---" * len(shown.columns) + "|"]
     for number, row in enumerate(shown.rows):
         cells = [_bold(cell) if (number, column) in shown.marked else cell for column, cell in enumerate(row)]
-        lines.append("| " + " | ".join(map(_escaped, cells)) + " |")
+        lines.append("| " + " | ".join(map(_escape, cells)) + " |")
     caption = f"{shown.caption} In bold: {shown.meaning}." if shown.marked else shown.caption
     return "\n".join([f"### {shown.name}", "", caption, "", *lines])
 
@@ -435,5 +435,5 @@ def _seconds(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
 
-def _escaped(cell: str) -> str:
+def _escape(cell: str) -> str:
     return " ".join(cell.replace("|", "\\|").split())

@@ -163,7 +163,7 @@ class CandidateMaker:
         self._documents = {document.doc_id: document for document in documents}
         self._statements = statements
         self._known = frozenset(word for each in statements for word in _WORD_INSIDE.findall(each.text))
-        self._times = Counter(_masked(each.text) for each in statements)
+        self._times = Counter(_mask(each.text) for each in statements)
         self._titles = Counter(short_title(document).casefold() for document in self._documents.values())
         self._holding: defaultdict[str, set[int]] = defaultdict(set)
         for number, each in enumerate(statements):
@@ -172,7 +172,7 @@ class CandidateMaker:
 
     def of_statements(self) -> Iterator[Suggestion]:
         for each in self._statements:
-            if each.confidence < LEAST_CONFIDENCE or self._times[_masked(each.text)] > 1 or gives_orders(each.text):
+            if each.confidence < LEAST_CONFIDENCE or self._times[_mask(each.text)] > 1 or gives_orders(each.text):
                 continue
             made = cloze(each.text, self._known)
             if made is None:
@@ -262,7 +262,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _masked(text: str) -> str:
+def _mask(text: str) -> str:
     return _DIGITS.sub("0", _plain(text).casefold())
 
 
@@ -331,7 +331,7 @@ def as_candidate(paragraph: AskableParagraph) -> Suggestion:
     return Suggestion(paragraph.document.doc_id, paragraph.section, "", "", paragraph.text, first.page)
 
 
-def asked(
+def ask_for_questions(
     chosen: Sequence[AskableParagraph], model: LanguageModel, template: Callable[[str], PromptTemplate]
 ) -> Iterator[Suggestion | str]:
     """Yield for each paragraph its question, or why it has no question; `template` gives the prompt in a language.
@@ -339,7 +339,7 @@ def asked(
     Raises ModelError if the model does not serve."""
     prompts = [_prompt(paragraph, template(language_of(paragraph.text))) for paragraph in chosen]
     for paragraph, reply in zip(chosen, ask(model, prompts, _unusable), strict=True):
-        yield reply.message if isinstance(reply, NoReply) else kept(paragraph, reply.text)
+        yield reply.message if isinstance(reply, NoReply) else check_suggestion(paragraph, reply.text)
 
 
 def _prompt(paragraph: AskableParagraph, template: PromptTemplate) -> Prompt:
@@ -358,7 +358,7 @@ def _unusable(reply: Reply) -> str | None:
     return None if named else "the reply names no QUESTION and ANSWER"
 
 
-def kept(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
+def check_suggestion(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
     """Return the question of a reply, with the statement that holds its answer as gold; else why it is not kept."""
     found = _PARTS.findall(reply[:_LONGEST_REPLY])
     if not found:
@@ -366,7 +366,7 @@ def kept(paragraph: AskableParagraph, reply: str) -> Suggestion | str:
     question, answer = (clean(part, _LONGEST_LINE) for part in found[-1])
     if problem := _problem(paragraph, question, answer):
         return problem
-    holding = [each for each in paragraph.statements if _folded(answer) in _folded(each.text)]
+    holding = [each for each in paragraph.statements if _fold(answer) in _fold(each.text)]
     gold, page = (holding[0].text, holding[0].page) if holding else (paragraph.text, paragraph.statements[0].page)
     return Suggestion(paragraph.document.doc_id, paragraph.section, question, answer.rstrip("."), gold, page)
 
@@ -378,14 +378,14 @@ def _problem(paragraph: AskableParagraph, question: str, answer: str) -> str | N
         return "it is no question of a fit length"
     if _OF_THE_TEXT.search(question):
         return "the question speaks of its passage"
-    if not answer or len(answer.split()) > LONGEST_ANSWER or _folded(answer) not in _folded(paragraph.text):
+    if not answer or len(answer.split()) > LONGEST_ANSWER or _fold(answer) not in _fold(paragraph.text):
         return "the answer does not stand in the passage"
-    if _folded(answer) in _folded(question):
+    if _fold(answer) in _fold(question):
         return "the question holds its answer"
     if len(wanted & there) < SHARED * len(wanted) or any(term[0].isdigit() and term not in there for term in wanted):
         return "the passage does not hold what the question asks about"
     return None
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .")

@@ -148,8 +148,8 @@ def split_by_structure(task: SplitTask) -> Iterator[list[Piece]]:
     for group in _groups(task.units):
         lines = sum(count_tokens(unit.text) for unit in bare_headings(task.units, group[0]))
         first = max(task.ceiling - lines, task.ceiling // 2)
-        pieces = divided(group[0], min(task.target, first), first)
-        pieces += (piece for unit in group[1:] for piece in divided(unit, task.target, task.ceiling))
+        pieces = divide_unit(group[0], min(task.target, first), first)
+        pieces += (piece for unit in group[1:] for piece in divide_unit(unit, task.target, task.ceiling))
         yield from _pack(pieces, task.target, task.ceiling, lines)
 
 
@@ -169,7 +169,7 @@ def _groups(units: Sequence[StructuralChunk]) -> Iterator[list[StructuralChunk]]
             yield list(members)
 
 
-def divided(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
+def divide_unit(unit: StructuralChunk, target: int, ceiling: int) -> list[Piece]:
     if unit.tokens <= ceiling or unit.block_type == ROW:
         return [whole(unit)]
     index = TokenIndex(unit.text)
@@ -204,11 +204,11 @@ def _pack(pieces: Sequence[Piece], target: int, ceiling: int, lines: int) -> lis
 
 
 def split_by_sentences(task: SplitTask) -> Iterator[list[Piece]]:
-    within = (part for sentence in sentences(task.units) for part in _within(sentence, task.target))
-    yield from grown(within, task.target)
+    within = (part for sentence in sentences(task.units) for part in _parts_within(sentence, task.target))
+    yield from grow(within, task.target)
 
 
-def _within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
+def _parts_within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
     """Yield a sentence, or its parts if it is over the target."""
     if sum(piece.tokens for piece in sentence) <= target:
         yield sentence
@@ -221,7 +221,7 @@ def _within(sentence: list[Piece], target: int) -> Iterator[list[Piece]]:
             yield [Piece(piece.unit, piece.start + start, piece.start + end)]
 
 
-def grown(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
+def grow(runs: Iterable[Sequence[Piece]], target: int) -> Iterator[list[Piece]]:
     """Yield chunks of up to the target from runs of pieces that must stay together."""
     chunk: list[Piece] = []
     total = 0
@@ -248,9 +248,9 @@ def split_by_page(task: SplitTask) -> Iterator[list[Piece]]:
             [piece]
             for unit in task.units
             if unit.block_type != "heading"
-            for piece in divided(unit, task.target, task.ceiling)
+            for piece in divide_unit(unit, task.target, task.ceiling)
         )
-        yield from grown(blocks, task.target)
+        yield from grow(blocks, task.target)
         return
     pages: dict[int, list[Piece]] = {}
     page = 0
@@ -388,7 +388,7 @@ def segments(vectors: Vectors, sizes: list[int], most: int) -> list[tuple[int, i
     of the pieces, and `most` is the tokens of a chunk, which a single piece may exceed. On equal sums the longer last
     chunk wins."""
     reach = _reach(sizes, most)
-    alike = _cumulated(vectors, max(at - first for at, first in enumerate(reach)) + 1)
+    alike = _cumulate(vectors, max(at - first for at, first in enumerate(reach)) + 1)
     best = [0] * (len(sizes) + 1)
     begins = [0] * len(sizes)
     for last in range(len(sizes)):
@@ -419,7 +419,7 @@ def _reach(sizes: list[int], most: int) -> list[int]:
     return reach
 
 
-def _cumulated(vectors: Vectors, band: int) -> NDArray[np.int64]:
+def _cumulate(vectors: Vectors, band: int) -> NDArray[np.int64]:
     """Return an array of shape (n, band). Its value at [i, j] is the sum of the similarities of piece i with the j
     pieces after it, each less the document's mean."""
     count = len(vectors)
@@ -493,9 +493,9 @@ class _Maker:
         return max(unit.index for unit in self.task.units if unit.block_type != HEADING)
 
     def chunk(self, pieces: Sequence[Piece], index: int) -> PackedChunk:
-        parts = list(_merged(pieces))
+        parts = list(_merge(pieces))
         first = parts[0].unit
-        chain = _shared([part.unit.header_chain for part in parts])
+        chain = _shared_beginning([part.unit.header_chain for part in parts])
         text, offsets = self._text(parts, chain)
         spans = [_span(part) for part in parts]
         boxes = [self._boxes(part, span) for part, span in zip(parts, spans, strict=True)]
@@ -540,7 +540,7 @@ class _Maker:
             offsets.append(length)
             written.append(part.text)
             length += len(part.text)
-        written += (f"\n\n{text}" for text in self._below(parts[-1]))
+        written += (f"\n\n{text}" for text in self._headings_below(parts[-1]))
         return "".join(written), tuple(offsets)
 
     def _inline(self, part: Piece, before: Piece | None, chain: tuple[str, ...]) -> list[str]:
@@ -549,12 +549,12 @@ class _Maker:
         their labels."""
         own = part.unit.header_chain
         said = before.unit.header_chain if before else chain
-        more = own[len(_shared([own, said])) :]
+        more = own[len(_shared_beginning([own, said])) :]
         bare = [unit.text for unit in bare_headings(self.task.units, part.unit)] if part.start == 0 else []
         lines = bare + [text for text in more if before is None or text != before.text]
         return lines if before or not part.unit.corner else [*lines, part.unit.corner]
 
-    def _below(self, part: Piece) -> list[str]:
+    def _headings_below(self, part: Piece) -> list[str]:
         """Return the headings that end a document, below its last part."""
         if part.unit.index != self.last or part.end != len(part.unit.text):
             return []
@@ -581,7 +581,7 @@ def _section(unit: StructuralChunk) -> tuple[str, tuple[str, ...]]:
     return unit.section_id, unit.header_chain
 
 
-def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _merge(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Yield pieces of one unit that follow each other as one piece."""
     held = pieces[0]
     for piece in pieces[1:]:
@@ -593,7 +593,7 @@ def _merged(pieces: Sequence[Piece]) -> Iterator[Piece]:
     yield held
 
 
-def _shared(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _shared_beginning(chains: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the longest beginning that all chains share."""
     low, high = min(chains), max(chains)
     length = 0

@@ -76,13 +76,13 @@ def _x_at(place: Place, box: Box, at: int, ending: bool) -> float:
         elif stop.at == at:
             return stop.x_start
         elif stop.at > at:
-            return _between(at, before, x_before, stop.at - 1, stop.x_end)
+            return _interpolate(at, before, x_before, stop.at - 1, stop.x_end)
         else:
             before, x_before = stop.at, stop.x_start
-    return _between(at, before, x_before, place.end - place.start, last)
+    return _interpolate(at, before, x_before, place.end - place.start, last)
 
 
-def _between(at: int, before: int, x_before: float, after: int, x_after: float) -> float:
+def _interpolate(at: int, before: int, x_before: float, after: int, x_after: float) -> float:
     return x_before + (x_after - x_before) * (at - before) / max(after - before, 1)
 
 

@@ -114,7 +114,7 @@ def cells(read: Read, kept: _Places, count: int) -> Cells:
     return Cells(nearest, [kept[at] for at in _by_cell(nearest[kept, 0], len(centres))], centres.shape[1])
 
 
-def gathered(read: Read, wanted: _Places) -> Vectors:
+def gather(read: Read, wanted: _Places) -> Vectors:
     """Return the rows at these places, in their order."""
     found: Vectors = np.zeros((0, 0), dtype=np.float32)
     order = np.argsort(wanted)
@@ -137,7 +137,7 @@ def _by_cell(numbers: _Places, count: int) -> list[_Places]:
 def _centres(read: Read, kept: _Places) -> Vectors:
     """Return the centres of the cells, shape (cells, d)."""
     count = -(-len(kept) // max(CELL, isqrt(len(kept) // PROBES)))
-    sample = gathered(read, kept[np.linspace(0, len(kept) - 1, min(len(kept), SAMPLE * count)).astype(np.int64)])
+    sample = gather(read, kept[np.linspace(0, len(kept) - 1, min(len(kept), SAMPLE * count)).astype(np.int64)])
     centres = sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)].copy()
     for _ in range(ROUNDS):
         own = _nearest(sample, centres, 1)[:, 0]
@@ -186,7 +186,7 @@ def _same(read: Read, groups: list[_Places]) -> Iterator[_Places]:
     if not groups:
         return
     firsts = np.array([members[0] for members in groups])
-    first_rows, group_of = gathered(read, firsts), dict[int, int]()
+    first_rows, group_of = gather(read, firsts), dict[int, int]()
     for number, members in enumerate(groups):
         group_of.update(dict.fromkeys(members.tolist(), number))
     same = dict.fromkeys(group_of, False)
@@ -354,7 +354,7 @@ def links_near(read: Read, chunks: _Ranks, most: int, floor: float, progress: Pr
     for number, (first, stop) in enumerate(groups):
         targets = _targets(read, found, first, stop, chunks)
         seen = 0
-        for ranks, rows in _merged(read):
+        for ranks, rows in _merge(read):
             _ask(best, SentenceBlock(ranks, chunks[ranks], rows), found.nearest[ranks], targets, first)
             seen += len(ranks)
             if progress:
@@ -377,24 +377,24 @@ def _groups_of_cells(found: Cells) -> Iterator[tuple[int, int]]:
 def _targets(read: Read, found: Cells, first: int, stop: int, chunks: _Ranks) -> list[SentenceBlock]:
     """Return the cells of a group, each with its rows together."""
     inside = found.inside[first:stop]
-    rows, starts = gathered(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
+    rows, starts = gather(read, np.concatenate(inside)), np.cumsum([0, *map(len, inside)])
     return [SentenceBlock(own, chunks[own], rows[at : at + len(own)])
             for own, at in zip(inside, starts[:-1].tolist(), strict=True)]  # fmt: skip
 
 
-def _merged(read: Read) -> Iterator[tuple[_Ranks, Vectors]]:
+def _merge(read: Read) -> Iterator[tuple[_Ranks, Vectors]]:
     """Yield all rows, enough at a time to be worth a product with each cell."""
     held: list[tuple[_Ranks, Vectors]] = []
     for piece in read():
         held.append(piece)
         if sum(len(ranks) for ranks, _ in held) >= ASKED:
-            yield _joined(held)
+            yield _join(held)
             held = []
     if held:
-        yield _joined(held)
+        yield _join(held)
 
 
-def _joined(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
+def _join(pieces: list[tuple[_Ranks, Vectors]]) -> tuple[_Ranks, Vectors]:
     return (np.concatenate([ranks for ranks, _ in pieces]), np.concatenate([rows for _, rows in pieces]))
 
 
@@ -441,7 +441,7 @@ def floor_for(settings: SentenceSettings, embedder: str) -> float:
     return floors.get(embedder, settings.related_floor)
 
 
-def lowered(floor: float) -> float:
+def lower_floor(floor: float) -> float:
     """Return the floor to use if no pair of sentences reaches this one."""
     return round(floor - STEP, DIGITS)
 
@@ -463,7 +463,7 @@ def sentence_links(
     found = links_over(floor, ids, chunk_ids, vectors, most, progress, reaching, known)
     if found.links:
         return found
-    lower = lowered(floor)
+    lower = lower_floor(floor)
     # A run that found links over the floor did not look for weaker ones, so `before` is incomplete for the lower floor.
     if reaching:
         return links_over(lower, ids, chunk_ids, vectors, most, progress)
@@ -496,16 +496,16 @@ def links_over(
     chunks = np.array([numbers[chunk_id] for chunk_id in chunk_ids], dtype=np.int64)
     if int((fresh | lost).sum()) * len(names) > EXACT_PAIRS and most:
         at = np.array(order, dtype=np.int64)
-        best = links_near(in_memory(on_grid(_taken(vectors, at))), chunks[at], most, floor, progress)
+        best = links_near(in_memory(on_grid(_take(vectors, at))), chunks[at], most, floor, progress)
         return Links(best.links(names), len(names), floor)
     ranks = np.concatenate([np.flatnonzero(fresh), np.flatnonzero(lost), np.flatnonzero(~(fresh | lost))])
     places = np.array(order, dtype=np.int64)[ranks]
-    rows = SentenceBlock(ranks, chunks[places], on_grid(_taken(vectors, places)))
+    rows = SentenceBlock(ranks, chunks[places], on_grid(_take(vectors, places)))
     compared = _all_pairs(rows, best, int(fresh.sum()), int(lost.sum()), progress)
     return Links(best.links(names), compared, floor)
 
 
-def _taken(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
+def _take(vectors: Vectors, places: NDArray[np.int64]) -> Vectors:
     """Return the rows at these places; the array itself if they are all of it, in its order."""
     return vectors if np.array_equal(places, np.arange(len(vectors))) else vectors[places]
 

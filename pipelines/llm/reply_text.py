@@ -98,7 +98,7 @@ def clean(text: str, characters: int) -> str:
     invisible characters. A text that is too long is cut at the end of a sentence, else at a word with `…`."""
     text = text[: max(LONGEST, characters)]
     # One removal can expose another. Every round shortens the text or leaves it, so this ends.
-    while (better := bound(_round(text), characters)) != text:
+    while (better := cut_at_sentence(_round(text), characters)) != text:
         text = better
     return text
 
@@ -132,7 +132,7 @@ def unusable(reply: Reply, characters: int, told: Set[str] = frozenset()) -> str
     return None
 
 
-def bound(text: str, characters: int) -> str:
+def cut_at_sentence(text: str, characters: int) -> str:
     """Return the text, or its beginning up to the end of a sentence in the second half of `characters`, else of a
     word."""
     if len(text) <= characters:

@@ -54,11 +54,11 @@ def in_reading_order(boxes: Sequence[Placed[T]], from_right: bool = False) -> li
     for box in boxes:
         inside.setdefault(holders.get(box.at, -1), []).append(box)
     found: Boxes[T] = []
-    stack = list(reversed(_ordered(inside.get(-1, []), from_right, DEEPEST)))
+    stack = list(reversed(_order(inside.get(-1, []), from_right, DEEPEST)))
     while stack:
         box = stack.pop()
         found.append(box)
-        stack += reversed(_ordered(inside.get(box.at, []), from_right, DEEPEST))
+        stack += reversed(_order(inside.get(box.at, []), from_right, DEEPEST))
     return found
 
 
@@ -68,7 +68,7 @@ def _holders(boxes: Sequence[Placed[T]]) -> dict[int, int]:
     by_size = sorted(boxes, key=_area)
     for nth, box in enumerate(by_size):
         for other in by_size[nth + 1 :]:
-            if _area(other) > _area(box) and _shared(box, other) >= INSIDE * max(_area(box), 1.0):
+            if _area(other) > _area(box) and _shared_share(box, other) >= INSIDE * max(_area(box), 1.0):
                 found[box.at] = other.at
                 break
     return found
@@ -78,7 +78,7 @@ def _area(box: Placed[T]) -> float:
     return max(box.x1 - box.x0, 1.0) * max(box.y1 - box.y0, 1.0)
 
 
-def _shared(box: Placed[T], other: Placed[T]) -> float:
+def _shared_share(box: Placed[T], other: Placed[T]) -> float:
     wide = min(box.x1, other.x1) - max(box.x0, other.x0)
     tall = min(box.y1, other.y1) - max(box.y0, other.y0)
     return max(wide, 0.0) * max(tall, 0.0)
@@ -96,24 +96,24 @@ def _by_rows(boxes: Sequence[Placed[T]], from_right: bool) -> Boxes[T]:
     return found
 
 
-def _ordered(boxes: Boxes[T], from_right: bool, depth: int) -> Boxes[T]:
+def _order(boxes: Boxes[T], from_right: bool, depth: int) -> Boxes[T]:
     if len(boxes) < 2:
         return boxes
-    bands, heights = _divided(boxes, lambda box: (box.y0, box.y1))
-    columns, gutters = _divided(boxes, lambda box: (box.x0, box.x1))
+    bands, heights = _divide(boxes, lambda box: (box.y0, box.y1))
+    columns, gutters = _divide(boxes, lambda box: (box.x0, box.x1))
     if not depth or len(bands) == len(columns) == 1:
         return _by_rows(boxes, from_right)
     if len(columns) > 1:
         columns, gutters = _widest(columns, gutters)
-        parts = _apart(bands, min(gutters)) or _parts(bands, heights, columns, gutters)
+        parts = _set_apart(bands, min(gutters)) or _parts(bands, heights, columns, gutters)
         if parts is columns and from_right:
             parts = columns[::-1]
     else:
         parts = _runs(bands, heights)
-    return [box for part in parts for box in _ordered(part, from_right, depth - 1)]
+    return [box for part in parts for box in _order(part, from_right, depth - 1)]
 
 
-def _divided(boxes: Boxes[T], ends: Callable[[Placed[T]], tuple[float, float]]) -> tuple[list[Boxes[T]], list[float]]:
+def _divide(boxes: Boxes[T], ends: Callable[[Placed[T]], tuple[float, float]]) -> tuple[list[Boxes[T]], list[float]]:
     """Return the parts between gaps that no box crosses, and the widths of the gaps."""
     parts: list[Boxes[T]] = []
     gaps: list[float] = []
@@ -142,13 +142,13 @@ def _widest(columns: list[Boxes[T]], gutters: list[float]) -> tuple[list[Boxes[T
     return joined, [gutter for gutter in gutters if gutter >= least]
 
 
-def _apart(bands: list[Boxes[T]], gutter: float) -> list[Boxes[T]]:
+def _set_apart(bands: list[Boxes[T]], gutter: float) -> list[Boxes[T]]:
     """Return the first or last band apart if it is one box that reaches into the gap between columns, such as a centred
     title; else nothing."""
     for first, second in ((bands[:1], bands[1:]), (bands[:-1], bands[-1:])):
         lone, rest = (first, second) if len(first) == 1 and len(first[0]) == 1 else (second, first)
         if len(lone) == 1 and len(lone[0]) == 1 and rest:
-            _, gaps = _divided([box for band in rest for box in band], lambda box: (box.x0, box.x1))
+            _, gaps = _divide([box for band in rest for box in band], lambda box: (box.x0, box.x1))
             if gaps and max(gaps) > CLEAR * gutter:
                 return [[box for band in part for box in band] for part in (first, second)]
     return []
@@ -167,7 +167,7 @@ def _parts(
         return columns
     gutter, highest = min(gutters), max(heights)
     if highest >= CLEAR * max(min(heights), 1.0) and CLEAR * highest >= gutter:
-        parts = _joined(bands, [height < highest / CLEAR for height in heights])
+        parts = _join_bands(bands, [height < highest / CLEAR for height in heights])
         if all(len(part) > 1 for part in parts):
             return parts
     if by_row and not by_column and CLEAR * highest > gutter:
@@ -188,7 +188,7 @@ def _is_sorted(parts: list[Boxes[T]]) -> bool:
     return all(max(box.at for box in one) < min(box.at for box in other) for one, other in pairwise(parts))
 
 
-def _joined(bands: list[Boxes[T]], close: list[bool]) -> list[Boxes[T]]:
+def _join_bands(bands: list[Boxes[T]], close: list[bool]) -> list[Boxes[T]]:
     parts = [list(bands[0])]
     for band, is_close in zip(bands[1:], close, strict=True):
         if is_close:
@@ -205,7 +205,7 @@ def _runs(bands: list[Boxes[T]], heights: list[float]) -> list[Boxes[T]]:
     for at, band in enumerate(bands[1:], start=1):
         heads = len(band) == 1 and at < len(heights) and heights[at - 1] > heights[at] and len(bands[at + 1]) > 1
         joined = [*runs[-1], *band]
-        if not heads and len(_divided(joined, lambda box: (box.x0, box.x1))[0]) > 1:
+        if not heads and len(_divide(joined, lambda box: (box.x0, box.x1))[0]) > 1:
             runs[-1] = joined
         else:
             runs.append(list(band))

@@ -77,7 +77,7 @@ class CleanedRun:
     run: TextRun
 
 
-def _merged(first: TextRun, second: TextRun) -> TextRun:
+def _merge_runs(first: TextRun, second: TextRun) -> TextRun:
     """Merge two runs that cannot be cleaned apart; the box covers both if they share a page."""
     box: Box | None = first.box or second.box
     if first.box and second.box and first.box.page == second.box.page:
@@ -99,7 +99,7 @@ def _inseparable(runs: Sequence[TextRun]) -> list[TextRun]:
     merged: list[TextRun] = []
     for run in runs:
         if merged and run.joined and composes(merged[-1].text, run.text):
-            merged[-1] = _merged(merged[-1], run)
+            merged[-1] = _merge_runs(merged[-1], run)
         else:
             merged.append(run)
     return merged

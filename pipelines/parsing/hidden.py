@@ -25,7 +25,7 @@ class HiddenContent:
         self.read = read
         self.counts: Counter[str] = Counter()
 
-    def taken(self, what: str, count: int = 1) -> bool:
+    def take(self, what: str, count: int = 1) -> bool:
         """Count hidden parts of one kind, named in the plural, such as `rows`. Return whether to read them."""
         self.counts[what] += count
         return self.read

@@ -84,7 +84,7 @@ class Joint(Enum):
     NO_HYPHEN = "-"
 
 
-def _divided(text: str) -> re.Match[str] | None:
+def _divided_word(text: str) -> re.Match[str] | None:
     """Return the word that a hyphen at the end of the text divides. Only the end is searched: a page may hold one word
     of a hundred thousand letters."""
     end = text[-LONGEST_WORD:].rstrip()
@@ -98,14 +98,14 @@ class DocumentWords:
         self.lines = tuple(lines)
 
     @cached_property
-    def _known(self) -> tuple[set[str], set[str]]:
+    def _known_words(self) -> tuple[set[str], set[str]]:
         """Return the words of the lines, and the compounds that are written with a hyphen."""
         words: set[str] = set()
         compounds: set[str] = set()
         divided = False
         for line in self.lines:
             whole = _REST.sub(" ", line, count=1) if divided else line
-            end = _divided(line)
+            end = _divided_word(line)
             divided = end is not None
             for word in _WORD.findall((whole.rstrip()[: -len(end.group())] if end else whole).lower()):
                 if "-" in word:
@@ -139,12 +139,12 @@ class DocumentWords:
     def is_soft(self, before: str, after: str) -> bool:
         """Say whether the hyphen between two line parts is dropped. It is kept before a capital or a digit, and in a
         compound that occurs elsewhere with its hyphen or whose parts are both words here."""
-        divided, rest = _divided(before), _REST.match(after)
+        divided, rest = _divided_word(before), _REST.match(after)
         if divided is None or rest is None or rest[1][0].isupper():
             return False
         if before.rstrip().endswith("\xad"):
             return True
-        words, compounds = self._known
+        words, compounds = self._known_words
         a, b = divided[1].lower(), rest[1].lower()
         if a + b in words or a + b in compounds:
             return True
@@ -163,7 +163,7 @@ class DocumentWords:
             if made and _begins_line(made[-1], run):
                 joint = self.joint(made[-1].text, run.text)
                 if joint is not Joint.SPACE:
-                    made[-1] = _trimmed(made[-1], hyphen=joint is Joint.NO_HYPHEN)
+                    made[-1] = _trim(made[-1], hyphen=joint is Joint.NO_HYPHEN)
                     run = replace(run, text=run.text.lstrip(), joined=True)
             made.append(run)
         return tuple(made)
@@ -209,7 +209,7 @@ def _are_side_by_side(before: TextRun, run: TextRun) -> bool:
     return 2 * (min(a.y1, b.y1) - max(a.y0, b.y0)) > min(a.y1 - a.y0, b.y1 - b.y0)
 
 
-def _trimmed(run: TextRun, hyphen: bool) -> TextRun:
+def _trim(run: TextRun, hyphen: bool) -> TextRun:
     """Return a run without the space, and the hyphen, at its end. Its place in the source shrinks with it if it is
     exact."""
     text = run.text.rstrip()[: -1 if hyphen else None]
@@ -225,7 +225,7 @@ def _trimmed(run: TextRun, hyphen: bool) -> TextRun:
 _AS_WRITTEN = frozenset(("code", "formula"))
 
 
-def unwrapped(blocks: Sequence[Block]) -> tuple[Block, ...]:
+def unwrap(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Return the blocks of a file whose lines only wrap, with the lines of each joined."""
     words = DocumentWords(line for block in blocks for line in _lines(block))
     return tuple(

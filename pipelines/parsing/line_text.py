@@ -67,7 +67,7 @@ def _joins(char: str) -> bool:
 
 def _word(word: Sequence[Placed]) -> tuple[str, bool]:
     """Return a word in reading order, and whether all of it runs from the left."""
-    ordered = sorted(_in_clusters(_unreversed(word)), key=lambda cluster: -(cluster[0].x0 + cluster[0].x1))
+    ordered = sorted(_in_clusters(_undo_reversal(word)), key=lambda cluster: -(cluster[0].x0 + cluster[0].x1))
     back = [_turns_back(cluster) for cluster in ordered]
     for at in range(1, len(ordered) - 1):
         if not back[at] and back[at - 1] and back[at + 1] and _joins(ordered[at][0].text[0]):
@@ -79,7 +79,7 @@ def _word(word: Sequence[Placed]) -> tuple[str, bool]:
     return "".join(char.text for cluster in parts for char in cluster), all(back)
 
 
-def _unreversed(word: Sequence[Placed]) -> Sequence[Placed]:
+def _undo_reversal(word: Sequence[Placed]) -> Sequence[Placed]:
     """Reverse a word that is held in the order of drawing, so that letters of one box (ligatures) and marks come in the
     order of writing."""
     from_right = [c for c in word if bidirectional(c.text[0]) in RIGHT]

@@ -59,7 +59,7 @@ def parameter(parameters: Sequence[bytes | None], name: str) -> str:
         return next((unquote(value) for key, value in pairs if key.partition("*")[0] == name), "")
 
 
-def cleaned(name: str) -> str:
+def clean_name(name: str) -> str:
     """Make a name fit for one part of a path: no separators, no invisible characters, not hidden, and not too long."""
     seen = "".join(char for char in _SEPARATORS.sub("_", name) if unicodedata.category(char) not in _UNSEEN)
     plain = unicodedata.normalize("NFC", " ".join(seen.split())).lstrip(". ")
@@ -75,7 +75,7 @@ def document_name(said: str, media_type: str, attached: bool = True) -> str | No
     parser reads its format, or it is a picture that the text shows, such as a logo, and is not `attached`."""
     if media_type.startswith("image/") and not attached:
         return None
-    name = cleaned(said) or ("message" if media_type == EML else "attachment")
+    name = clean_name(said) or ("message" if media_type == EML else "attachment")
     ending = OF_ENDING.get(PurePosixPath(name.lower()).suffix)
     found = ending.media_type if ending else None
     if media_type in OF_TYPE and (found is None or (media_type == EML and found != EML)):
@@ -91,18 +91,18 @@ class AttachmentNames:
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
-    def taken(self, name: str) -> str:
+    def take(self, name: str) -> str:
         """Take the name, with a number if another attachment has it already, and return it."""
         stem, _, ending = name.rpartition(".")
         number, made = 1, name
-        while (folded := self._folded(made)) & self._taken:
+        while (folded := self._fold(made)) & self._taken:
             number += 1
             made = f"{stem}~{number}.{ending}"
         self._taken |= folded
         return made
 
     @staticmethod
-    def _folded(name: str) -> set[str]:
+    def _fold(name: str) -> set[str]:
         folded = name.casefold()
         return {folded, folded.removesuffix(".eml")}
 
@@ -185,11 +185,11 @@ def _part(value: list[Any], section: str, of_mail: bool) -> MailPart:
     AttributeError if it has another form."""
     if isinstance(value[0], list):
         count = next((at for at, item in enumerate(value) if not isinstance(item, list)), len(value))
-        parts = tuple(_part(item, _below(section, at), False) for at, item in enumerate(value[:count], start=1))
+        parts = tuple(_part(item, _section_below(section, at), False) for at, item in enumerate(value[:count], start=1))
         parameters = value[count + 1] if len(value) > count + 1 else None
         return MailPart(section, f"multipart/{_text(value[count])}", parts, parameter(parameters or (), "boundary"))
     if of_mail:
-        section = _below(section, 1)
+        section = _section_below(section, 1)
     media_type = f"{_text(value[0])}/{_text(value[1])}"
     within = media_type == EML and len(value) > 8 and isinstance(value[8], list)
     at = 11 if within else 9 if media_type.startswith("text/") else 8
@@ -214,7 +214,7 @@ def _number(value: object) -> int:
     return int(value) if isinstance(value, bytes) and value.isdigit() and len(value) <= _MOST_DIGITS else 0
 
 
-def _below(section: str, number: int) -> str:
+def _section_below(section: str, number: int) -> str:
     return f"{section}.{number}" if section else str(number)
 
 
@@ -263,10 +263,10 @@ def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Mes
     within = media_type == EML and isinstance(payload, list) and len(payload) == 1
     if isinstance(payload, list) and not within:
         inside = cast("list[Message]", payload)
-        found = [_part_of(each, _below(section, at), False, parts) for at, each in enumerate(inside, start=1)]
+        found = [_part_of(each, _section_below(section, at), False, parts) for at, each in enumerate(inside, start=1)]
         return MailPart(section, f"multipart/{message.get_content_subtype()}", tuple(found), "=")
     if of_mail:
-        section = _below(section, 1)
+        section = _section_below(section, 1)
     parts[section] = message
     inner = cast("list[Message]", payload)[0] if within else None
     name = message.get_filename() or ""
@@ -299,9 +299,9 @@ def _of_mail(
         name = document_name(leaf.name, leaf.media_type, leaf.attached) if known else None
         if name:
             apart.add(leaf.section)
-            within += _of_attachment(leaf, (*below, names.taken(name)), deepest)
+            within += _of_attachment(leaf, (*below, names.take(name)), deepest)
     if left or apart:
-        pieces = (MailSection(f"{section}.HEADER" if section else "HEADER"), *_kept(body, written, apart))
+        pieces = (MailSection(f"{section}.HEADER" if section else "HEADER"), *_sections_to_keep(body, written, apart))
         yield MailDocument(below, pieces, max(size - left, 0), section=section)
     else:
         yield MailDocument(below, (MailSection(section),), size, section=section)
@@ -316,7 +316,7 @@ def _of_attachment(part: MailPart, below: tuple[str, ...], deepest: int) -> Iter
         yield MailDocument(below, (MailSection(part.section),), part.octets, part.encoding, part.section)
 
 
-def _kept(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSection | str]:
+def _sections_to_keep(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSection | str]:
     """Yield what to fetch of a mail without the parts in `apart`; the bodies of other attachments are left out too.
     Raise ValueError if no boundary separates its parts."""
     if not part.media_type.startswith("multipart/"):
@@ -327,7 +327,7 @@ def _kept(part: MailPart, written: set[str], apart: set[str]) -> Iterator[MailSe
     for below in part.parts:
         if below.section not in apart:
             yield from (f"--{part.boundary}{_LINE}", MailSection(f"{below.section}.MIME"))
-            yield from (*_kept(below, written, apart), _LINE)
+            yield from (*_sections_to_keep(below, written, apart), _LINE)
     yield f"--{part.boundary}--{_LINE}"
 
 
@@ -344,7 +344,7 @@ _PADDING = re.compile(b"=++")
 def decoded_body(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     if encoding == "base64":
         return _base64(pieces)
-    return _quoted(pieces) if encoding == "quoted-printable" else iter(pieces)
+    return _decode_quoted(pieces) if encoding == "quoted-printable" else iter(pieces)
 
 
 def _base64(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -366,7 +366,7 @@ def _last(text: bytes) -> bytes:
     return binascii.a2b_base64(text + b"=" * (-len(text) % 4))
 
 
-def _quoted(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _decode_quoted(pieces: Iterable[bytes]) -> Iterator[bytes]:
     held: list[bytes] = []  # joined at the end of a line only: a long line costs nothing more
     for piece in pieces:
         lines, end, rest = piece.rpartition(b"\n")

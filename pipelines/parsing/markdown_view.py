@@ -24,7 +24,7 @@ _CLOSES_HEADING = re.compile(r"(^|\s)(#+)$")
 _CHECKED = {"☐": "[ ]", "☑": "[x]", "☒": "[x]", "✓": "[x]", "✔": "[x]"}
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape one line of text so that Markdown shows it unchanged, also at the beginning of a line."""
     text = _SPECIAL.sub(lambda found: "\\" + found.group(), text)
     text = _NUMBERED.sub(r"\1\\\2", text, count=1) if _NUMBERED.match(text) else text
@@ -37,7 +37,7 @@ def _comment(text: str) -> str:
 
 
 def _heading(element: Element) -> str:
-    text = _CLOSES_HEADING.sub(r"\1\\\2", escaped(element.text))
+    text = _CLOSES_HEADING.sub(r"\1\\\2", escape(element.text))
     return f"{'#' * min(max(element.level or 1, 1), DEEPEST_HEADING)} {text}"
 
 
@@ -49,8 +49,8 @@ def _code(element: Element) -> str:
 
 
 def _footnote(element: Element) -> str:
-    marker, text = element.marker, escaped(element.text)
-    return f"<sup>{escaped(marker)}</sup> {text}" if marker and not element.text.startswith(marker) else text
+    marker, text = element.marker, escape(element.text)
+    return f"<sup>{escape(marker)}</sup> {text}" if marker and not element.text.startswith(marker) else text
 
 
 def _figure(element: Element) -> str:
@@ -74,7 +74,7 @@ def _grid(cells: Sequence[Cell], headers: int) -> dict[int, dict[int, str]]:
     body is written once, where it begins."""
     grid: dict[int, dict[int, str]] = {}
     for cell in cells:
-        text = escaped(cell.text)
+        text = escape(cell.text)
         if cell.header and cell.row >= headers and text:
             text = f"**{text}**"
         wide = cell.column_span if cell.row < headers else 1
@@ -116,10 +116,10 @@ class _Lists:
         no level."""
         while self._open and (level is None or self._open[-1][0] >= level):
             self._open.pop()
-        return self.inside
+        return self.indentation
 
     @property
-    def inside(self) -> int:
+    def indentation(self) -> int:
         """The indentation of blocks that belong to the open item."""
         return self._open[-1][1] if self._open else 0
 
@@ -136,7 +136,7 @@ class _Lists:
         box = _CHECKED.get(element.marker or "")
         # Directly under a line of text, Markdown takes a list as such only if it is a bullet list or begins with 1.
         apart = "\n" if deeper and mark[:-1] not in ("", "1") else ""
-        return f"{apart}{' ' * indent}{mark} {box + ' ' if box else ''}{escaped(text)}"
+        return f"{apart}{' ' * indent}{mark} {box + ' ' if box else ''}{escape(text)}"
 
 
 def _block(element: Element) -> str:
@@ -150,14 +150,14 @@ def _block(element: Element) -> str:
         case "footnote":
             return _footnote(element)
         case "caption":
-            return f"*{escaped(element.text)}*"
+            return f"*{escape(element.text)}*"
         case "quote":
-            return f"> {escaped(element.text)}"
+            return f"> {escape(element.text)}"
         case "break":
             return "---"
         case "page_header" | "page_footer":
             return _comment(f"{element.kind.replace('_', ' ')}: {element.text}")
-    return escaped(element.text)
+    return escape(element.text)
 
 
 def markdown_of(elements: Iterable[Element]) -> str:
@@ -172,7 +172,7 @@ def markdown_of(elements: Iterable[Element]) -> str:
             parts += ["\n\n" if parts else "", " " * lists.indent(level), _comment(f"page {page}")]
             last = "page"
         if element.kind == FIGURE and not element.text:
-            parts += ["\n\n" if parts else "", " " * lists.inside, _figure(element)]
+            parts += ["\n\n" if parts else "", " " * lists.indentation, _figure(element)]
             last = element.kind
             continue
         text = lists.item(element) if level else (lists.indent(None), _block(element))[1]
@@ -218,7 +218,7 @@ def link_label(text: str) -> str:
 
 
 def _without_links(text: str) -> str:
-    return _ACTS.sub(lambda found: "\\" + found[0], escaped(text))
+    return _ACTS.sub(lambda found: "\\" + found[0], escape(text))
 
 
 def _as_code(word: str) -> str:

@@ -34,7 +34,7 @@ def union(boxes: Sequence[Box]) -> Box:
     )
 
 
-def _near(region: Box, box: Box) -> bool:
+def _is_near(region: Box, box: Box) -> bool:
     """Say whether a line continues a region of its page: below its end, or beside it on its line."""
     line = min(box.y1 - box.y0, box.x1 - box.x0) * LINE_GAP
     apart = max(box.y0 - region.y1, region.y0 - box.y1), max(box.x0 - region.x1, region.x0 - box.x1)
@@ -46,7 +46,7 @@ def regions_of(boxes: Iterable[Box]) -> list[Box]:
     own."""
     regions: list[Box] = []
     for box in boxes:
-        if regions and regions[-1].page == box.page and _near(regions[-1], box):
+        if regions and regions[-1].page == box.page and _is_near(regions[-1], box):
             regions[-1] = union((regions[-1], box))
         else:
             regions.append(box)

@@ -11,17 +11,17 @@ _RAISED = str.maketrans(_PLAIN + "−ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼�
 _LOWERED = str.maketrans(_PLAIN + "−", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎₋")
 
 
-def raised(text: str) -> str:
+def raise_text(text: str) -> str:
     """Return superscript text as plain characters. Spaces around it stay."""
-    return _written(text, _RAISED, "^")
+    return _write_shifted(text, _RAISED, "^")
 
 
-def lowered(text: str) -> str:
+def lower_text(text: str) -> str:
     """Return subscript text as plain characters. Spaces around it stay."""
-    return _written(text, _LOWERED, "_")
+    return _write_shifted(text, _LOWERED, "_")
 
 
-def _written(text: str, forms: dict[int, int], sign: str) -> str:
+def _write_shifted(text: str, forms: dict[int, int], sign: str) -> str:
     bare = text.strip()
     if not bare:
         return text

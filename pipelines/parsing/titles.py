@@ -204,11 +204,11 @@ def _words(text: str) -> list[str]:
     return _folded_words(text[:LONGEST_TITLE])
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_list(words: str) -> frozenset[str]:
     return frozenset(_folded_words(words))
 
 
-SECTIONS = _listed(
+SECTIONS = _word_list(
     """
     part section chapter article appendix annex schedule exhibit attachment clause lesson unit module step page sheet
     частина розділ глава стаття пункт додаток часть раздел статья приложение
@@ -220,7 +220,7 @@ SECTIONS = _listed(
 )
 """Words, in all these languages, that together with a number begin the heading of a section."""
 
-KINDS = _listed(
+KINDS = _word_list(
     """
     report reports handbook manual guide guidebook policy policies procedure procedures plan plans statement
     statements invoice receipt letter memo memorandum contract agreement lease offer quote quotation proposal
@@ -245,7 +245,7 @@ KINDS = _listed(
 )
 """Words, in all these languages, that name a kind of document and say nothing of its subject."""
 
-_NEAR_KINDS = _listed(
+_NEAR_KINDS = _word_list(
     """
     annual quarterly monthly weekly daily interim final current press data sheet earnings user users owner owners
     employee employees staff operating installation service technical company corporate benefit benefits standard
@@ -258,7 +258,7 @@ _NEAR_KINDS = _listed(
 )
 """Words that say no subject either, next to the name of a kind."""
 
-_ASIDES = _listed("or and yes no mark one x to from re by und oder ja nein ou et oui non y o si і та або так ні")
+_ASIDES = _word_list("or and yes no mark one x to from re by und oder ja nein ou et oui non y o si і та або так ні")
 """Words that stand alone on forms and covers."""
 
 # ---------------------------------------------------------------- useless titles
@@ -305,16 +305,16 @@ def _parts() -> frozenset[str]:
 
 
 @cache
-def _unnamed() -> frozenset[str]:
+def _generic_names() -> frozenset[str]:
     return _phrases(UNNAMED)
 
 
 def _is_unnamed(title: str) -> bool:
     words = [word for word in (word.rstrip(_DIGITS) for word in _words(title)) if word]
-    return " ".join(words) in _unnamed()
+    return " ".join(words) in _generic_names()
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).casefold()
 
 
@@ -353,7 +353,7 @@ def is_junk_title(title: str, uri: str) -> bool:
     bare = _PROGRAM.sub("", title)
     if _JUNK.fullmatch(bare) or _is_unnamed(bare) or _FILE_SUFFIX.search(bare) or names_a_part(bare):
         return True
-    return _folded(bare) == _folded(file_stem(uri))
+    return _fold(bare) == _fold(file_stem(uri))
 
 
 _BETWEEN = re.compile(r"(?<=\s)[|·•»–—-](?=\s)|::")
@@ -384,10 +384,10 @@ def with_file_name(title: str, uri: str, declared: bool = False) -> str:
     said = set(_words(title))
     missing = {edition.casefold() for edition in _EDITION.findall(stem)} - said
     tells = bool(missing and not declared) or (names_a_kind(title) and not said.issuperset(_words(stem)))
-    return _beside(title, stem) if tells else title
+    return _title_beside(title, stem) if tells else title
 
 
-def _beside(title: str, stem: str) -> str:
+def _title_beside(title: str, stem: str) -> str:
     stem = stem[: LONGEST_TITLE // 2]
     return f"{title[: LONGEST_TITLE - len(stem) - 3]} ({stem})"
 
@@ -534,7 +534,7 @@ def _from_headings(elements: Sequence[Element]) -> str | None:
     text of its own does not count."""
     text = [element for element in elements if element.kind not in ("figure", "page_header", "page_footer", "break")]
     headings = [element for element in text if element.kind == "heading"]
-    bare = {id(one) for one, after in pairwise(text) if one.kind == after.kind == "heading" and _above(one, after)}
+    bare = {id(one) for one, after in pairwise(text) if one.kind == after.kind == "heading" and _is_above(one, after)}
     prose = next((element.index for element in text if _is_sentence(element.text)), len(elements))
     for level in (1, None):
         for element in headings:
@@ -550,7 +550,7 @@ def _from_headings(elements: Sequence[Element]) -> str | None:
     return None
 
 
-def _above(heading: Element, after: Element) -> bool:
+def _is_above(heading: Element, after: Element) -> bool:
     return (after.level or 1) <= (heading.level or 1)
 
 
@@ -584,17 +584,17 @@ def choose_title(doc: RawDocument, declared: str, elements: Sequence[Element]) -
     of_site = doc.media_type == _PAGE and _names_a_site(declared)
     if declared and not of_site and not is_junk_title(declared, doc.uri):
         return with_file_name(declared, doc.uri, declared=True), False
-    found = _found(doc, elements)
+    found = _found_title(doc, elements)
     if found:
         return with_file_name(found[:LONGEST_TITLE], doc.uri), False
     stem = file_stem(doc.uri)
     if of_site:
-        return _beside(declared, stem), False
+        return _title_beside(declared, stem), False
     first = None if doc.media_type in _SHEETS else _from_first_lines(elements)
-    return (_beside(first, stem), False) if first else (stem[:LONGEST_TITLE], True)
+    return (_title_beside(first, stem), False) if first else (stem[:LONGEST_TITLE], True)
 
 
-def _found(doc: RawDocument, elements: Sequence[Element]) -> str | None:
+def _found_title(doc: RawDocument, elements: Sequence[Element]) -> str | None:
     if doc.media_type in _SHEETS:
         return _from_sheet(elements)
     cover = _from_cover(elements) if doc.media_type == _PDF else None

@@ -99,7 +99,7 @@ class Claim:
     end: str = "."
 
     @property
-    def shown(self) -> str:
+    def shown_text(self) -> str:
         pins = "; ".join(dict.fromkeys(item.pin for item in self.citations))
         return f"{self.text} [{pins}]{self.end}"
 
@@ -117,12 +117,12 @@ class Answer:
     marked: tuple[Citation, ...] = ()
 
     @property
-    def declined(self) -> bool:
+    def is_declined(self) -> bool:
         return not self.claims
 
     @property
     def text(self) -> str:
-        return " ".join(claim.shown for claim in self.claims)
+        return " ".join(claim.shown_text for claim in self.claims)
 
     @property
     def citations(self) -> list[Citation]:
@@ -135,7 +135,7 @@ def citation_of(evidence: Evidence, statement: Statement | None = None) -> Citat
     passage: ContextPassage = evidence.passage
     first, sentence = passage.chunks[0], evidence.sentence
     written = any(DESCRIPTION in item.block_types for item in passage.chunks if item.chunk_id == sentence.chunk_id)
-    text, stripped = (statement.text, statement.stripped) if statement else (sentence.text, sentence.stripped)
+    text, stripped = (statement.text, statement.is_stripped) if statement else (sentence.text, sentence.stripped)
     return Citation(passage.name, first.source, first.uri, sentence.page, text, sentence.chunk_id,
                     sentence.sentence_id, written, stripped)  # fmt: skip
 
@@ -173,7 +173,7 @@ def candidates(
     total, total_flat = sum(word[1] for word in words) or 1.0, sum(word[2] for word in words) or 1.0
     found = []
     for item in statements:
-        said, about = needs.said(item.terms, item.parts), item.evidence.about
+        said, about = needs.with_forms(item.terms, item.parts), item.evidence.about
         named, around = names[item.evidence.passage.number], item.evidence.around
         own = near = beside = 0.0
         for term, weight, flat in words:
@@ -187,7 +187,7 @@ def candidates(
         score = OWN * own + (1 - OWN) * (near + beside / total) + LEAST_COSINE
         if item.cosine is not None:
             score *= math.exp(MEANING * (item.cosine - mean) / spread)
-        if rules.quantities and needs.valued(item.terms):
+        if rules.quantities and needs.has_value(item.terms):
             score *= VALUED
         way = None if item.cosine is None else max(0.0, (item.cosine - ground) / (1 - ground) if ground < 1 else 0.0)
         found.append(Candidate(item, own, near, way, score))
@@ -221,7 +221,7 @@ def _names(passage: ContextPassage) -> frozenset[str]:
     return frozenset(terms_of(_SEPARATORS.sub(" ", passage.chunks[0].uri)))
 
 
-def extracted(
+def extract_answer(
     question: str,
     context: Sequence[ContextPassage],
     weigh: Weigh,
@@ -262,7 +262,7 @@ def _answers(item: Candidate, needs: Needs, least: float, rules: Rules) -> bool:
         return False
     if rules.clauses:
         said = item.statement.terms | item.statement.evidence.about | _names(item.statement.evidence.passage)
-        if not needs.numbers <= needs.said(said, item.statement.parts):
+        if not needs.numbers <= needs.with_forms(said, item.statement.parts):
             return False
     return not (rules.quantities and needs.lacks(item.statement.terms, item.statement.text))
 
@@ -275,7 +275,7 @@ def _of_each(
     if not all(named) or named[0] == named[1]:
         return []
     able = [item for item in ranked if not needs.tells_of_difference(item.statement.text)]
-    both = [item for item in able if named[0] | named[1] <= needs.said(item.statement.terms, ())]
+    both = [item for item in able if named[0] | named[1] <= needs.with_forms(item.statement.terms, ())]
     if both:
         best = max(both, key=lambda item: item.score * (CONTRASTED if contrasts(item.statement.text) else 1))
         return [best] if best.borne >= least else []
@@ -301,7 +301,7 @@ def named_document(question: str, passages: Sequence[Passage]) -> Passage | None
     return None
 
 
-def summarised(passage: Passage, summary: str, generated: bool) -> Answer:
+def summary_answer(passage: Passage, summary: str, generated: bool) -> Answer:
     """Return the summary of a passage's document, as the index keeps it."""
     text = " ".join(defuse(summary).split())
     name = " ".join(defuse(passage.title).split()) or defuse(passage.uri)
@@ -325,7 +325,7 @@ def _verbatim(item: Statement) -> Claim:
     return Claim(item.text, (citation_of(item.evidence, item),), end="")
 
 
-def chosen(
+def choose_option(
     question: str,
     options: Mapping[str, str],
     context: Sequence[ContextPassage],
@@ -364,7 +364,7 @@ def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options
     return {
         "query": question,
         "answer": answer.text,
-        "declined": answer.declined,
+        "declined": answer.is_declined,
         **({"option": answer.option} if with_options else {}),
         "citations": [_citation_json(item) for item in answer.citations],
         **({"marked": [_citation_json(item) for item in answer.marked]} if answer.marked else {}),
@@ -505,7 +505,7 @@ class Checker:
         for item in self.statements:
             self._of.setdefault(item.evidence.passage.number, []).append(item)
 
-    def checked(self, said: Said) -> Claim | str:
+    def check(self, said: Said) -> Claim | str:
         """Return the claim with its places, or why it is dropped."""
         shown = f"{said.text[:80]!r} was dropped: "
         if gives_orders(said.text):
@@ -530,12 +530,12 @@ class Checker:
         held = {term for item in first for term in item.about | item.around}  # the same of a passage's sentences
         support = share(wanted, held)
         names = set(terms_of(" ".join(_NAME.findall(claim)))) - self._words
-        if support < CLAIM_SUPPORT or not names <= held or not all(self._valued(claim, cited)):
+        if support < CLAIM_SUPPORT or not names <= held or not all(self._clause_verdicts(claim, cited)):
             return 0.0, []
         best = [max(own, key=lambda item: (share(wanted, item.terms), -len(item.terms))) for own in cited]
         return support, [item for item in best if share(wanted, item.terms) and self._relevant(item, terms)]
 
-    def _valued(self, claim: str, cited: Sequence[Sequence[Statement]]) -> Iterator[bool]:
+    def _clause_verdicts(self, claim: str, cited: Sequence[Sequence[Statement]]) -> Iterator[bool]:
         """Yield for each clause of a claim that has numbers whether one statement has them, with most of its words."""
         for clause in clauses_of(claim):
             if numbers := clause.numbers:
@@ -564,7 +564,7 @@ class Checker:
 # ---------------------------------------------------------------- asking the model
 
 
-def _asked(
+def _ask_model(
     model: LanguageModel, template: PromptTemplate, tokens: int, problem: ReplyCheck, **values: str
 ) -> Reply | str:
     """Return the model's reply, or why there is no reply."""
@@ -575,7 +575,7 @@ def _asked(
     return reply
 
 
-def written(
+def write_answer(
     question: str,
     context: Sequence[ContextPassage],
     model: LanguageModel,
@@ -584,18 +584,18 @@ def written(
 ) -> Answer | str:
     """Return the model's answer, with dropped claims in `notes`, or a text that says why it gave none."""
     values = {"question": as_data(question), "passages": passages_shown(context)}
-    reply = _asked(model, template, ANSWER_TOKENS, _problem, **values)
+    reply = _ask_model(model, template, ANSWER_TOKENS, _problem, **values)
     if isinstance(reply, str):
         return reply
     if declines(reply.text):
         return Answer(model=model.name, notes=("the passages do not answer the question, says the model",))
     checker = Checker(question, context, weigh)
-    found = [checker.checked(said) for said in said_in(reply.text)]
+    found = [checker.check(said) for said in said_in(reply.text)]
     kept = tuple(item for item in found if isinstance(item, Claim))
     return Answer(kept, model=model.name, notes=tuple(item for item in found if isinstance(item, str)))
 
 
-def picked(
+def pick_option(
     question: str,
     options: Mapping[str, str],
     context: Sequence[ContextPassage],
@@ -610,7 +610,7 @@ def picked(
         return why or (None if declines(reply.text) or letter_of(reply.text, options) else "it names no one option")
 
     values = {"question": as_data(question), "options": options_shown(options), "passages": passages_shown(context)}
-    reply = _asked(model, template, CHOICE_TOKENS, problem, **values)
+    reply = _ask_model(model, template, CHOICE_TOKENS, problem, **values)
     if isinstance(reply, str):
         return reply
     letter = letter_of(reply.text, options)

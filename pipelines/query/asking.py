@@ -132,7 +132,7 @@ def _kind(clause: str) -> Kind:
 def asking(question: str) -> Asking:
     """Return what a question asks. If no clause asks, or no content would remain, all of it does."""
     found = list(clauses(question))
-    text = " ".join(part for kind, clause in found for part in _embedded(kind, clause))
+    text = " ".join(part for kind, clause in found for part in _parts_to_embed(kind, clause))
     if len(found) == 1 or not any(kind == "asks" and terms_of(clause) for kind, clause in found):
         return Asking(question, dict.fromkeys(terms_of(question), 1.0))
     weights: dict[str, float] = {}
@@ -143,7 +143,7 @@ def asking(question: str) -> Asking:
     return Asking(text, weights)
 
 
-def _embedded(kind: Kind, clause: str) -> Iterator[str]:
+def _parts_to_embed(kind: Kind, clause: str) -> Iterator[str]:
     """Yield what a vector should know of a clause: all of one that asks or opens, of others only their places."""
     if kind in ("asks", "opens"):
         yield clause

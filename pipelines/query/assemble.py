@@ -39,7 +39,7 @@ class QuotableSentence:
     stripped: bool = False
 
     @property
-    def led(self) -> str:
+    def text_after_lead(self) -> str:
         """Return the sentence after its lead, in the form in which the first row of a table is written."""
         return f"{self.lead}: {self.text}" if self.lead else self.text
 
@@ -64,7 +64,7 @@ class ContextPassage:
         return place(self.name, min(pages, default=None), max(pages, default=None))
 
     @property
-    def about(self) -> str:
+    def place_context(self) -> str:
         """Return the context that the text takes from its place: its document's title and the headings above it."""
         return "\n".join([self.chunks[0].title, *self.chunks[0].header_chain])
 
@@ -84,7 +84,7 @@ def _names(passages: Sequence[Passage], shared: Collection[str]) -> dict[str, st
     return {item.doc_id: own.get(item.doc_id) or defuse(item.uri) for item in passages}
 
 
-def _joined(chunks: Sequence[Passage]) -> str:
+def _join_texts(chunks: Sequence[Passage]) -> str:
     """Return the texts in order. Only the first chunk brings its overlap, since the text already has what the others
     repeat. A paragraph's lead is brought once."""
     said = [chunks[0].overlap, chunks[0].text]
@@ -117,7 +117,7 @@ def _runs(passages: Iterable[Passage]) -> list[list[Passage]]:
     return runs
 
 
-def _within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage], list[str]]:
+def _hits_within(hits: Sequence[Hit], most: int, tokens: int) -> tuple[list[Passage], list[str]]:
     """Return the first hits that fit, and notes on the hits that do not. The first hit is cut if it is too long."""
     kept: list[Passage] = []
     left, notes = tokens, []
@@ -149,7 +149,7 @@ def assemble(
     `sentences` are by chunk id. The sentences of the chunk before are used if its end is repeated. A chunk without
     sentences can be quoted whole. `shared` are titles that several documents have, which therefore identify no
     document."""
-    kept, notes = _within(hits, most, tokens)
+    kept, notes = _hits_within(hits, most, tokens)
     names = _names(kept, shared)
     documents: dict[str, list[Passage]] = {}
     for passage in kept:
@@ -157,7 +157,7 @@ def assemble(
     runs = [run for passages in documents.values() for run in _runs(passages)]
     made = []
     for number, run in enumerate(runs, start=1):
-        text = _joined(run)
+        text = _join_texts(run)
         made.append(
             ContextPassage(number, tuple(run), names[run[0].doc_id], text, tuple(_quotable(run, text, sentences)))
         )

@@ -21,6 +21,7 @@ from pipelines.terms import terms_of
 _SIGNS = str.maketrans(
     {"%": " percent ", "€": " euro ", "£": " pound ", "$": " dollar ", "₴": " hryvnia ", "°": " degree "}
 )
+_A_SIGN = re.compile(f"[{''.join(map(chr, _SIGNS))}]")
 _NUMBERS = {
     0: "zero нуль",
     1: "one один одна одне одного однієї одному",
@@ -134,8 +135,16 @@ def kinds_of(terms: Iterable[str]) -> set[int]:
 
 def read(text: str) -> list[str]:
     """Return the terms of a text in order, numbers in digits and units by one name each."""
+    return _with_one_name(terms_of(_in_words(text)))
+
+
+def _in_words(text: str) -> str:
+    return text.translate(_SIGNS) if _A_SIGN.search(text) else text
+
+
+def _with_one_name(terms: Iterable[str]) -> list[str]:
     numbers, units = _numbers(), _units()
-    return [numbers.get(term, units.get(term, term)) for term in terms_of(text.translate(_SIGNS))]
+    return [numbers.get(term, units.get(term, term)) for term in terms]
 
 
 def denies(text: str) -> bool:
@@ -209,8 +218,9 @@ def clauses_of(text: str) -> list[Clause]:
     row = _ROW in text
     found, before = list[Clause](), frozenset[str]()
     for part in text.split(_ROW, MOST_CLAUSES) if row else _parts(text):
-        own = tuple(read(part))
-        terms = frozenset(own).union(terms_of(part))
+        words, plain = _in_words(part), terms_of(part)
+        own = tuple(_with_one_name(plain if words == part else terms_of(words)))
+        terms = frozenset(own).union(plain)
         found.append(Clause(own, terms, before | terms, denies(part), row))
         before = found[0].said if row else found[-1].said
     return found
@@ -219,15 +229,18 @@ def clauses_of(text: str) -> list[Clause]:
 def _parts(text: str) -> Iterator[str]:
     """Yield the parts of a sentence, each with a value or several words of its own."""
     cuts = list(_CUT.finditer(text))
+    if not cuts:
+        yield text
+        return
     ends = [*(cut.start() for cut in cuts), len(text)]
     starts = [0, *(cut.end() for cut in cuts)]
-    begin, valued, count = 0, _valued(text[: ends[0]]), 0
+    begin, valued, count = 0, _has_value(text[: ends[0]]), 0
     spaces = 0  # from where the part begins up to the cut
     for at, cut in enumerate(cuts):
         spaces += text.count(" ", starts[at], cut.start())
         piece = text[starts[at + 1] : ends[at + 1]]
         always, comma = cut.groups()
-        own = _valued(piece)
+        own = _has_value(piece)
         if always:
             apart = True
         elif valued and own:
@@ -244,5 +257,6 @@ def _parts(text: str) -> Iterator[str]:
     yield text[begin:]
 
 
-def _valued(text: str) -> bool:
-    return any(term[0].isdigit() for term in read(text))
+def _has_value(text: str) -> bool:
+    numbers = _numbers()
+    return any(term[0].isdigit() or term in numbers for term in terms_of(_in_words(text)))

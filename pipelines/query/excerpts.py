@@ -74,7 +74,7 @@ def excerpt(
     `match` is the start and end of the part that matches; without it the lines with most of the wanted terms are
     taken. Headings that the text begins with are left out, since they are shown above it."""
     start = _after_headings(text, headings)
-    displayed = _displayed(text, start, width)
+    displayed = _displayed_lines(text, start, width)
     if not displayed:
         return ""
     first = _first(text, displayed, wanted, match, lines)
@@ -87,20 +87,20 @@ def excerpt(
 
 def _after_headings(text: str, headings: Iterable[str]) -> int:
     """Return where the text goes on after the headings that it begins with; 0 if it has nothing else."""
-    known = {_folded(heading) for heading in headings}
+    known = {_fold(heading) for heading in headings}
     at = 0
     for line in text.splitlines(keepends=True):
-        if line.strip() and _folded(line) not in known:
+        if line.strip() and _fold(line) not in known:
             return at
         at += len(line)
     return 0
 
 
-def _folded(heading: str) -> str:
+def _fold(heading: str) -> str:
     return " ".join(heading.split()).casefold()
 
 
-def _displayed(text: str, start: int, width: int) -> list[Line]:
+def _displayed_lines(text: str, start: int, width: int) -> list[Line]:
     """Return the lines of a text from `start` on as they are displayed: without blank ones, long ones divided between
     words if possible."""
     found: list[Line] = []

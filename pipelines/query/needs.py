@@ -288,7 +288,7 @@ class Needs:
     asked: frozenset[str] = frozenset()
     spelled: Mapping[str, str] = field(default_factory=dict)
 
-    def said(self, terms: frozenset[str], parts: Sequence[Evidence]) -> frozenset[str]:
+    def with_forms(self, terms: frozenset[str], parts: Sequence[Evidence]) -> frozenset[str]:
         """Return the terms of sentences with those of the question that they say in another form."""
         other = self.forms.keys() & terms
         said = terms.union(*(self.forms[term] for term in other)) if other else terms
@@ -342,7 +342,7 @@ class Needs:
             terms - self.asked
         )
 
-    def valued(self, terms: frozenset[str]) -> bool | None:
+    def has_value(self, terms: frozenset[str]) -> bool | None:
         """Say whether terms have a value such as is asked for; None if none is."""
         if self.timed:
             return not _time_words().isdisjoint(terms - self.asked) or (self.counted and self._numbers(terms))

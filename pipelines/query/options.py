@@ -50,7 +50,7 @@ class Option:
     plain: bool | None
 
     @property
-    def valued(self) -> bool:
+    def one_value(self) -> bool:
         """Say whether one value is right and others like it are wrong: a number, or yes and no."""
         return bool(self.numbers) or self.plain is not None
 
@@ -140,7 +140,7 @@ class Place:
                 found += weight * self.levels[term]
         return found / (sum(wanted.values()) or 1.0)
 
-    def held(self, option: Option, clause: Clause) -> float:
+    def share_held(self, option: Option, clause: Clause) -> float:
         """Return the share of an option's words that a clause holds, in [0, 1]."""
         if option.plain is not None:
             return 1.0
@@ -165,7 +165,7 @@ def places_of(
     leads = {id(item.evidence): [part for part in item.parts if part is not item.evidence] for item in statements}
     for number, group in groupby(evidence, key=lambda item: item.passage.number):
         own = list(group)
-        said = [needs.said(item.terms, (item,)) for item in own]
+        said = [needs.with_forms(item.terms, (item,)) for item in own]
         for at, item in enumerate(own):
             lead = leads.get(id(item), [])
             near = [
@@ -182,8 +182,8 @@ def places_of(
             clauses = tuple(
                 replace(
                     clause,
-                    terms=needs.said(clause.terms, ()),
-                    said=needs.said(clause.said, ()),
+                    terms=needs.with_forms(clause.terms, ()),
+                    said=needs.with_forms(clause.said, ()),
                     denies=clause.denies != led_denies,
                 )
                 for clause in clauses_of(item.sentence.text)
@@ -221,7 +221,7 @@ def best_supported(
     valued = _borne(needs.wanted, [(place, _valued_clause(needs.wanted, place.clauses, asked)) for place in places])
     found = []
     for letter, option in options.items():
-        support = _supported(option, valued if option.valued else every, asked, question_denies)
+        support = _best_support(option, valued if option.one_value else every, asked, question_denies)
         if support is not None:
             found.append((support.enough, support.score, letter, support.evidence))
     found.sort(key=lambda item: item[:2], reverse=True)
@@ -243,15 +243,15 @@ def _borne(wanted: Weights, clauses: Sequence[tuple[Place, Clause]]) -> list[_Bo
     return [(borne, most[id(place)], place, clause) for borne, place, clause in shares]
 
 
-def _supported(
+def _best_support(
     option: Option, clauses: Sequence[_Borne], asked: Collection[str], question_denies: bool
 ) -> Support | None:
     """Return the best support of an option, or None if no clause holds anything of it."""
     most = max((borne for borne, _, _, clause in clauses if option.rivals(clause, asked)), default=0.0)
-    least = most * (VALUED if option.valued else PHRASED)
+    least = most * (VALUED if option.one_value else PHRASED)
     best: Support | None = None
     for borne, beside, place, clause in clauses:
-        held = place.held(option, clause) if option.agrees(clause, question_denies) else 0.0
+        held = place.share_held(option, clause) if option.agrees(clause, question_denies) else 0.0
         if not held:
             continue
         support = Support(held >= ENOUGH and borne >= max(least, BESIDE * beside), held * borne, place.evidence)

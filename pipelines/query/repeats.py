@@ -40,7 +40,7 @@ def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:
     """Return the passages without repeated and contained sentences, numbered from 1. A passage of which nothing
     remains is left out."""
     repeats = _repeats(context)
-    pruned = [_pruned(passage, repeats.get(at, ())) for at, passage in enumerate(context)]
+    pruned = [_prune(passage, repeats.get(at, ())) for at, passage in enumerate(context)]
     remaining = [passage for passage in pruned if passage.text.strip()]
     return [replace(passage, number=number) for number, passage in enumerate(remaining, start=1)]
 
@@ -49,10 +49,10 @@ def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
     """Return the positions of the sentences to leave out, by passage. The longest of those that hold each other stays,
     and the first of equal ones."""
     groups: dict[Scope, set[Words]] = {}
-    compared = list(_compared(context))
+    compared = list(_comparable(context))
     for _, words, scope in compared:
         groups.setdefault(scope, set()).add(words)
-    contained = {scope: _contained(texts) for scope, texts in groups.items()}
+    contained = {scope: _contained_texts(texts) for scope, texts in groups.items()}
     found: dict[int, set[int]] = {}
     said: set[tuple[Scope, Words]] = set()
     for (passage, at), words, scope in compared:
@@ -62,16 +62,16 @@ def _repeats(context: Sequence[ContextPassage]) -> dict[int, set[int]]:
     return found
 
 
-def _compared(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, Scope]]:
+def _comparable(context: Iterable[ContextPassage]) -> Iterator[tuple[Place, Words, Scope]]:
     """Yield each sentence that is long enough with its words, and the scope in which it hides others."""
     for number, passage in enumerate(context):
         for at, sentence in enumerate(passage.sentences):
             words = tuple(sentence.text.casefold().split())
-            if len(" ".join(words)) >= SHORT and not gives_orders(sentence.led):
+            if len(" ".join(words)) >= SHORT and not gives_orders(sentence.text_after_lead):
                 yield (number, at), words, (passage.chunks[0].doc_id, sentence.lead)
 
 
-def _contained(texts: Collection[Words]) -> set[Words]:
+def _contained_texts(texts: Collection[Words]) -> set[Words]:
     """Return the texts that stand whole within a longer one, in time linear in their words.
 
     The texts make a tree of their beginnings. The longest end of each beginning that is itself a beginning is found as
@@ -101,16 +101,16 @@ def _contained(texts: Collection[Words]) -> set[Words]:
     return {words for words, node in whole.items() if branches[node] or node in inner}
 
 
-def _pruned(passage: ContextPassage, left_out: Collection[int]) -> ContextPassage:
+def _prune(passage: ContextPassage, left_out: Collection[int]) -> ContextPassage:
     """Return the passage without the sentences at these positions, or as it is if another one would be damaged."""
-    text = _without(passage, left_out) if left_out else None
+    text = _text_without(passage, left_out) if left_out else None
     if text is None:
         return passage
     kept = tuple(item for at, item in enumerate(passage.sentences) if at not in left_out)
     return replace(passage, text=text, sentences=kept)
 
 
-def _without(passage: ContextPassage, left_out: Collection[int]) -> str | None:
+def _text_without(passage: ContextPassage, left_out: Collection[int]) -> str | None:
     """Return the text without the sentences at these positions, with all others word for word, or None if that is not
     possible. Sentences come in reading order, and each is looked for after the one before."""
     text, parts, lost = passage.text, list[str](), list[QuotableSentence]()

@@ -26,8 +26,8 @@ from pipelines.llm.prompts import as_data
 from pipelines.llm.reply_text import clip
 from pipelines.ports import NoReply, Passage, Prompt, Reply
 from pipelines.query.results import Scored
-from pipelines.query.routes import stretched
-from pipelines.query.tools import ModelFunctions, ask, numbers_of, prompted
+from pipelines.query.routes import stretch
+from pipelines.query.tools import ModelFunctions, ask, numbers_of, prompt
 from pipelines.settings.query import LONGEST_SEARCHED as LONGEST
 from pipelines.settings.query import QuerySettings
 
@@ -50,7 +50,7 @@ Reranker = Callable[[Sequence[Scored], RerankContext], list[Scored]]
 """A function that returns all candidates in a new order, each with the reranker's score; none is lost."""
 
 
-def reordered(
+def reorder(
     name: str,
     candidates: Sequence[Scored],
     scores: Sequence[float],
@@ -83,7 +83,7 @@ LONGEST_CROSS_ENCODED_PASSAGE = 100_000
 
 def cross_encoder(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
     texts = [clip(full_text(item.passage), LONGEST_CROSS_ENCODED_PASSAGE) for item in candidates]
-    return reordered("cross-encoder", candidates, context.tools.cross_encoder().scores(context.question, texts))
+    return reorder("cross-encoder", candidates, context.tools.cross_encoder().scores(context.question, texts))
 
 
 # ---------------------------------------------------------------- evidence
@@ -101,7 +101,7 @@ def document_score(similarities: Sequence[float]) -> float:
 
 def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
     """Return candidates by the blended score, in [0, 1], and report `evidence.similarity` and `evidence.document`."""
-    similarities = stretched([item.score for item in candidates])
+    similarities = stretch([item.score for item in candidates])
     of_document: dict[str, list[float]] = {}
     for item, similarity in zip(candidates, similarities, strict=True):
         of_document.setdefault(item.passage.doc_id, []).append(similarity)
@@ -111,7 +111,7 @@ def evidence(candidates: Sequence[Scored], context: RerankContext) -> list[Score
         for item, similarity in zip(candidates, similarities, strict=True)
     ]
     scores = [(1 - weight) * own["similarity"] + weight * own["document"] for own in factors]
-    return reordered("evidence", candidates, scores, factors)
+    return reorder("evidence", candidates, scores, factors)
 
 
 # ---------------------------------------------------------------- listwise
@@ -145,21 +145,21 @@ def permutation(reply: str, count: int) -> list[int] | None:
     return [*named, *(place for place in range(count) if place not in named)] if named else None
 
 
-def _shown(candidates: Sequence[Scored]) -> str:
+def _candidates_text(candidates: Sequence[Scored]) -> str:
     texts = (clip(full_text(item.passage), LONGEST_LISTED_PASSAGE) for item in candidates)
     return "\n\n".join(f"[{n}]\n<passage>\n{as_data(text)}\n</passage>" for n, text in enumerate(texts, 1))
 
 
-def _ordered(window: Sequence[Scored], context: RerankContext) -> list[Scored] | None:
+def _order_window(window: Sequence[Scored], context: RerankContext) -> list[Scored] | None:
     """Return the candidates of a window as the model orders them; add a note and return None if it gives no order."""
     count = len(window)
-    system, user = prompted(context.tools, "listwise", context.question, passages=_shown(window), count=count)
+    system, user = prompt(context.tools, "listwise", context.question, passages=_candidates_text(window), count=count)
 
-    def malformed(reply: Reply) -> str | None:
+    def why_malformed(reply: Reply) -> str | None:
         return None if permutation(reply.text, count) else "it names no passage"
 
     model = context.tools.model("rerank")
-    (reply,) = ask(model, [Prompt(system, user, most_tokens=count * TOKENS_A_NUMBER + 64)], malformed)
+    (reply,) = ask(model, [Prompt(system, user, most_tokens=count * TOKENS_A_NUMBER + 64)], why_malformed)
     order = None if isinstance(reply, NoReply) else permutation(reply.text, count)
     if order is None:
         why = reply.message if isinstance(reply, NoReply) else "it names no passage"
@@ -174,14 +174,14 @@ def listwise(candidates: Sequence[Scored], context: RerankContext) -> list[Score
     order, count = list(candidates), len(candidates)
     start, answered = max(0, count - WINDOW), count == 1
     while count > 1:
-        if found := _ordered(order[start : start + WINDOW], context):
+        if found := _order_window(order[start : start + WINDOW], context):
             order[start : start + WINDOW], answered = found, True
         if start == 0:
             break
         start = max(0, start - STEP)
     if not answered:
         return list(candidates)
-    return reordered("listwise", order, [1 - place / count for place in range(count)])
+    return reorder("listwise", order, [1 - place / count for place in range(count)])
 
 
 # ---------------------------------------------------------------- logprob
@@ -239,7 +239,7 @@ def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored
     prompts = []
     for item in candidates:
         passage = as_data(clip(full_text(item.passage), LONGEST_JUDGED_PASSAGE))
-        system, user = prompted(context.tools, "logprob", context.question, passage=passage)
+        system, user = prompt(context.tools, "logprob", context.question, passage=passage)
         prompts.append(Prompt(system, user, most_tokens=1, top_logprobs=TOP_LOGPROBS))
     replies = ask(model, prompts, _any)
     scores = [
@@ -247,7 +247,7 @@ def logprob(candidates: Sequence[Scored], context: RerankContext) -> list[Scored
     ]
     if unknown := scores.count(None):
         context.notes.append(f"logprob: {model.name} said neither yes nor no of {unknown} of {len(scores)} passages")
-    return reordered("logprob", candidates, [UNKNOWN if score is None else score for score in scores])
+    return reorder("logprob", candidates, [UNKNOWN if score is None else score for score in scores])
 
 
 # ---------------------------------------------------------------- weighted
@@ -348,13 +348,13 @@ def adjacency_factor(passage: Passage, present: frozenset[str]) -> float | None:
     return sum(item in present for item in neighbours) / len(neighbours)
 
 
-def combined(factors: Mapping[str, float], weights: Mapping[str, float]) -> float:
+def combine(factors: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return the weighted mean of the given factors, or 0 if their weights are 0."""
     total = sum(weights[name] for name in factors)
     return sum(weights[name] * value for name, value in factors.items()) / total if total else 0.0
 
 
-def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+def rerank_weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
     """Return candidates by the weighted score, in [0, 1], with every factor reported.
 
     Similarity is the incoming score stretched to [0, 1] among the candidates. Raw cosines would not
@@ -364,7 +364,7 @@ def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Score
     weights = settings.weighted.model_dump()
     passages = [item.passage for item in candidates]
     present = frozenset(passage.chunk_id for passage in passages)
-    similarity = stretched([item.score for item in candidates])
+    similarity = stretch([item.score for item in candidates])
     recency = recency_factors(passages, context.newest_date(), settings.half_life_days)
     known = []
     for place, passage in enumerate(passages):
@@ -377,19 +377,19 @@ def weighted(candidates: Sequence[Scored], context: RerankContext) -> list[Score
             "adjacency": adjacency_factor(passage, present),
         }
         known.append({name: value for name, value in factors.items() if value is not None})
-    return reordered("weighted", candidates, [combined(factors, weights) for factors in known], known)
+    return reorder("weighted", candidates, [combine(factors, weights) for factors in known], known)
 
 
 # ---------------------------------------------------------------- rerankers by name
 
 
-def unchanged(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
+def keep_order(candidates: Sequence[Scored], context: RerankContext) -> list[Scored]:
     return list(candidates)
 
 
 RERANKERS: Mapping[str, Reranker] = {
-    "none": unchanged,
-    "weighted": weighted,
+    "none": keep_order,
+    "weighted": rerank_weighted,
     "evidence": evidence,
     "cross-encoder": cross_encoder,
     "logprob": logprob,
@@ -404,7 +404,7 @@ def asks_model(names: Sequence[str]) -> bool:
     return not _ASKING.isdisjoint(names)
 
 
-def reranked(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
+def rerank_candidates(candidates: Sequence[Scored], names: Sequence[str], context: RerankContext) -> list[Scored]:
     """Return candidates after the named rerankers, in sequence. No reranker is asked if there are no candidates."""
     result = list(candidates)
     for name in names if result else ():

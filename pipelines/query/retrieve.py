@@ -25,7 +25,7 @@ from functools import partial
 
 from pipelines.errors import UsageError
 from pipelines.ports import Candidate, Filters, Passage, SearchIndex
-from pipelines.query.rerankers import RERANKERS, RerankContext, reranked
+from pipelines.query.rerankers import RERANKERS, RerankContext, rerank_candidates
 from pipelines.query.results import BestCandidates, Hit, Scored
 from pipelines.query.routes import (
     FUSED_DEPTH,
@@ -36,7 +36,7 @@ from pipelines.query.routes import (
     Searches,
     Strategy,
     Weights,
-    ordered,
+    in_order,
     reciprocal_rank,
     searches_of,
     weighted_sum,
@@ -201,7 +201,7 @@ def require_question(text: str, k: int, words: str | None = None) -> None:
         raise UsageError(f"k must be at most {MOST_CANDIDATES:,}, the passages that a search looks at, not {k}")
 
 
-def _named(kind: str, name: str, known: Collection[str]) -> None:
+def _require_known(kind: str, name: str, known: Collection[str]) -> None:
     if name not in known:
         raise UsageError(f"unknown {kind} {name!r}; known: {', '.join(known)}")
 
@@ -213,7 +213,7 @@ class _Seen:
         self.scores: dict[str, dict[str, float]] = {}
         self.ranks: dict[str, dict[str, int]] = {}
 
-    def by(self, name: str, ranked: Sequence[tuple[str, float]], from_all: bool = True) -> None:
+    def add_ranking(self, name: str, ranked: Sequence[tuple[str, float]], from_all: bool = True) -> None:
         """Add a ranking's scores. Pass `from_all` false if the ranking has more chunks than these, so their places in
         it are not known."""
         for rank, (chunk_id, score) in enumerate(ranked, start=1):
@@ -235,11 +235,11 @@ class _Measured:
         self._among: dict[str, None] = {}
         self._known: set[str] = set()
 
-    def of(self, name: str) -> tuple[float, ...]:
+    def values_of(self, name: str) -> tuple[float, ...]:
         """Return the values of a measure, or nothing if it was not asked for."""
         return tuple(self._values.get(name, {}).values())
 
-    def summed(self, first: Sequence[str], more: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
+    def sum_scores(self, first: Sequence[str], more: Sequence[str], seen: _Seen) -> list[tuple[str, float]]:
         """Return these chunks by the weighted sum of their standard scores. The `first` chunks ever asked for set the
         standard, so that asking for more changes the order of no earlier chunk."""
         found = list(dict.fromkeys([*first, *more]))
@@ -250,14 +250,14 @@ class _Measured:
         for name, scores in self._measures.items():
             self._values[name].update(scores(fresh) if fresh else {})
             measured[name] = {key: self._values[name][key] for key in found if key in self._values[name]}
-            seen.by(name, ordered(measured[name]), from_all=name in MEASURES)
+            seen.add_ranking(name, in_order(measured[name]), from_all=name in MEASURES)
         return weighted_sum(measured, self._weights, self._among)
 
 
 def of_named_documents(asked: QueryState, searches: Searches) -> list[str]:
     """Return the best chunks, by all routes, of the documents that the question names most clearly."""
-    least = LIKELY * max(asked.named.values(), default=0.0)
-    likely = tuple(doc_id for doc_id, told in asked.named.items() if told >= least)
+    least = LIKELY * max(asked.named_documents.values(), default=0.0)
+    likely = tuple(doc_id for doc_id, told in asked.named_documents.items() if told >= least)
     within = {name: search.best(NAMED_DEPTH, likely) for name, search in searches.items()} if likely else {}
     return [chunk_id for chunk_id, _ in reciprocal_rank(within)[:NAMED_DEPTH]]
 
@@ -282,7 +282,7 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
         rankings = {name: search.best(wide, None) for name, search in searches.items()}
         seen = _Seen()
         for name, candidates in rankings.items():
-            seen.by(name, fused := _pairs(candidates))
+            seen.add_ranking(name, fused := _pairs(candidates))
         if len(searches) > 1:
             fused = reciprocal_rank(rankings)
             dry = len(fused) <= depth and all(len(candidates) < wide for candidates in rankings.values())
@@ -290,8 +290,8 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
                 found = [chunk_id for chunk_id, _ in fused[: max(depth, least)]]
                 if named and not of_named:
                     of_named.extend(of_named_documents(asked, searches))
-                fused = measured.summed([*found[:standard], *of_named], found[standard:], seen)
-            seen.by("fused", fused)
+                fused = measured.sum_scores([*found[:standard], *of_named], found[standard:], seen)
+            seen.add_ranking("fused", fused)
         else:
             dry = len(fused) < wide
         passages = asked.index.passages([chunk_id for chunk_id, _ in fused[:depth]], asked.filters)
@@ -300,7 +300,7 @@ def _by_rankings(strategy: Strategy, asked: QueryState, settings: QuerySettings,
             for key, score in fused[:depth]
             if key in passages
         ]
-        return BestCandidates(scored, dry, measured.of("nearest_sentence"))
+        return BestCandidates(scored, dry, measured.values_of("nearest_sentence"))
 
     return find
 
@@ -327,13 +327,13 @@ def retrieve(
     require_question(question.text, k, question.lexical)
     within = filters or Filters()
     known = partial(index.abbreviations, filters=within)
-    meant = (wordings or Wordings(settings)).of(question, index.frequencies, known)
+    meant = (wordings or Wordings(settings)).wordings_of(question, index.frequencies, known)
     asked = QueryState(meant, index, tools, within)
     strategy = settings.strategy if strategy is None else strategy
     rerank = settings.rerank if rerank is None else rerank
-    _named("strategy", strategy, [*STRATEGIES, SENTENCE])
+    _require_known("strategy", strategy, [*STRATEGIES, SENTENCE])
     for name in rerank:
-        _named("reranker", name, RERANKERS)
+        _require_known("reranker", name, RERANKERS)
     depth = max(settings.candidates, k)
     if strategy == SENTENCE:
         find: Find = SentenceRoute(asked, settings)
@@ -345,7 +345,7 @@ def retrieve(
         last = found.dry or depth >= MOST_CANDIDATES
         # Rerankers may be expensive: they see only as many candidates as hold k distinct ones.
         if last or distinct(found.candidates).suffice(k):
-            ranked = distinct(reranked(found.candidates, rerank, context))
+            ranked = distinct(rerank_candidates(found.candidates, rerank, context))
             if last or ranked.suffice(k):
                 break
         depth *= 2

@@ -21,7 +21,7 @@ from pathlib import PurePosixPath
 from pipelines.llm.reply_text import clean, unusable
 from pipelines.names import always_names, names_in
 from pipelines.ports import Candidate, DocumentTerms, Filters, NoReply, Prompt, Reply, SearchIndex
-from pipelines.query.tools import ModelFunctions, ask, prompted, uncut
+from pipelines.query.tools import ModelFunctions, ask, prompt, uncut
 from pipelines.query.wording import Question
 from pipelines.terms import terms_of
 
@@ -38,7 +38,7 @@ LEAST_DEVIATION = 0.005
 """The least standard deviation assumed, as a share of the greatest absolute value. See `standardised`."""
 
 
-def ordered(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+def in_order(scores: Mapping[str, float]) -> list[tuple[str, float]]:
     """Return items by falling score, ties by id."""
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
 
@@ -49,10 +49,10 @@ def reciprocal_rank(rankings: Rankings) -> list[tuple[str, float]]:
     for candidates in rankings.values():
         for rank, candidate in enumerate(candidates, start=1):
             scores[candidate.chunk_id] = scores.get(candidate.chunk_id, 0.0) + 1.0 / (RANK_CONSTANT + rank)
-    return ordered(scores)
+    return in_order(scores)
 
 
-def stretched(scores: Sequence[float]) -> list[float]:
+def stretch(scores: Sequence[float]) -> list[float]:
     """Return scores moved and scaled to [0, 1], or all 1 if they do not differ."""
     if not scores:
         return []
@@ -61,7 +61,7 @@ def stretched(scores: Sequence[float]) -> list[float]:
     return [(score - low) / width if width > 0 else 1.0 for score in scores]
 
 
-def standardised(values: Mapping[str, float], among: Collection[str]) -> dict[str, float]:
+def standardise(values: Mapping[str, float], among: Collection[str]) -> dict[str, float]:
     """Return each value's standard deviations above the mean of those `among`, or all 0 if these do not differ."""
     own = [values[item] for item in among if item in values]
     if not own:
@@ -83,9 +83,9 @@ def weighted_sum(
     total = sum(weights[name] for name in measured)
     scores: dict[str, float] = {}
     for name, values in measured.items():
-        for item, score in standardised(values, among).items():
+        for item, score in standardise(values, among).items():
             scores[item] = scores.get(item, 0.0) + weights[name] / total * score
-    return ordered(scores)
+    return in_order(scores)
 
 
 # ---------------------------------------------------------------- routes
@@ -116,7 +116,7 @@ class QueryState:
         return vector
 
     @cached_property
-    def named(self) -> dict[str, float]:
+    def named_documents(self) -> dict[str, float]:
         """Return the documents that the question names, with how much its names tell. See `weighed_names`."""
         if not self.index.keeps_names:
             self.notes.append("names of documents are not kept in this generation yet, so none was looked for; run "
@@ -148,7 +148,7 @@ Route = Callable[[Sequence[Question], QueryState], Searches]
 """A function that takes the wordings of the question, the user's own first, and returns its searches."""
 
 
-def _named(route: str, wordings: int) -> list[str]:
+def _wording_names(route: str, wordings: int) -> list[str]:
     return [route, *(f"{route}.rewrite-{number}" for number in range(1, wordings))]
 
 
@@ -177,13 +177,13 @@ def dense(wordings: Sequence[Question], asked: QueryState) -> Searches:
     """Search for the chunks nearest to each wording's vector."""
     others = [wording.text for wording in wordings[1:]]
     vectors = [asked.vector, *(asked.tools.embed_queries(others).tolist() if others else ())]
-    names = _named("dense", len(wordings))
+    names = _wording_names("dense", len(wordings))
     return {name: _by_vector(asked, vector) for name, vector in zip(names, vectors, strict=True)}
 
 
 def lexical(wordings: Sequence[Question], asked: QueryState) -> Searches:
     """Search for the chunks that share terms with each wording."""
-    names = _named("lexical", len(wordings))
+    names = _wording_names("lexical", len(wordings))
     return {name: _by_terms(asked, wording.terms) for name, wording in zip(names, wordings, strict=True)}
 
 
@@ -196,7 +196,7 @@ def hyde(wordings: Sequence[Question], asked: QueryState) -> Searches:
     (Gao, Ma, Lin and Callan, Precise zero-shot dense retrieval, 2022). If its replies cannot be used, search with the
     question's own vector and add a note."""
     text = asked.question.text
-    system, user = prompted(asked.tools, "hyde", text)
+    system, user = prompt(asked.tools, "hyde", text)
     model = asked.tools.model("hyde")
     (reply,) = ask(model, [Prompt(system, user, HYDE_TOKENS)], _no_passage)
     if isinstance(reply, Reply):
@@ -236,12 +236,12 @@ def weighed_names(borne: Mapping[str, int], documents: int) -> dict[str, float]:
 
 def names(asked: QueryState) -> Scores | None:
     """Measure how much the question's names tell that they mean a chunk's document; nothing if it names none."""
-    if not asked.named:
+    if not asked.named_documents:
         return None
 
     def scores(chunk_ids: Sequence[str]) -> Mapping[str, float]:
         of = asked.index.documents_of(chunk_ids, asked.filters)
-        return {chunk_id: asked.named.get(doc_id, 0.0) for chunk_id, doc_id in of.items()}
+        return {chunk_id: asked.named_documents.get(doc_id, 0.0) for chunk_id, doc_id in of.items()}
 
     return scores
 
@@ -377,7 +377,7 @@ def wordings_of(reply: str, question: str, most: int) -> list[str]:
     return found[:most]
 
 
-def _rewritten(asked: QueryState, count: int) -> list[Question]:
+def _rewrite(asked: QueryState, count: int) -> list[Question]:
     """Return the question and other wordings of it that a language model gives. If its replies cannot be used, return
     the question alone and add a note."""
     text = asked.question.text
@@ -386,7 +386,7 @@ def _rewritten(asked: QueryState, count: int) -> list[Question]:
         why = unusable(uncut(reply), count * LONGEST_WORDING)
         return why or (None if wordings_of(reply.text, text, count) else "no line of it is another wording")
 
-    system, user = prompted(asked.tools, "multi_query", text, count=count)
+    system, user = prompt(asked.tools, "multi_query", text, count=count)
     model = asked.tools.model("hyde")
     (reply,) = ask(model, [Prompt(system, user, count * REWRITE_TOKENS)], no_wordings)
     if isinstance(reply, NoReply):
@@ -400,7 +400,7 @@ def _rewritten(asked: QueryState, count: int) -> list[Question]:
 
 def searches_of(strategy: Strategy, asked: QueryState, rewrites: int) -> Searches:
     """Return the rankings of a strategy; ask the language model if the strategy has one."""
-    wordings = _rewritten(asked, rewrites) if strategy.rewritten else [asked.question]
+    wordings = _rewrite(asked, rewrites) if strategy.rewritten else [asked.question]
     searches: Searches = {}
     for route in strategy.routes:
         searches |= ROUTES[route](wordings, asked)

@@ -30,7 +30,7 @@ from typing import TypeVar
 
 from pipelines.ports import Anchor, FoundSentence, Paragraph, ParagraphKey, Passage, Reached, ReachedSentence
 from pipelines.query.results import BestCandidates, Scored
-from pipelines.query.routes import QueryState, stretched
+from pipelines.query.routes import QueryState, stretch
 from pipelines.query.support import Weights, share, weights_of
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 from pipelines.terms import terms_of
@@ -84,7 +84,7 @@ def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def ordered(sentences: Iterable[Near]) -> list[Near]:
+def by_nearness(sentences: Iterable[Near]) -> list[Near]:
     """Return the sentences by falling nearness, ties by id."""
     return sorted(sentences, key=lambda near: (-near.score, near.sentence.sentence_id))
 
@@ -116,7 +116,7 @@ class Overlap:
         return share(self._wanted, set(terms_of(self._other.sub(" ", text.casefold()))))
 
 
-def scored(
+def score_paragraph(
     place: ReachedParagraph, passage: Passage, sentences: int, overlap: Overlap, settings: SentenceRouteSettings
 ) -> Scored:
     """Return the paragraph with its score and every factor of it. `sentences` is the number of its sentences. The
@@ -134,7 +134,7 @@ def scored(
     return Scored(passage, score, {"sentence": score, **told, **factors})
 
 
-def crowded(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[ParagraphKey, float]:
+def crowding_losses(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[ParagraphKey, float]:
     """Return the loss of each score to better ones of its chunk, in the order of the reduced scores, ties by key."""
     better: Counter[str] = Counter()
     taken = {}
@@ -144,12 +144,12 @@ def crowded(scores: Mapping[ParagraphKey, float], crowding: float) -> dict[Parag
     return dict(sorted(taken.items(), key=lambda item: (item[1] - scores[item[0]], item[0])))
 
 
-def lessened(item: Scored, factor: str, less: float) -> Scored:
+def lessen(item: Scored, factor: str, less: float) -> Scored:
     score = item.score - less
     return replace(item, score=score, scores={**item.scores, "sentence": score, f"sentence.{factor}": 0.0 - less})
 
 
-def capped(items: Iterable[T], document: Callable[[T], str], most: int) -> list[T]:
+def cap_documents(items: Iterable[T], document: Callable[[T], str], most: int) -> list[T]:
     """Return the items in order, except that those beyond `most` of one document come after all others."""
     seen: Counter[str] = Counter()
     first: list[T] = []
@@ -201,18 +201,20 @@ class SentenceRoute:
         beside = self._index.sentences_of(best_chunks, self._vector, self._filters, least)
         measure = _Nearness(
             nearest,
-            dict(zip((item.chunk_id for item in by_terms), stretched([item.score for item in by_terms]), strict=True)),
+            dict(zip((item.chunk_id for item in by_terms), stretch([item.score for item in by_terms]), strict=True)),
         )
-        near = measure.of(self._traceable([*nearest, *beside]))
+        near = measure.nearest_of(self._traceable([*nearest, *beside]))
         if not near:
             return BestCandidates([], len(nearest) < wide)
         anchors = list(islice(distinct(near), self._settings.anchors))
         ids = [anchor.sentence.sentence_id for anchor in anchors]
-        reached = self._index.expanded(ids, self._settings.steps, self._vector, self._filters, least)
-        near = measure.of(self._traceable([*(item.sentence for item in near), *(item.sentence for item in reached)]))
+        reached = self._index.expand(ids, self._settings.steps, self._vector, self._filters, least)
+        near = measure.nearest_of(
+            self._traceable([*(item.sentence for item in near), *(item.sentence for item in reached)])
+        )
         places = _places(near, anchors, reached)
-        chosen = _chosen(places, depth, self._settings)
-        return BestCandidates(self._selected(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
+        chosen = _choose_places(places, depth, self._settings)
+        return BestCandidates(self._select(chosen)[:depth], len(nearest) < wide and len(chosen) == len(places))
 
     def _traceable(self, sentences: Sequence[FoundSentence]) -> list[FoundSentence]:
         """Return each sentence once, without those of an unknown kind of source, or of no known page in a paged one."""
@@ -226,25 +228,27 @@ class SentenceRoute:
             self._asked.notes.append("sentence: what has no known page or kind of source was left out")
         return kept
 
-    def _selected(self, places: Sequence[ReachedParagraph]) -> list[Scored]:
+    def _select(self, places: Sequence[ReachedParagraph]) -> list[Scored]:
         """Return the paragraphs by their scores, at most `per_document` of one document while others are left."""
         paragraphs = self._index.paragraphs([place.key for place in places], self._filters)
         found = {
-            place.key: scored(place, _passage(place, paragraph), len(paragraph.boxes), self._overlap, self._settings)
+            place.key: score_paragraph(
+                place, _passage(place, paragraph), len(paragraph.boxes), self._overlap, self._settings
+            )
             for place in places
             if (paragraph := paragraphs.get(place.key))
         }
-        best = self._lessened(found, {place.key: place.source for place in places})
-        chosen = capped(best, lambda item: item.passage.doc_id, self._settings.per_document)
+        best = self._lessen(found, {place.key: place.source for place in places})
+        chosen = cap_documents(best, lambda item: item.passage.doc_id, self._settings.per_document)
         return [replace(item, ranks={"sentence": rank}) for rank, item in enumerate(chosen, start=1)]
 
-    def _lessened(self, found: Mapping[ParagraphKey, Scored], sources: Mapping[ParagraphKey, str]) -> list[Scored]:
+    def _lessen(self, found: Mapping[ParagraphKey, Scored], sources: Mapping[ParagraphKey, str]) -> list[Scored]:
         """Return the paragraphs best first, after what crowding and mixing take off. Ties keep the order by key."""
-        taken = crowded({key: item.score for key, item in found.items()}, self._settings.crowding)
-        best = {key: lessened(found[key], "crowding", less) for key, less in taken.items()}
+        taken = crowding_losses({key: item.score for key, item in found.items()}, self._settings.crowding)
+        best = {key: lessen(found[key], "crowding", less) for key, less in taken.items()}
         first = sources[next(iter(best))] if best else ""
         mixing = self._settings.mixing
-        lasting = [lessened(item, "mixing", mixing if sources[key] != first else 0.0) for key, item in best.items()]
+        lasting = [lessen(item, "mixing", mixing if sources[key] != first else 0.0) for key, item in best.items()]
         return sorted(lasting, key=lambda item: -item.score) if mixing else lasting
 
 
@@ -257,15 +261,15 @@ class _Nearness:
         self._low, self._high = min(scores, default=0.0), max(scores, default=0.0)
         self._lexical = lexical
 
-    def of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
+    def nearest_of(self, sentences: Sequence[FoundSentence]) -> list[Near]:
         """Return the sentences best first. A sentence with the same text as a better one counts 0."""
         said: set[str] = set()
         result = []
-        for near in ordered(map(self._one, sentences)):
+        for near in by_nearness(map(self._one, sentences)):
             text = plain(near.sentence.text)
             result.append(replace(near, score=0.0) if text in said else near)
             said.add(text)
-        return ordered(result)
+        return by_nearness(result)
 
     def _one(self, sentence: FoundSentence) -> Near:
         width = self._high - self._low
@@ -301,11 +305,13 @@ def _places(
     return list(places.values())
 
 
-def _chosen(places: Sequence[ReachedParagraph], depth: int, settings: SentenceRouteSettings) -> list[ReachedParagraph]:
+def _choose_places(
+    places: Sequence[ReachedParagraph], depth: int, settings: SentenceRouteSettings
+) -> list[ReachedParagraph]:
     """Return the paragraphs that an edge led to, and the `depth` paragraphs with the best sentences."""
     known = {place.key: place for place in places}
-    best = crowded({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
-    first = capped(best, lambda key: known[key].doc_id, settings.per_document)[:depth]
+    best = crowding_losses({key: ALL * place.near[0].score for key, place in known.items()}, settings.crowding)
+    first = cap_documents(best, lambda key: known[key].doc_id, settings.per_document)[:depth]
     return [place for key, place in known.items() if place.edge or key in first]
 
 

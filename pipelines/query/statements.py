@@ -106,7 +106,7 @@ class Statement:
         return ("\n" if self.rest or last_sign(sentences[0]) == ":" else " ").join(sentences)
 
     @property
-    def stripped(self) -> bool:
+    def is_stripped(self) -> bool:
         return any(item.sentence.stripped for item in (*self.parts, *self.rest))
 
 
@@ -129,7 +129,7 @@ class _Line:
         return last_sign(self.text) == ":" and len(self.text) <= LONGEST_LIST
 
     @property
-    def listed(self) -> bool:
+    def is_item(self) -> bool:
         return any(item.sentence.kind == _ITEM for item in self.evidence)
 
 
@@ -194,7 +194,7 @@ def _items_below(lines: Sequence[_Line], at: int) -> list[_Line]:
         if (line.apart and items) or last_sign(line.text) == ":" or _ROW in line.text:
             break
         items.append(line)
-    if len(items) == 1 and not items[0].listed:
+    if len(items) == 1 and not items[0].is_item:
         return []
     return [line for line in items if line.evidence]
 
@@ -243,7 +243,7 @@ def _states(item: Evidence, line: _Line, led: bool, listed: bool) -> bool:
     if colon:
         return not item.about.issuperset(terms_of(value))
     words = text.split()
-    if listed or line.listed:
+    if listed or line.is_item:
         return len(words) >= LEAST_ITEM_WORDS
     return len(words) >= LEAST_WORDS and not _in_capitals(words)
 

@@ -102,17 +102,17 @@ def orders_in(context: Iterable[ContextPassage]) -> list[Evidence]:
     """Return every sentence of the context that gives orders to a model, with its own terms only."""
     nothing: frozenset[str] = frozenset()
     return [
-        Evidence(passage, inert_sentence(item), frozenset(terms_of(item.led)), nothing, nothing)
+        Evidence(passage, inert_sentence(item), frozenset(terms_of(item.text_after_lead)), nothing, nothing)
         for passage in context
         for item in passage.sentences
-        if gives_orders(item.led)
+        if gives_orders(item.text_after_lead)
     ]
 
 
 def inert_sentence(sentence: QuotableSentence) -> QuotableSentence:
     """Return the sentence after its lead, without active content such as links; a line of nothing else is empty."""
-    text = defuse(sentence.led)
-    if text != sentence.led:
+    text = defuse(sentence.text_after_lead)
+    if text != sentence.text_after_lead:
         return replace(sentence, text=" ".join(text.split()), lead="", stripped=True)
     return replace(sentence, text=text, lead="") if sentence.lead else sentence
 
@@ -122,14 +122,14 @@ def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) ->
     text say, its own among them."""
     found = []
     for passage in context:
-        ordering = [item for item in passage.sentences if gives_orders(item.led)]
+        ordering = [item for item in passage.sentences if gives_orders(item.text_after_lead)]
         orders = dict.fromkeys(part for item in ordering for part in (item.text, item.lead) if part)
         own = [item for item in passage.sentences if item.text not in orders]
         sentences = [item for item in map(inert_sentence, own) if item.text]
-        about = said(terms_of(passage.about))
+        about = said(terms_of(passage.place_context))
         terms = [terms_of(item.text) for item in sentences]
         leads = dict.fromkeys(item.lead for item in own)
-        rest = terms_of("\n".join([*_between(_without(passage.text, orders, sentences), sentences), *leads]))
+        rest = terms_of("\n".join([*_parts_between(_text_without(passage.text, orders, sentences), sentences), *leads]))
         around = said({*rest, *(term for each in terms for term in each)})
         found += [
             Evidence(passage, item, said(each), about, around) for item, each in zip(sentences, terms, strict=True)
@@ -137,7 +137,7 @@ def evidence_of(context: Iterable[ContextPassage], said: Reading = frozenset) ->
     return found
 
 
-def _between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator[str]:
+def _parts_between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator[str]:
     """Yield the parts of a text that are none of the sentences, which stand in it in order."""
     at = 0
     for item in sentences:
@@ -148,7 +148,7 @@ def _between(text: str, sentences: Sequence[QuotableSentence]) -> Iterator[str]:
     yield text[at:]
 
 
-def _without(text: str, orders: Collection[str], sentences: Sequence[QuotableSentence]) -> str:
+def _text_without(text: str, orders: Collection[str], sentences: Sequence[QuotableSentence]) -> str:
     """Return the text without the orders in it. If there are more than MOST_ORDERS, return only the sentences."""
     if len(orders) > MOST_ORDERS:
         return "\n".join(item.text for item in sentences)

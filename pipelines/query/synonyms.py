@@ -158,7 +158,7 @@ def read_synonyms(text: str, origin: str) -> Synonyms:
             entry.most_added += max(1, len(rule) - (terms in right))  # a rule that adds nothing takes time too
             if entry.most_added > MOST_ADDED:
                 raise SettingsError(
-                    f"{where}: {_shown(written.text)} has more than {MOST_ADDED} synonyms, those of lines above "
+                    f"{where}: {_printable(written.text)} has more than {MOST_ADDED} synonyms, those of lines above "
                     "included; leave some out"
                 )
     return Synonyms(entries)
@@ -210,22 +210,23 @@ def _entries(texts: Sequence[str], number: int, where: str) -> dict[Terms, Alter
             raise SettingsError(f"{where}: has an empty entry; delete the comma, or write \\, for one within an entry")
         if len(text) > MOST_ENTRY_CHARACTERS:
             raise SettingsError(
-                f"{where}: {_shown(text)} has {len(text):,} characters; at most {MOST_ENTRY_CHARACTERS} are taken for "
-                "an entry: shorten it"
+                f"{where}: {_printable(text)} has {len(text):,} characters; at most {MOST_ENTRY_CHARACTERS} are taken "
+                "for an entry: shorten it"
             )
         terms = tuple(terms_of(text))
         if not terms:
             raise SettingsError(
-                f"{where}: {_shown(text)} has no letter or digit, so no search finds it; delete it or write it in words"
+                f"{where}: {_printable(text)} has no letter or digit, so no search finds it; delete it or write it "
+                "in words"
             )
         if len(terms) > MOST_WORDS:
             raise SettingsError(
-                f"{where}: {_shown(text)} has {len(terms)} words; at most {MOST_WORDS} are taken for an entry: "
+                f"{where}: {_printable(text)} has {len(terms)} words; at most {MOST_WORDS} are taken for an entry: "
                 "shorten it"
             )
         found.setdefault(terms, Alternative(text, terms, number))
     return found
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN].rstrip()} …")

@@ -39,7 +39,7 @@ def language_of(question: str) -> str:
     return "uk" if cyrillic and 2 * cyrillic >= latin else "en"
 
 
-def prompted(tools: ModelFunctions, name: str, question: str, **values: object) -> tuple[str, str]:
+def prompt(tools: ModelFunctions, name: str, question: str, **values: object) -> tuple[str, str]:
     """Return (system, user) of a prompt in the question's language; values from documents are escaped already."""
     return tools.prompts(name, language_of(question)).render(question=as_data(question), **values)
 

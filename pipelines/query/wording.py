@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from pipelines.counted import counted
 from pipelines.names import years_meant
+from pipelines.plural import plural
 from pipelines.ports import FoundAbbreviation
 from pipelines.query.asking import asking
 from pipelines.query.support import content_terms, weights_of
@@ -82,15 +82,15 @@ class Wordings:
     synonyms: Synonyms = field(default_factory=Synonyms)
     origin: str = ""
 
-    def of(self, question: Question, frequencies: Frequencies, known: KnownAbbreviations) -> Question:
+    def wordings_of(self, question: Question, frequencies: Frequencies, known: KnownAbbreviations) -> Question:
         """Return the question as it is searched for. Synonyms that replace words come last."""
-        meant = addressed(question) if self.settings.asking_part else question
+        meant = lower_address(question) if self.settings.asking_part else question
         meant = with_years(meant) if self.settings.fiscal_years else meant
         meant = with_abbreviations(meant, known, frequencies) if self.settings.abbreviations else meant
         return with_synonyms(meant, self.synonyms, self.origin, frequencies)
 
 
-def addressed(question: Question) -> Question:
+def lower_address(question: Question) -> Question:
     """Return a question whose words that only address a person or model count little, and are not embedded."""
     asked = asking(question.text)
     little = {term for term, weight in asked.weights.items() if weight < 1}
@@ -154,7 +154,7 @@ def _ordinary_words() -> frozenset[str]:
 
 
 def _documents(number: int) -> str:
-    return counted(number, "document")
+    return plural(number, "document")
 
 
 def _with_added(

@@ -22,7 +22,7 @@ from pipelines.settings.models import (
     recorded_variable,
 )
 from pipelines.settings.query import QuerySettings
-from pipelines.settings.section import Section, explained
+from pipelines.settings.section import Section, explain_errors
 from pipelines.settings.serve import ServeSettings
 from pipelines.settings.sources import AccessSettings, Readers, SourceSettings
 
@@ -128,7 +128,7 @@ class ChunkingSettings(Section):
     clause_tokens: int = Field(25, ge=1, description="A statement with a number this short or shorter is a clause.")
 
     @model_validator(mode="after")
-    def _ordered(self) -> ChunkingSettings:
+    def _require_order(self) -> ChunkingSettings:
         if self.target_tokens > self.max_tokens:
             raise ValueError(
                 f"target_tokens ({self.target_tokens}) is over max_tokens ({self.max_tokens}); raise max_tokens, or "
@@ -340,7 +340,7 @@ class Settings(Section):
 
     @field_validator("database")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _require_known(cls, value: str) -> str:
         if value != "embedded" and not value.startswith(("postgresql://", "postgres://")):
             raise ValueError("expected `embedded`, or an address that begins with postgresql://")
         return value
@@ -387,7 +387,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _buyable(self) -> Settings:
         try:
-            for name in self.bought:
+            for name in self.bought_roles:
                 if self.llm.role(name).price is None and self.llm.max_cost is not None:
                     raise SettingsError(
                         f"llm.max_cost bounds what a run may spend, but llm.prices has no price for the model "
@@ -398,7 +398,7 @@ class Settings(Section):
         return self
 
     @property
-    def bought(self) -> tuple[str, ...]:
+    def bought_roles(self) -> tuple[str, ...]:
         """Return the roles for which indexing asks a language model."""
         figures = ("figure",) if self.llm.roles.figure else ()
         return (*figures, *(name for name in ("summary", "context") if getattr(self.enrichment, name) == "llm"))
@@ -474,5 +474,5 @@ def settings_from(values: Any, origin: str = "settings") -> Settings:
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(explained(Settings, error.errors()))
+        problems = "; ".join(explain_errors(Settings, error.errors()))
         raise SettingsError(f"{origin}: {problems}") from None

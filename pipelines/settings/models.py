@@ -228,7 +228,7 @@ def former_models(former: Mapping[str, Any], model: str, temperature: float | No
     return tuple(found)
 
 
-def _dumped(former: Mapping[str, FormerSettings]) -> dict[str, Any]:
+def _dump(former: Mapping[str, FormerSettings]) -> dict[str, Any]:
     return {name: before.model_dump() for name, before in former.items()}
 
 
@@ -281,7 +281,7 @@ class LlmSettings(Section):
     @classmethod
     def _begun(cls, former: Mapping[str, FormerSettings]) -> Mapping[str, FormerSettings]:
         for model in former:
-            former_models(_dumped(former), model, None)
+            former_models(_dump(former), model, None)
         return former
 
     def asks(self, name: str) -> bool:
@@ -314,7 +314,7 @@ class LlmSettings(Section):
             temperature,
             own.completion_limit or self.completion_limit,
             self.prices.get(model),
-            former_models(_dumped(self.former), model, temperature) if name in ENRICHING else (),
+            former_models(_dump(self.former), model, temperature) if name in ENRICHING else (),
         )
 
 

@@ -98,7 +98,7 @@ def _part(code: Any, value: Any) -> tuple[int, int]:
         return 1, _sequence(value)[1]
     if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
         most = min(int(value[1]), LONGEST_SEARCHED)
-        return _repeated(int(value[0]), most, *_sequence(value[2]), code is op.POSSESSIVE_REPEAT)
+        return _repeats(int(value[0]), most, *_sequence(value[2]), code is op.POSSESSIVE_REPEAT)
     return 1, LONGEST_SEARCHED if code is op.GROUPREF else 1
 
 
@@ -107,7 +107,7 @@ def _either(branches: Iterable[Any]) -> tuple[int, int]:
     return min(_CAP, sum(ways for ways, _ in found)), min(_CAP, sum(steps for _, steps in found))
 
 
-def _repeated(least: int, most: int, ways: int, steps: int, possessive: bool) -> tuple[int, int]:
+def _repeats(least: int, most: int, ways: int, steps: int, possessive: bool) -> tuple[int, int]:
     most = max(min(least, LONGEST_SEARCHED), most)
     if possessive:
         return 1, min(_CAP, steps * most)

@@ -42,40 +42,40 @@ _BOUNDS = {"ge": "of at least {}", "gt": "above {}", "le": "of at most {}", "lt"
 _LONGEST, _LONGEST_NAME = 20, 100
 
 
-def explained(model: type[BaseModel], errors: Iterable[Mapping[str, Any]], noun: str = "setting") -> list[str]:
+def explain_errors(model: type[BaseModel], errors: Iterable[Mapping[str, Any]], noun: str = "setting") -> list[str]:
     """Return the problems in the values for this model, from Pydantic's errors; `noun` names the kind of its keys.
     A value that fits none of several types is one problem, though Pydantic has an error for each type."""
-    return list(dict.fromkeys(_explained(model, error, noun) for error in errors))
+    return list(dict.fromkeys(_explain_error(model, error, noun) for error in errors))
 
 
-def _explained(model: type[BaseModel], error: Mapping[str, Any], noun: str) -> str:
+def _explain_error(model: type[BaseModel], error: Mapping[str, Any], noun: str) -> str:
     location, kind = error["loc"], error["type"]
     if kind in ("extra_forbidden", "invalid_key"):
-        names = list(_bare(_at(model, location[:-1])[1]).model_fields)
-        return f"unknown {_named(noun, location)}; {_nearest(str(location[-1]), names)}"
-    place, expected = _at(model, location)
+        names = list(_bare(_place_at(model, location[:-1])[1]).model_fields)
+        return f"unknown {_setting_name(noun, location)}; {_nearest(str(location[-1]), names)}"
+    place, expected = _place_at(model, location)
     if kind == "missing":
-        return f"{_named(noun, place)} is missing"
+        return f"{_setting_name(noun, place)} is missing"
     if kind == "value_error":  # a validator of ours
         told: str = error["msg"].removeprefix("Value error, ")
-        return f"{_named(noun, place)}: {told}" if place else told
-    where = _named(noun, place) if place else f"all {noun}s"
+        return f"{_setting_name(noun, place)}: {told}" if place else told
+    where = _setting_name(noun, place) if place else f"all {noun}s"
     if location[-1:] == ("[key]",):
-        return f"{where}: expected a name that is text (put it in quotes); found {_found(error['input'])}"
+        return f"{where}: expected a name that is text (put it in quotes); found {_found_text(error['input'])}"
     many = kind.endswith("too_long")
-    found = len(error["input"]) if many else _found(error["input"])
-    return f"{where}: expected {described(expected)}; found {found}{_meant(error['input'], expected)}"
+    found = len(error["input"]) if many else _found_text(error["input"])
+    return f"{where}: expected {describe_type(expected)}; found {found}{_suggestion(error['input'], expected)}"
 
 
-def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
+def describe_type(annotation: Any, bounds: Sequence[Any] = ()) -> str:
     """Return a description of the values of a type; `bounds` are those of a field that has it."""
     if get_origin(annotation) is Annotated:
         inner, *given = get_args(annotation)
         of_fields = [bound for it in given if isinstance(it, FieldInfo) for bound in it.metadata]
-        return described(inner, [*bounds, *given, *of_fields])
+        return describe_type(inner, [*bounds, *given, *of_fields])
     members = _members(annotation)
     if len(members) > 1 or members[0] is not annotation:
-        return _either([described(member, bounds) for member in members])
+        return _either([describe_type(member, bounds) for member in members])
     origin = get_origin(annotation) or annotation
     if origin is Literal:
         return _either([repr(value) for value in get_args(annotation)])
@@ -90,13 +90,13 @@ def described(annotation: Any, bounds: Sequence[Any] = ()) -> str:
     return f"a list{_length(bounds, 'item')} (write it as [...])"
 
 
-def _at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any]:
+def _place_at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any]:
     """Return a place in the settings, and the annotation of the values allowed there. For a value of several types,
     Pydantic's location also has the types that it tried. They are left out, since the author does not see them."""
     place: list[Any] = []
     expected: Any = model
     for part in location:
-        inner = _within(_bare(expected), part)
+        inner = _annotation_within(_bare(expected), part)
         if inner is None:
             break
         place.append(part)
@@ -104,7 +104,7 @@ def _at(model: type[BaseModel], location: Sequence[Any]) -> tuple[list[Any], Any
     return place, expected
 
 
-def _within(kind: Any, part: Any) -> Any:
+def _annotation_within(kind: Any, part: Any) -> Any:
     """Return the annotation at a key of a section, at a name of a mapping, or in a list; None if nothing is there."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(part)
@@ -132,12 +132,12 @@ def _members(annotation: Any) -> list[Any]:
 # ---------------------------------------------------------------- wording
 
 
-def _bound(bounds: Iterable[Any], name: str) -> Any:
+def _bound_of(bounds: Iterable[Any], name: str) -> Any:
     return next((found for it in bounds if (found := getattr(it, name, None)) is not None), None)
 
 
 def _range(bounds: Sequence[Any]) -> str:
-    found = {name: bound for name in _BOUNDS if (bound := _bound(bounds, name)) is not None}
+    found = {name: bound for name in _BOUNDS if (bound := _bound_of(bounds, name)) is not None}
     if found.keys() == {"ge", "le"}:
         return f" from {found['ge']} to {found['le']}"
     told = " and ".join(_BOUNDS[name].format(bound) for name, bound in found.items())
@@ -145,7 +145,7 @@ def _range(bounds: Sequence[Any]) -> str:
 
 
 def _length(bounds: Sequence[Any], unit: str) -> str:
-    least, most = _bound(bounds, "min_length"), _bound(bounds, "max_length")
+    least, most = _bound_of(bounds, "min_length"), _bound_of(bounds, "max_length")
     if most is not None:
         return f" of {f'{least} to ' if least else 'at most '}{most} {unit}s"
     return f" of at least {least} {unit}{'s' if least > 1 else ''}" if least else ""
@@ -155,7 +155,7 @@ def _either(words: Sequence[str]) -> str:
     return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
-def _named(noun: str, location: Sequence[Any]) -> str:
+def _setting_name(noun: str, location: Sequence[Any]) -> str:
     return f"{noun} {'.'.join(map(str, location))[:_LONGEST_NAME]!r}"
 
 
@@ -164,7 +164,7 @@ def _nearest(name: str, names: list[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"valid names: {', '.join(names)}"
 
 
-def _meant(value: Any, expected: Any) -> str:
+def _suggestion(value: Any, expected: Any) -> str:
     """Return a question for the valid value that is near to a wrong text; for a section, one of its keys with it."""
     if not isinstance(value, str) or len(value) > _LONGEST or "@" in value:
         return ""
@@ -194,7 +194,7 @@ def _fields(kind: Any) -> Mapping[str, FieldInfo]:
     return kind.model_fields if isinstance(kind, type) and issubclass(kind, BaseModel) else {}
 
 
-def _found(value: Any) -> str:
+def _found_text(value: Any) -> str:
     """Return a number or short word unchanged, but only the kind of another value, which may be a misplaced secret."""
     short = isinstance(value, bool | int | float) or (isinstance(value, str) and "@" not in value)
     shown = repr(value) if short else ""

@@ -106,7 +106,7 @@ class ServeSettings(Section):
         return address.rstrip("/")
 
     @model_validator(mode="after")
-    def _closed(self) -> ServeSettings:
+    def _require_closed(self) -> ServeSettings:
         if self.auth == "none" and self.host not in LOOPBACK:
             raise ValueError(
                 f"serve.auth is none, which is for loopback alone, and serve.host is {self.host!r}: set serve.auth to "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
+from pipelines.plural import plural
 from pipelines.settings.base import MOST_RELATED
 from resources.checks.hnsw_recall import ENDS_EARLY, LEAST_LATER, tuned_statistics, walk_problems
 from resources.postgres.row_security import security_problems
@@ -106,7 +106,7 @@ def _posting_problems(connection: Connection[Any], index: GenerationTables) -> P
     if unposted:
         statement = query("audit", "chunk_named", schema=index.schema)
         (example,) = connection.execute(statement, {"number": unposted[0]}).fetchone() or ("",)
-        message = f"{counted(len(unposted), 'chunk')} cannot be found by terms, such as {example}"
+        message = f"{plural(len(unposted), 'chunk')} cannot be found by terms, such as {example}"
         problems.append(("chunk_without_postings", message))
     return problems
 

@@ -57,7 +57,7 @@ _TIE = 1e-6
 _Search = Callable[[PostgresSearchIndex, Sequence[float], int, Filters], Sequence[Candidate] | Sequence[FoundSentence]]
 _Few = Callable[[PostgresSearchIndex, int, Filters], bool]
 _SEARCHES: dict[str, tuple[_Search, _Search, _Few]] = {
-    "chunks": (PostgresSearchIndex.compared, PostgresSearchIndex.walked, PostgresSearchIndex.few_chunks),
+    "chunks": (PostgresSearchIndex.compare_all, PostgresSearchIndex.walk_index, PostgresSearchIndex.few_chunks),
     "sentences": (
         PostgresSearchIndex.compared_sentences,
         PostgresSearchIndex.walked_sentences,

@@ -25,7 +25,7 @@ from resources.checks.findings import REPORT
 from resources.engine import rows_of
 from resources.engine.vectors import matrix
 from resources.stages.indexed_documents import IndexBuild
-from resources.stages.make import after, with_repair
+from resources.stages.make import stage_after, with_repair
 from resources.state.run import Problems
 
 if TYPE_CHECKING:
@@ -271,7 +271,9 @@ _TOLD = 5
 
 def check(state: State, name: str) -> Problems:
     """Return the problems that a check of CHECKS finds; they are kept for the end of the run."""
-    return state.run.checked(name, with_repair(state, lambda: CHECKS[name][1](state), before=after(CHECKS[name][0])))
+    return state.run.keep_problems(
+        name, with_repair(state, lambda: CHECKS[name][1](state), before=stage_after(CHECKS[name][0]))
+    )
 
 
 def require_sound(state: State, stage: str) -> None:

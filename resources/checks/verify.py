@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
 from pipelines.errors import IndexStateError, SettingsError
+from pipelines.plural import plural
 from pipelines.ranges import bucket_of
 from pipelines.stages import STAGE_OF_TABLE, STAGES, UNPARTITIONED
 from resources.checks.audit import audit
@@ -270,10 +270,10 @@ class _Oracle:
         _, imported = waiting(self._seen, sizes.keys() - committed)
         loose = [size for name, size in sizes.items() if name not in committed and name not in imported]
         if loose:
-            files = f"{counted(len(loose), 'file')} ({sum(loose) / 1e6:.1f} MB)"
+            files = f"{plural(len(loose), 'file')} ({sum(loose) / 1e6:.1f} MB)"
             self.notes.append(f"no commit names {files}; `pincite generations prune` collects them")
         if imported:
-            kept = counted(len(imported), "file of imported vectors waits", "files of imported vectors wait")
+            kept = plural(len(imported), "file of imported vectors waits", "files of imported vectors wait")
             self.notes.append(f"{kept} for the next `pincite index`")
 
     # ------------------------------------------------------------ generations

@@ -55,9 +55,9 @@ class Location:
             return None
         if self.server[0] != "mail":
             return "/".join(other.path[depth:])
-        from pipelines.parsing.mail import cleaned
+        from pipelines.parsing.mail import clean_name
 
-        return "/".join(cleaned(part) or "_" for part in other.path)  # mails are named from the account's root
+        return "/".join(clean_name(part) or "_" for part in other.path)  # mails are named from the account's root
 
 
 def location_of(source: SourceSettings) -> Location:

@@ -28,7 +28,7 @@ from pipelines.parsing.mail import (
     MailDocument,
     MailSection,
     Pieces,
-    cleaned,
+    clean_name,
     decoded_header,
     documents_of,
 )
@@ -70,7 +70,7 @@ def mail_name(headers: bytes) -> str:
         sent = parsedate_to_datetime(str(found["Date"])).date().isoformat()
     except (ValueError, TypeError, IndexError, OverflowError):
         sent = ""
-    subject = cleaned(decoded_header(str(found["Subject"] or ""))) or "no subject"
+    subject = clean_name(decoded_header(str(found["Subject"] or ""))) or "no subject"
     return " ".join(filter(None, [sent, subject, bytes_hash(headers)[:8]]))
 
 
@@ -172,7 +172,7 @@ class KnownMails:
         """Return the name of the mail's file, without its ending, which is also the folder of its attachments."""
         heads = [value for key, value in message.items() if key.startswith("BODY[HEADER.FIELDS")]
         own = mail_name(heads[0]) if heads and isinstance(heads[0], bytes) else f"mail {uid}"
-        name = "/".join([*(cleaned(part) or "_" for part in folder.parts), own])
+        name = "/".join([*(clean_name(part) or "_" for part in folder.parts), own])
         if not self._is_taken(name):
             return name
         if not self._is_taken(f"{name}~{uid}"):  # the name is of a copy, or of another mail that claims to be one

@@ -79,9 +79,9 @@ def _stored_bytes(path: Path, media_type: str, figure: Element) -> bytes:
     if media_type in (DOCX, PPTX, XLSX):
         found: Iterable[bytes] = _part(path, figure.metadata.get(IMAGE, ""))
     elif media_type in (DOC, PPT):
-        from resources.parsers.libreoffice.reader import rewritten
+        from resources.parsers.libreoffice.reader import rewrite
 
-        with rewritten(path) as target:
+        with rewrite(path) as target:
             found = _part(target, figure.metadata.get(IMAGE, ""))
     else:
         found = _data_urls(path, media_type)

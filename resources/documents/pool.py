@@ -263,7 +263,7 @@ class DocumentPool:
         return bool(following)
 
     def _mourn(self, worker: DocumentProcess, batches: Batches) -> Finished:
-        attempt, died = worker.work, self._workers.ended(worker)
+        attempt, died = worker.work, self._workers.drop_ended(worker)
         if attempt is None:
             return []
         if died is None:

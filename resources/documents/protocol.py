@@ -23,8 +23,8 @@ from resources.documents.checks import LARGEST, sound
 from resources.documents.tasks import TASK_TYPES
 from resources.parsers.registry import ELEMENTS, MEDIA_TYPES, OF_TEXT
 from resources.sources.files import Place, private_copy
-from resources.workers.frames import Message, Request, decoded, encoded, packed
-from resources.workers.pool import unexpected
+from resources.workers.frames import Message, Request, decode, encode, pack
+from resources.workers.pool import unexpected_message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -169,7 +169,7 @@ def frame_request(batch: Batch, settings: ParsingSettings, folder: Path) -> Requ
     """Return the request of a batch, and copy its files into a folder.
 
     Raise DocumentError if a file cannot be read."""
-    inputs = {name: encoded(table) for name, table in batch.inputs.items()}
+    inputs = {name: encode(table) for name, table in batch.inputs.items()}
     documents = [_describe_task(task, settings, folder / str(number)) for number, task in enumerate(batch.tasks)]
     rows, files = sum(len(blob) for blob in inputs.values()), sum(each["size"] for each in documents)
     expected = _characters(files, settings) if batch.first.raw else rows
@@ -185,7 +185,7 @@ def frame_request(batch: Batch, settings: ParsingSettings, folder: Path) -> Requ
         "most_bytes": most_bytes,
         "without": sorted(task.without) if task.without is not None else None,
     }
-    return Request(packed(value, inputs), most_bytes)
+    return Request(pack(value, inputs), most_bytes)
 
 
 def _describe_task(task: Task, settings: ParsingSettings, folder: Path) -> dict[str, Any]:
@@ -253,7 +253,7 @@ class Attempt:
             return _read_refusal(value, self.batch.first)
         if kind == "done":
             return _read_made(message, self.batch)
-        raise unexpected(message)
+        raise unexpected_message(message)
 
     def _begun(self, number: int) -> int:
         """Return the number of the page or picture that begins, 0 when all are read. Raise ValueError unless they come
@@ -289,7 +289,7 @@ def _read_made(message: Message, batch: Batch) -> list[Made]:
     if not all(_hashes(values, len(doc_ids)) for values in outputs.values()):
         raise ValueError("a hash that is none")
     tables = {
-        name: decoded(message.blobs[name], schema_of(record), cleaned=name in TABLES) for name, record in wanted.items()
+        name: decode(message.blobs[name], schema_of(record), cleaned=name in TABLES) for name, record in wanted.items()
     }
     found = sound(kind, wanted, tables, batch.inputs, doc_ids)
     return [Made(own, {name: outputs[name][at] for name in kept}) for at, own in enumerate(found)]

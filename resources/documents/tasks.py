@@ -31,7 +31,7 @@ from pipelines.parsing.formats import second_reading
 from pipelines.records import TABLES, FigurePicture, PagePicture, ParsedFile, RawDocument, StaticVector, tables
 from pipelines.schemas import from_table, to_table
 from resources.models.text_models import TextModels
-from resources.workers.frames import Message, decoded, encoded
+from resources.workers.frames import Message, decode, encode
 
 if TYPE_CHECKING:
     from resources.workers.template import Worker
@@ -349,8 +349,8 @@ class DocumentTasks:
         """Do a task. Return, for each stored table, the hash of each document's rows; and the tables made of the
         documents, encoded."""
         value, task = request.value, TASK_TYPES[request.value["task"]]
-        models = self._models.watched(worker.loading)
-        rows = {name: _by_document(from_table(TABLES[name], decoded(blob))) for name, blob in request.blobs.items()}
+        models = self._models.watching(worker.loading)
+        rows = {name: _by_document(from_table(TABLES[name], decode(blob))) for name, blob in request.blobs.items()}
         made = [
             task.make(
                 TaskInput(
@@ -369,7 +369,7 @@ class DocumentTasks:
             for told in value["documents"]
         ]
         blobs = {
-            name: encoded(to_table(record, itertools.chain.from_iterable(each[name] for each in made)))
+            name: encode(to_table(record, itertools.chain.from_iterable(each[name] for each in made)))
             for name, record in task.tables.items()
         }
         size = sum(len(blob) for blob in blobs.values())

@@ -55,7 +55,7 @@ class MadeIndex:
     seconds: float | None
 
 
-def under(state: State, settings: Settings) -> State:
+def open_experiment(state: State, settings: Settings) -> State:
     """Return the state of experiments under the settings of one run, with its listing; close it when its runs are
     done."""
     parts = state.parts.with_settings(settings, *SHARED)

@@ -16,13 +16,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pipelines.counted import counted
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
 from pipelines.evaluation.imports import IMPORTS, Line, Row
 from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, run_json
 from pipelines.fingerprint import text_hash
+from pipelines.plural import plural
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
 from pipelines.settings.query import MEASURED_HITS
@@ -54,7 +54,7 @@ def headline(run: Mapping[str, Any]) -> str:
         if value is not None:
             within = f" ({100 * interval[0]:.1f} to {100 * interval[1]:.1f})" if interval else ""
             parts.append(f"{name} {100 * value:.1f} %{within}")
-    count = f" on {counted(run['n'], 'question')}" if "n" in run else ""
+    count = f" on {plural(run['n'], 'question')}" if "n" in run else ""
     return (", ".join(parts) or "no question has gold in this index") + count
 
 
@@ -190,7 +190,7 @@ def _maps(part: Part, raws: dict[str, RawDocument]) -> Iterator[DocumentMap]:
         elements.setdefault(element.doc_id, []).append(element)
     for document in from_table(ParsedDocument, part.read("parsed_documents")):
         raw = raws[document.doc_id]
-        yield DocumentMap.of(raw.source, raw.uri, document, elements.get(document.doc_id, []))
+        yield DocumentMap.from_elements(raw.source, raw.uri, document, elements.get(document.doc_id, []))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,23 +239,23 @@ def examine(
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
     searcher, settings = Searcher(state, exact), state.settings.query
-    asked = SearchOptions.of(k, strategy, rerank, groups=groups, generation=examination.generation.generation)
+    asked = SearchOptions.from_texts(k, strategy, rerank, groups=groups, generation=examination.generation.generation)
     chosen = settings.rerank if asked.rerank is None else asked.rerank
     found: list[list[str]] = []
 
-    def within(golden: GoldenQuestion) -> SearchOptions:
+    def options_within(golden: GoldenQuestion) -> SearchOptions:
         if not golden.filters and not golden.groups:
             return asked
         return replace(asked, filters=filters_from(golden.filters, tuple(dict.fromkeys((*groups, *golden.groups)))))
 
     def search(question: Any, most: int, golden: GoldenQuestion) -> Sequence[Any]:
-        _, hits = searcher.hits(question, replace(within(golden), k=most))
+        _, hits = searcher.hits(question, replace(options_within(golden), k=most))
         found.append([hit.passage.chunk_id for hit in hits])
         state.run.progress("questions", len(found), len(examination.questions))
         return hits
 
     def answering(golden: GoldenQuestion) -> dict[str, Any]:
-        return answerer.ask(golden.question, golden.options, within(golden))
+        return answerer.ask(golden.question, golden.options, options_within(golden))
 
     answerer = Answerer(state, searcher)
     outcomes = ask_all(
@@ -282,7 +282,7 @@ def evaluate(state: State, file: Path, *, generation: GenerationRow | None = Non
     of `eval`. `options` are those of `examine`.
 
     Raise IndexStateError if nothing is published yet."""
-    return _evaluated(state, read_questions(file), file.stem, generation, options)
+    return _evaluate(state, read_questions(file), file.stem, generation, options)
 
 
 def evaluate_feedback(state: State, **options: Any) -> dict[str, Any]:
@@ -295,10 +295,10 @@ def evaluate_feedback(state: State, **options: Any) -> dict[str, Any]:
             "no feedback waits for review; people give it on the page where serve.feedback is set", "golden"
         )
     questions = golden_questions(enumerate(golden_lines(waiting).values(), start=1), "feedback", filters_from)
-    return _evaluated(state, questions, "feedback", None, options)
+    return _evaluate(state, questions, "feedback", None, options)
 
 
-def _evaluated(
+def _evaluate(
     state: State,
     questions: Sequence[GoldenQuestion],
     name: str,
@@ -420,7 +420,7 @@ class FeedbackFile:
             for each in list(decided)[:-MOST_DECIDED]:
                 del decided[each]
 
-    def chosen(self, ids: Sequence[str]) -> list[Feedback]:
+    def find(self, ids: Sequence[str]) -> list[Feedback]:
         """Return the waiting lines that ids, or their beginnings, name. Raise UsageError for one that names no line or
         several."""
         waiting, found = self._read()[0], dict[str, Feedback]()

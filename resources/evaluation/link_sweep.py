@@ -130,10 +130,10 @@ class SweptIndex(PostgresSearchIndex):
         self.consulted: dict[str, Sequence[SentenceLink]] = {}
         self.tune(width or LEAST_EF_SEARCH)
 
-    def expanded(
+    def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
-        reached = super().expanded(sentence_ids, steps, vector, filters, least)
+        reached = super().expand(sentence_ids, steps, vector, filters, least)
         answers = {name: self._targets.get(name, ()) for name in sentence_ids}
         self.consulted.update(answers)
         wanted = [link for links in answers.values() for link in links]
@@ -172,7 +172,7 @@ def sweep(
         floors[0], sentences.ids, sentences.chunk_ids, sentences.vectors, about["most"],
         lambda done, total: state.run.progress("links", done, total),
     ).links  # fmt: skip
-    rows = [_counted(floor, _over(links, floor), sentences) for floor in (None, *floors)]
+    rows = [_count_links(floor, _links_over(links, floor), sentences) for floor in (None, *floors)]
     file, notes = _golden(state.project, golden)
     asked = None
     if file is not None:
@@ -181,7 +181,7 @@ def sweep(
         scorer.total = len(rows) * len(scorer.mapped)
         chunk_of = dict(zip(sentences.ids, sentences.chunk_ids, strict=True))
         for each in rows:
-            each.update(scorer.scores(_over(links, each["threshold"]), chunk_of))
+            each.update(scorer.scores(_links_over(links, each["threshold"]), chunk_of))
     return {
         **about, "sentences": len(sentences.ids), "golden": asked, "rows": rows, "notes": notes,
         "seconds": time.perf_counter() - started,
@@ -206,11 +206,11 @@ def _golden(project: Project, named: Path | None) -> tuple[Path | None, list[str
     return (file, []) if file.is_file() else (None, [f"no scores: there is no file {file} (setting publish.golden)"])
 
 
-def _over(links: Sequence[SentenceLink], floor: float | None) -> list[SentenceLink]:
+def _links_over(links: Sequence[SentenceLink], floor: float | None) -> list[SentenceLink]:
     return [] if floor is None else [link for link in links if link.similarity >= floor]
 
 
-def _counted(floor: float | None, links: Sequence[SentenceLink], sentences: LinkedSentences) -> dict[str, Any]:
+def _count_links(floor: float | None, links: Sequence[SentenceLink], sentences: LinkedSentences) -> dict[str, Any]:
     document_of = dict(zip(sentences.ids, sentences.doc_ids, strict=True))
     linked = len({link.source_id for link in links})
     return {
@@ -257,7 +257,7 @@ class _Scorer:
                     swept.consulted = {}
                     asker = tuple(dict.fromkeys((*self._asker, *golden.groups)))
                     options = SearchOptions(k, ROUTE, filters=filters_from(golden.filters, asker))
-                    hits = self._searcher.retrieved(question, swept, options).hits
+                    hits = self._searcher.retrieve(question, swept, options).hits
                     self._last[asked] = swept.consulted, hits
                 return hits
 

@@ -48,11 +48,11 @@ from pipelines.settings.query import MEASURED_HITS
 from pipelines.stages import generation_key
 from resources import yaml_text
 from resources.child_process import ROOT, shipped_folder
-from resources.evaluation.experiments import EMBEDDED, MadeIndex, experiment_state, made_index, under
+from resources.evaluation.experiments import EMBEDDED, MadeIndex, experiment_state, made_index, open_experiment
 from resources.evaluation.golden import Examination, examination, examine, read_questions
 from resources.prompts import read_prompts
-from resources.settings_file import anchored
-from resources.state.generation import installed, spec_of
+from resources.settings_file import with_absolute_places
+from resources.state.generation import installed_models, spec_of
 from resources.state.run import StageProgress
 from resources.state.state import State
 
@@ -85,13 +85,13 @@ class FinishedRuns:
             return None
 
     def put(self, key: str, result: RunResult) -> None:
-        _written(self._file(key), json.dumps(asdict(result), ensure_ascii=False))
+        _write_whole(self._file(key), json.dumps(asdict(result), ensure_ascii=False))
 
     def _file(self, key: str) -> Path:
         return self._folder / f"{key}.json"
 
 
-def _written(file: Path, text: str) -> Path:
+def _write_whole(file: Path, text: str) -> Path:
     """Write a file that appears whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
@@ -107,17 +107,17 @@ def write_results(folder: Path, matrix: Matrix, results: Mapping[str, RunResult]
     written = [
         _parquet(folder / "runs.parquet", [*map(_run_row, runs), *map(_failed_row, failed.values())]),
         _parquet(folder / "questions.parquet", [_question_row(name, each) for name, each in questions]),
-        _written(folder / "runs.json", json.dumps({"runs": runs, "failed": list(failed.values())}, indent=2)),
+        _write_whole(folder / "runs.json", json.dumps({"runs": runs, "failed": list(failed.values())}, indent=2)),
     ]
     scored, shown = {run["name"]: run for run in runs}, [f"## {folder.name}"]
     names: Counter[str] = Counter()
     for table in matrix.tables:
         shown += map(markdown_of_table, _shown_tables(table, matrix, results, failed))
         if panels := _panels(table, matrix, scored):
-            plot = _written(folder / f"{_file_name(table.name, names)}.svg", figure(panels, table.name))
+            plot = _write_whole(folder / f"{_file_name(table.name, names)}.svg", figure(panels, table.name))
             shown.append(f"![{table.name}]({plot.name})")
             written.append(plot)
-    return [*written, _written(folder / "tables.md", "\n\n".join(shown) + "\n")]
+    return [*written, _write_whole(folder / "tables.md", "\n\n".join(shown) + "\n")]
 
 
 def _shown_tables(
@@ -257,7 +257,7 @@ class _Clock:
     indexes: list[float] = field(default_factory=list)
     runs: list[float] = field(default_factory=list)
 
-    def left(self, indexes: int, runs: int) -> str:
+    def seconds_left(self, indexes: int, runs: int) -> str:
         """Estimate the seconds that are left, from those that were needed so far."""
         if not self.runs:
             return ""
@@ -305,7 +305,7 @@ def run_matrix(user: State, questions: Path, file: Path, folder: Path, asking: A
     if file.stem in _TAKEN:
         raise UsageError(f"{file}: results are kept under the name of the file, and {file.stem} is taken; rename it")
     read_questions(questions)
-    plans = [_planned(run, user, asking, str(file)) for run in matrix.runs.values()]
+    plans = [_plan_run(run, user, asking, str(file)) for run in matrix.runs.values()]
     shown = _LabelledProgress(user.run.progress)
     with experiment_state(user, folder / "state", database, str(uuid.uuid4()), shown) as state:
         experiments = _Experiments(state, questions, FinishedRuns(folder / "runs"), plans, shown)
@@ -339,9 +339,9 @@ def asking_from(
     return Asking(k, with_options or "none", tuple(groups), answers)
 
 
-def _planned(run: MatrixRun, user: State, asking: Asking, origin: str) -> Planned:
-    settings = anchored(settings_of(run, user.project.settings, origin), user.project.folder)
-    return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed(settings)))
+def _plan_run(run: MatrixRun, user: State, asking: Asking, origin: str) -> Planned:
+    settings = with_absolute_places(settings_of(run, user.project.settings, origin), user.project.folder)
+    return Planned(run, settings, asking_of(run, asking, origin), generation_key(settings, installed_models(settings)))
 
 
 class _Experiments:
@@ -364,7 +364,7 @@ class _Experiments:
         indexes = len(self._groups)
         for made, group in enumerate(self._groups.values()):
             self._tell(group[0], indexes - made)
-            place = under(self._state, group[0].settings)
+            place = open_experiment(self._state, group[0].settings)
             try:
                 with self._naming(group):
                     self._ask(group, place, indexes - made - 1)
@@ -379,7 +379,9 @@ class _Experiments:
         keys = {plan.run.name: self._key(plan, made) for plan in group}
         known = {name: result for name, key in keys.items() if (result := self._kept.get(key))}
         self.resumed += len(known)
-        self.results |= {plan.run.name: _named(known[plan.run.name], plan) for plan in group if plan.run.name in known}
+        self.results |= {
+            plan.run.name: _rename_result(known[plan.run.name], plan) for plan in group if plan.run.name in known
+        }
         due = [plan for plan in group if plan.run.name not in known]
         if due:
             exam = examination(place, read_questions(self._questions), made.generation)
@@ -388,13 +390,13 @@ class _Experiments:
             self._tell(plan, indexes_left)
             with self._naming([plan]):
                 started = time.perf_counter()
-                result = self._examined(plan, exam, made)
+                result = self._examine(plan, exam, made)
                 self._kept.put(keys[plan.run.name], result)
-                self.results[plan.run.name] = _named(result, plan)
+                self.results[plan.run.name] = _rename_result(result, plan)
                 self._clock.runs.append(time.perf_counter() - started)
 
-    def _examined(self, plan: Planned, exam: Examination, made: MadeIndex) -> RunResult:
-        place = under(self._state, plan.settings)
+    def _examine(self, plan: Planned, exam: Examination, made: MadeIndex) -> RunResult:
+        place = open_experiment(self._state, plan.settings)
         try:
             evaluated = examine(place, exam, plan.run.name, exact=True, **asdict(plan.asking))
         finally:
@@ -416,7 +418,7 @@ class _Experiments:
 
     def _tell(self, plan: Planned, indexes: int) -> None:
         done = len(self.results) + len(self.failed)
-        left = self._clock.left(indexes, self._count - done)
+        left = self._clock.seconds_left(indexes, self._count - done)
         self._shown.label = f"run {done + 1} of {self._count} ({plan.run.name}){left}"
 
     @contextmanager
@@ -436,7 +438,7 @@ class _Experiments:
                     self.failed.setdefault(name, {"name": name, "code": code, "message": message})
 
 
-def _named(result: RunResult, plan: Planned) -> RunResult:
+def _rename_result(result: RunResult, plan: Planned) -> RunResult:
     """Return a result under the names that the matrix uses for it now."""
     names = {"name": plan.run.name, "choice": dict(plan.run.choice), "settings": dict(plan.run.overrides)}
     return RunResult({**result.run, **names}, result.questions)

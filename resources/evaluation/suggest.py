@@ -23,7 +23,7 @@ from pipelines.evaluation.suggest import (
     Suggestion,
     as_candidate,
     as_examples,
-    asked,
+    ask_for_questions,
     column_names,
     golden_line,
     paragraphs,
@@ -61,7 +61,7 @@ def suggest(state: State, count: int, groups: Sequence[str] = (), seed: int = SE
     live = state.catalog.live()
     if live is None:
         raise IndexStateError("nothing is published yet; run `pincite index`", "no_index")
-    material = _Material(state.of_generation(live), _seen(state, live, groups))
+    material = _Material(state.of_generation(live), _visible_documents(state, live, groups))
     tools, rejected = QueryModels(state), Counter[str]()
     model = tools.model("suggest").name if state.settings.llm.asks("suggest") else None
     chosen: list[dict[str, Any]] = []
@@ -119,7 +119,7 @@ def _notes(count: int, written: Counter[str], rejected: Counter[str], restricted
     return notes
 
 
-def _seen(state: State, live: GenerationRow, groups: Sequence[str]) -> set[str]:
+def _visible_documents(state: State, live: GenerationRow, groups: Sequence[str]) -> set[str]:
     """Return the documents that these groups may find now."""
     with Searcher(state).reading(live.generation) as (connection, index):
         index.ask_for(asked_groups(groups))
@@ -203,7 +203,7 @@ def _by_model(
     order = [found[each.doc_id, each.quote] for each in spread(map(as_candidate, found.values()), seed)]
     template = partial(tools.prompt, "suggest")
     for start in range(0, min(len(order), ASKED_FOR_EACH * count), count):
-        for made in asked(order[start : start + count], tools.model("suggest"), template):
+        for made in ask_for_questions(order[start : start + count], tools.model("suggest"), template):
             if isinstance(made, Suggestion):
                 yield made
             else:
@@ -232,7 +232,7 @@ def examples(
 ) -> Iterator[Example]:
     """Yield up to `count` questions of as many documents as can be, each answered from the document that it was made
     of. `answered_from` returns source and uri of the documents that answer a question."""
-    public = documents.listed((), "", MOST_ASKABLE)
+    public = documents.list_documents((), "", MOST_ASKABLE)
     found = {each.doc_id: (each.source, each.uri) for each in public}
     statements = [
         Statement(row.doc_id, row.section_path, row.text, row.page, row.text, row.confidence)

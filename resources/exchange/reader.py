@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from pipelines.indexing.embeddings import FOOTER
 from resources.child_process import end_with_parent
-from resources.workers.frames import encoded, packed
+from resources.workers.frames import encode, pack
 from resources.workers.sandbox import confine, limit_memory
 
 MEMORY_MB = 1024
@@ -217,13 +217,13 @@ def _line(error: BaseException) -> str:
 
 def _serve(out: BinaryIO, reading: VectorRows) -> None:
     """Answer each line of standard input, `keys` or `rows`, with batches and an end."""
-    out.write(packed({"kind": "head", **reading.head}))
+    out.write(pack({"kind": "head", **reading.head}))
     out.flush()
     for line in sys.stdin:
         for value, table in reading.keys() if line.strip() == "keys" else reading.rows():
-            out.write(packed({"kind": "rows", **value}, {"rows": encoded(table)}))
+            out.write(pack({"kind": "rows", **value}, {"rows": encode(table)}))
             out.flush()
-        out.write(packed({"kind": "end"}))
+        out.write(pack({"kind": "end"}))
         out.flush()
 
 
@@ -245,7 +245,7 @@ def main() -> None:
         code, said, row = error.code, str(error), error.row
     except (MemoryError, RecursionError):
         code, said, row = "vectors_limit", f"it unfolds into more than {MEMORY_MB:,} MB", None
-    out.write(packed({"kind": "unfit", "code": code, "said": said, "row": row}))
+    out.write(pack({"kind": "unfit", "code": code, "said": said, "row": row}))
     out.flush()
 
 

@@ -17,7 +17,7 @@ from pipelines.errors import VectorFileError
 from pipelines.escaped_text import one_line
 from resources.child_process import child_command, child_environment
 from resources.exchange.reader import BATCH_BYTES, MEMORY_MB, MOST_TEXT
-from resources.workers.frames import MOST_JSON, Message, Received, decoded
+from resources.workers.frames import MOST_JSON, Message, Received, decode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +133,7 @@ class VectorFile:
         first = 1
         while (message := self._next("rows", "end")).value["kind"] == "rows":
             try:
-                table = decoded(message.blobs["rows"], schema, cleaned=False)
+                table = decode(message.blobs["rows"], schema, cleaned=False)
             except (ValueError, LookupError) as error:
                 raise self.unfit("vectors_unreadable", f"its reader gave no rows ({error})", first) from None
             yield first, {name: said for name, said in message.value.items() if isinstance(said, list)}, table

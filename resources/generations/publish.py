@@ -22,7 +22,7 @@ from resources.sources.registry import many_gone
 from resources.stages.indexed_documents import IndexBuild
 from resources.stages.make import with_repair
 from resources.state.listing import listing_output
-from resources.state.run import Missing, Problems, PublishResult, compared
+from resources.state.run import Missing, Problems, PublishResult, comparison_text
 
 if TYPE_CHECKING:
     from resources.postgres.catalog import GenerationRow
@@ -169,7 +169,7 @@ def _publish(state: State) -> PublishResult:
             built.published = True
     catalog.set_verdict(number, None if built.published else verdict(state, built))
     built.seconds = time.perf_counter() - started
-    state.run.published(built)
+    state.run.keep_verdict(built)
     return built
 
 
@@ -242,7 +242,7 @@ def publish_by_hand(state: State, number: int, force: bool = False) -> dict[str,
             scored = score_both(state, live, generation)
             rows = comparison(state, scored, live.generation, number)
             if any(row["worse"] for row in rows):
-                told = "; ".join(map(compared, rows))
+                told = "; ".join(map(comparison_text, rows))
                 raise IndexStateError(
                     f"generation {number} answers the golden questions worse than the live one ({told}); publish it "
                     "all the same with --force",

@@ -161,10 +161,10 @@ class EndpointCrossEncoder:
         each. Raise ModelError if it does not answer, or not with one score for each passage."""
         size, found = self._settings.batch_size, list[float]()
         for start in range(0, len(passages), size):
-            found += self._asked(question, passages[start : start + size])
+            found += self._ask(question, passages[start : start + size])
         return found if all(0 <= score <= 1 for score in found) else [_sigmoid(score) for score in found]
 
-    def _asked(self, question: str, passages: Sequence[str]) -> list[float]:
+    def _ask(self, question: str, passages: Sequence[str]) -> list[float]:
         import openai
 
         settings = self._settings

@@ -35,7 +35,7 @@ Spans = list[tuple[int, int]]
 
 
 @contextmanager
-def _unwatched() -> Iterator[None]:
+def _no_watch() -> Iterator[None]:
     yield
 
 
@@ -43,11 +43,11 @@ class TextModels:
     """The models of one process. `loading` is entered while one loads, so that no document is charged its time and
     memory."""
 
-    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = _unwatched) -> None:
+    def __init__(self, loading: Callable[[], AbstractContextManager[None]] = _no_watch) -> None:
         self._loading = loading
         self._loaded: dict[str, Any] = {}
 
-    def watched(self, loading: Callable[[], AbstractContextManager[None]]) -> TextModels:
+    def watching(self, loading: Callable[[], AbstractContextManager[None]]) -> TextModels:
         """Return the same models; those loaded from now on enter `loading` instead."""
         models = TextModels(loading)
         models._loaded = self._loaded
@@ -57,7 +57,7 @@ class TextModels:
         """Load every installed model now."""
         self._static()
         for language in MODELS:
-            if installed(language):
+            if is_installed(language):
                 self._segmenter(language)
 
     def passages(self, texts: Sequence[str]) -> Vectors:
@@ -71,7 +71,7 @@ class TextModels:
         """Return the sentences of each text as spans; implements ports.SentenceSplitter. The model of a language reads
         only texts in its script for which the rules are in doubt."""
         asked: dict[int, list[int]] = {}
-        if installed(language):
+        if is_installed(language):
             numbers = [number for number, text in enumerate(texts) if _for_model(text)]
             asked = dict(zip(numbers, self._ends([texts[number] for number in numbers], language), strict=True))
         return [sentence_spans(text, asked.get(number, ())) for number, text in enumerate(texts)]
@@ -117,7 +117,7 @@ def _without_torch() -> Iterator[None]:
         del sys.modules["torch"]
 
 
-def installed(language: str) -> bool:
+def is_installed(language: str) -> bool:
     """Say whether a segmenter of the language is installed."""
     return language in MODELS and importlib.util.find_spec(MODELS[language]) is not None
 

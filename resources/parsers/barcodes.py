@@ -93,7 +93,7 @@ class PageCodes:
         self._report, self._searched = report, 0
         self.warnings: list[str] = []
 
-    def of(self, page: Any, number: int) -> list[Block]:
+    def codes_of(self, page: Any, number: int) -> list[Block]:
         """Return the codes of a page, each in its box."""
         from pypdfium2 import PdfiumError
 

@@ -70,7 +70,7 @@ def decode_as(data: bytes, codec: str) -> str:
 _REPLACING = "pincite.replace"
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replacement(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     # WHATWG: a lone 0x80 in GB18030 and GBK is the euro sign, as Windows writes it.
@@ -78,7 +78,7 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
     return ("€", error.start + 1) if euro else ("\ufffd", error.end)
 
 
-codecs.register_error(_REPLACING, _replaced)
+codecs.register_error(_REPLACING, _replacement)
 
 
 # ---------------------------------------------------------------- two encodings in one text
@@ -94,13 +94,13 @@ _SINGLE = frozenset("àáäåèéêëìíîòóôöøùúûüÀÁÄÅÈÉÖÓÜ"
 """Letters that are words of western languages, or stand alone as names and marks."""
 
 
-def _marked(error: UnicodeError) -> tuple[str, int]:
+def _undecodable_mark(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return "".join(chr(_MARK + byte) for byte in error.object[error.start : error.end]), error.end
 
 
-codecs.register_error(_MARKING, _marked)
+codecs.register_error(_MARKING, _undecodable_mark)
 
 
 def are_western(data: bytes) -> bool:
@@ -271,7 +271,7 @@ class Guess:
     probable: bool
 
 
-def guessed(data: bytes, declared: str | None = None) -> Guess:
+def guess_encoding(data: bytes, declared: str | None = None) -> Guess:
     """Return the likeliest encoding of bytes; `declared` is the codec that the file itself names."""
     common = dict(_CANDIDATES)
     if declared is not None:
@@ -334,16 +334,16 @@ def _words(text: str) -> Iterable[str]:
 def _probability(word: str) -> float:
     """Return the log probability of a word, in its own case or the common one."""
     plain = word.translate(_as_pieces())
-    best = _divided(plain)
+    best = _division_score(plain)
     if (len(word) == 1 and not word.isalpha() and not _is_block(word)) or 2 * sum(map(word.count, _LINES)) > len(word):
         return max(best, _SIGN)
     word = plain
     if word.isupper() and len(word) > 1:
-        return max(best, _OTHER_CASE + max(_divided(word.lower()), _divided(word.capitalize())))
-    return max(best, _OTHER_CASE + _divided(word.lower())) if word.istitle() else best
+        return max(best, _OTHER_CASE + max(_division_score(word.lower()), _division_score(word.capitalize())))
+    return max(best, _OTHER_CASE + _division_score(word.lower())) if word.istitle() else best
 
 
-def _divided(word: str) -> float:
+def _division_score(word: str) -> float:
     """Return the log probability of the best division of a word into pieces (Viterbi)."""
     pieces, word = _pieces(), f"▁{word}"
     best = [0.0] + [float("-inf")] * len(word)

@@ -67,7 +67,7 @@ class MapBox(_Part):
 
     @field_validator("x1", "y1")
     @classmethod
-    def _ordered(cls, value: float, info: Any) -> float:
+    def _require_order(cls, value: float, info: Any) -> float:
         other = info.field_name.replace("1", "0")
         if value < info.data.get(other, value):
             raise ValueError(f"must not be less than {other}: the box has a negative size")
@@ -137,7 +137,7 @@ class MapElement(_Words):
 
     @field_validator("kind")
     @classmethod
-    def _known(cls, kind: str) -> str:
+    def _require_known(cls, kind: str) -> str:
         if kind not in KINDS:
             raise ValueError(f"unknown kind {kind!r}; {_suggestion(kind, sorted(KINDS))}")
         return kind
@@ -356,7 +356,7 @@ def parse_map(values: Any, name: str) -> ParsedFile:
         except ValidationError as error:
             problems.add(error.error_count(), problems_of(error, ("elements", index)))
             continue
-        found = list(_misplaced(element, index, head.pages))
+        found = list(_place_problems(element, index, head.pages))
         problems.add(len(found), found)
         blocks.append(_block(element))
     problems.refuse()
@@ -384,10 +384,10 @@ class _Problems:
             raise DocumentError(message, "element_map")
 
 
-def _misplaced(element: MapElement, index: int, pages: int | list[MapPage] | None) -> Iterator[str]:
+def _place_problems(element: MapElement, index: int, pages: int | list[MapPage] | None) -> Iterator[str]:
     """Yield the problems that an element has only in its document or its table."""
     for where, box in _boxes(element):
-        problem = _outside(box, pages)
+        problem = _outside_text(box, pages)
         if problem:
             yield f"{path_of(('elements', index, *where))}{problem}"
     clash = overlapping(element.cells)
@@ -406,7 +406,7 @@ def _boxes(element: MapElement) -> Iterator[tuple[tuple[str | int, ...], MapBox]
                 yield (*where, "runs", index, "box"), run.box
 
 
-def _outside(box: MapBox, pages: int | list[MapPage] | None) -> str:
+def _outside_text(box: MapBox, pages: int | list[MapPage] | None) -> str:
     if pages is None:
         return ""
     count = len(pages) if isinstance(pages, list) else pages
@@ -445,11 +445,11 @@ def _runs(words: MapElement | MapCell, table_box: MapBox | None = None, code: bo
         return (TextRun(words.text, _box(boxes[0]) if boxes else None, locator=words.locator),)
     return tuple(
         TextRun(text, _box(box), locator=words.locator)
-        for text, box in _divided(words.text, boxes, "\n" if code else " ")
+        for text, box in _divide_text(words.text, boxes, "\n" if code else " ")
     )
 
 
-def _divided(text: str, boxes: Sequence[MapBox], separator: str) -> Iterator[tuple[str, MapBox]]:
+def _divide_text(text: str, boxes: Sequence[MapBox], separator: str) -> Iterator[tuple[str, MapBox]]:
     """Yield the words of a text for each of its boxes; each box gets characters in proportion to its area."""
     words = text.split(separator)
     areas = [max((box.x1 - box.x0) * (box.y1 - box.y0), 1e-6) for box in boxes]
@@ -490,16 +490,16 @@ def to_map(parsed: ParsedFile) -> dict[str, Any]:
     free = {key: value for key, value in parsed.properties.items() if key not in PROPERTIES}
     groups = [group.strip() for group in parsed.properties.get("groups", "").split(",") if group.strip()]
     named = {key: parsed.properties[key] for key in PROPERTIES if key != "groups" and key in parsed.properties}
-    document = {**named, **_given(groups=groups, metadata=free)}
+    document = {**named, **_given_values(groups=groups, metadata=free)}
     head = {
         "version": VERSION,
-        **_given(origin=parsed.origin, document=document, pages=parsed.pages, warnings=list(parsed.warnings)),
+        **_given_values(origin=parsed.origin, document=document, pages=parsed.pages, warnings=list(parsed.warnings)),
     }
     values: dict[str, Any] = _storable({**head, "elements": [_element_of(block) for block in parsed.blocks]})
     return values
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _given_values(**values: Any) -> dict[str, Any]:
     """Return the values that are not empty."""
     return {key: value for key, value in values.items() if value or (value == 0 and value is not False)}
 
@@ -522,7 +522,13 @@ def _run_of(run: TextRun) -> dict[str, Any]:
     offsets = {"start": run.source_start, "end": run.source_end} if run.source_start is not None else {}
     locator = {} if run.locator is None else {"locator": run.locator}
     gaps = [list(gap) for gap in run.gaps]
-    return {"text": run.text, **_given(box=box), **offsets, **locator, **_given(joined=run.joined, gaps=gaps)}
+    return {
+        "text": run.text,
+        **_given_values(box=box),
+        **offsets,
+        **locator,
+        **_given_values(joined=run.joined, gaps=gaps),
+    }
 
 
 def _words_of(runs: Sequence[TextRun]) -> dict[str, Any]:
@@ -532,13 +538,13 @@ def _words_of(runs: Sequence[TextRun]) -> dict[str, Any]:
     if len(runs) > 1 or {"start", "joined", "gaps"} & values[0].keys():
         return {"runs": values}
     box = values[0].pop("box", None)
-    return {**values[0], **_given(boxes=[box] if box else [])}
+    return {**values[0], **_given_values(boxes=[box] if box else [])}
 
 
 def _cell_of(cell: BlockCell) -> dict[str, Any]:
     spans = {"row_span": cell.row_span, "column_span": cell.column_span}
     wide = {key: span for key, span in spans.items() if span != 1}
-    return {"row": cell.row, "column": cell.column, **_words_of(cell.runs), **wide, **_given(header=cell.header)}
+    return {"row": cell.row, "column": cell.column, **_words_of(cell.runs), **wide, **_given_values(header=cell.header)}
 
 
 def _element_of(block: Block) -> dict[str, Any]:
@@ -547,10 +553,10 @@ def _element_of(block: Block) -> dict[str, Any]:
     sure = {} if block.confidence == 1.0 else {"confidence": block.confidence}
     return {
         "kind": block.kind,
-        **_given(level=block.level),
+        **_given_values(level=block.level),
         **marker,
         **_words_of(block.runs),
-        **_given(cells=cells),
+        **_given_values(cells=cells),
         **sure,
-        **_given(metadata=dict(block.metadata)),
+        **_given_values(metadata=dict(block.metadata)),
     }

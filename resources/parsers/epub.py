@@ -18,14 +18,14 @@ from urllib.parse import unquote
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import HiddenContent
-from pipelines.parsing.raised import raised
+from pipelines.parsing.raised import raise_text
 from pipelines.records import Block, ParsedFile
 from resources.parsers.epub_styles import PageStyles, Sheets, leave_out_hidden, mark_looks
 from resources.parsers.html import source_of, tree_of
 from resources.parsers.package import opened_package, require_open, xml_parser, xml_part
 from resources.parsers.properties import properties_of
 from resources.parsers.through_html import blocks_of_page, drop, name_headings, note_blocks
-from resources.parsers.untrusted import listed
+from resources.parsers.untrusted import list_names
 
 ORIGIN = "epub"
 _PAGES = frozenset(("application/xhtml+xml", "text/html", "application/x-dtbook+xml"))
@@ -93,7 +93,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     read = set(book.order)
     unread = [part for part in unread if part not in read]
     if unread:
-        warnings[f"pages outside the reading order were not read: {listed(unread)}"] = None
+        warnings[f"pages outside the reading order were not read: {list_names(unread)}"] = None
     return ParsedFile(tuple(blocks), properties, None, (*warnings, *content.warnings()), ORIGIN)
 
 
@@ -139,7 +139,7 @@ def _contents(package: zipfile.ZipFile, book: _Book, ncx: _Item | None, path: Pa
             page = _page(package, item.part, path)
             navs = page.iter("nav") if page is not None else ()
             for nav in navs:
-                for entry in _listed(nav, item.part) if _is(nav, "toc") else ():
+                for entry in _list_entries(nav, item.part) if _is(nav, "toc") else ():
                     book.contents.setdefault(entry.part, []).append(entry)
     if ncx is None or book.contents:
         return
@@ -152,7 +152,7 @@ def _contents(package: zipfile.ZipFile, book: _Book, ncx: _Item | None, path: Pa
             book.contents.setdefault(part, []).append(_Entry(_text(label), part, fragment, depth))
 
 
-def _listed(nav: Any, base: str) -> Iterator[_Entry]:
+def _list_entries(nav: Any, base: str) -> Iterator[_Entry]:
     for link in nav.iter("a"):
         depth = sum(1 for above in link.iterancestors() if above.tag == "ol")
         part, fragment = _target(base, link.get("href") or "")
@@ -244,7 +244,7 @@ def _raise(link: Any) -> None:
     number = _text(link)
     apart = any(element.tag == "sup" for element in (*link.iter("sup"), *link.iterancestors("sup")))
     if _is(link, "noteref") and number.isdigit() and len(number) <= _LONGEST_REFERENCE and not apart and not len(link):
-        link.text = raised(number)
+        link.text = raise_text(number)
 
 
 def _take_notes(page: Any) -> list[tuple[str | None, Any]]:

@@ -137,7 +137,7 @@ def leave_out_hidden(page: Any, sheets: Sheets, content: HiddenContent) -> None:
         if element.tag in _NEVER_SHOWN or not "".join(element.itertext()).strip():
             continue
         settled.update(element.iter("*"))
-        if content.taken("elements"):
+        if content.take("elements"):
             _mark(element)
             for name in ("hidden", "style", "class"):  # the reader of pages would hide it again
                 element.attrib.pop(name, None)

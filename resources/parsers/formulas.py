@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 
 # ---------------------------------------------------------------- LaTeX
 
@@ -117,7 +117,7 @@ class _Latex:
                 parts.append(self._script(char))
             elif plain := _PLAIN.match(self.source, self.at):
                 self.at = plain.end()
-                parts.append(_unspaced(plain[0]) if math else _typeset(plain[0]))
+                parts.append(_without_spaces(plain[0]) if math else _typeset(plain[0]))
             elif char == "\\":
                 parts.append(self._command(math, parts))
             else:
@@ -149,7 +149,7 @@ class _Latex:
             return "°"
         if text and not text.strip("′'"):
             return text
-        return raised(text) if sign == "^" else lowered(text)
+        return raise_text(text) if sign == "^" else lower_text(text)
 
     def _command(self, math: bool, before: list[str]) -> str:
         found = _COMMAND.match(self.source, self.at)
@@ -218,7 +218,7 @@ class _Latex:
         return found[1]
 
 
-def _unspaced(text: str) -> str:
+def _without_spaces(text: str) -> str:
     """Return a text of a formula with its numbers whole: spaces mean nothing in it, and some recognizers part all."""
     return _SPACED_SEPARATOR.sub(r"\1", _APART.sub("", text)) if " " in text else text
 
@@ -234,15 +234,15 @@ def _typeset(text: str) -> str:
 
 
 def fraction(above: str, below: str) -> str:
-    return f"{_grouped(above)}/{_grouped(below)}"
+    return f"{_group(above)}/{_group(below)}"
 
 
 def root(text: str, degree: str = "") -> str:
     text = text.strip()
-    return (raised(degree.strip()) if degree.strip() else "") + (f"√{text}" if text.isalnum() else f"√({text})")
+    return (raise_text(degree.strip()) if degree.strip() else "") + (f"√{text}" if text.isalnum() else f"√({text})")
 
 
-def _grouped(text: str) -> str:
+def _group(text: str) -> str:
     text = " ".join(text.split())
     return text if not text or _AMOUNT.fullmatch(text) else f"({text})"
 
@@ -333,11 +333,11 @@ def mathml_text(math: Any) -> str:
     found: dict[Any, str] = {}
     for element in reversed(list(math.iter("*"))):
         parts = [found.pop(child, "") + (child.tail or "").strip() for child in element]
-        found[element] = _written(element, parts)
+        found[element] = _write(element, parts)
     return " ".join(found.get(math, "").split())
 
 
-def _written(element: Any, parts: list[str]) -> str:
+def _write(element: Any, parts: list[str]) -> str:
     name = element.tag.rpartition(":")[2] if isinstance(element.tag, str) else ""
     own = (element.text or "").strip().translate(_INVISIBLE)
     if name in ("annotation", "annotation-xml"):
@@ -370,15 +370,15 @@ def _is_sign(operator: Any) -> bool:
 _SCRIPTS: dict[str, Callable[[list[str]], str]] = {
     "mfrac": lambda parts: fraction(parts[0], parts[1]),
     "msup": lambda parts: parts[0] + _power(parts[1]),
-    "msub": lambda parts: parts[0] + lowered(parts[1].strip()),
+    "msub": lambda parts: parts[0] + lower_text(parts[1].strip()),
     "mroot": lambda parts: root(parts[0], parts[1]),
-    "msubsup": lambda parts: parts[0] + lowered(parts[1].strip()) + _power(parts[2]),
-    "munder": lambda parts: parts[0] + lowered(parts[1].strip()),
+    "msubsup": lambda parts: parts[0] + lower_text(parts[1].strip()) + _power(parts[2]),
+    "munder": lambda parts: parts[0] + lower_text(parts[1].strip()),
     "mover": lambda parts: parts[0] + _power(parts[1]),
-    "munderover": lambda parts: parts[0] + lowered(parts[1].strip()) + _power(parts[2]) + " ",
+    "munderover": lambda parts: parts[0] + lower_text(parts[1].strip()) + _power(parts[2]) + " ",
 }
 
 
 def _power(text: str) -> str:
     bare = text.strip()
-    return "°" if bare in ("∘", "°") else bare if bare and not bare.strip("′'*") else raised("".join(bare.split()))
+    return "°" if bare in ("∘", "°") else bare if bare and not bare.strip("′'*") else raise_text("".join(bare.split()))

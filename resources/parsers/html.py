@@ -23,7 +23,7 @@ from urllib.parse import unquote_to_bytes
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import METADATA, HiddenContent
-from pipelines.parsing.joining import unwrapped
+from pipelines.parsing.joining import unwrap
 from pipelines.parsing.pictures import figure
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.hashes import bytes_hash
@@ -42,7 +42,7 @@ from resources.parsers.html_tables import (
 from resources.parsers.html_word import item_of, kind_of, list_level, outline_level
 from resources.parsers.labels import key_value
 from resources.parsers.source_text import Finder, decode
-from resources.parsers.untrusted import signed, whole
+from resources.parsers.untrusted import signed_whole, whole
 
 # ---------------------------------------------------------------- source
 
@@ -87,9 +87,9 @@ def _charset_in(head: bytes) -> str | None:
 
 def tree_of(source: str, name: str) -> Any:
     """Return the root of a page, with the pages that frames have in their own markup in place; None if it is empty."""
-    root = _parsed(source, name)
+    root = _parse(source, name)
     for frame in list(root.iter("iframe")) if root is not None else ():
-        page = _parsed(frame.attrib.pop("srcdoc", ""), name)
+        page = _parse(frame.attrib.pop("srcdoc", ""), name)
         body = page.find("body") if page is not None else None
         if body is not None:
             frame.tag, frame.text = "div", body.text
@@ -97,7 +97,7 @@ def tree_of(source: str, name: str) -> Any:
     return root
 
 
-def _parsed(source: str, name: str) -> Any:
+def _parse(source: str, name: str) -> Any:
     from lxml import etree
 
     text = _PROLOG.sub("", source, count=1).replace("\x00", "\ufffd")
@@ -260,7 +260,7 @@ def parse_shown(source: str, name: str, content: HiddenContent) -> ParsedFile:
         return ParsedFile((), origin=ORIGIN)
     drawings = told_of_drawings(drawings_with_words(root))
     blocks = with_bold_headings(*blocks_of(root, Finder(source, limit=200_000, markup=True), Shown(root, content)))
-    return ParsedFile(unwrapped(blocks), properties_of(root), None, drawings, ORIGIN)
+    return ParsedFile(unwrap(blocks), properties_of(root), None, drawings, ORIGIN)
 
 
 def drawings_with_words(root: Any) -> int:
@@ -345,7 +345,7 @@ class _Walker:
         self.item_level: int | None = None
         """Nesting of the paragraph that is an item of a list in a page of Word."""
         self.captioned: dict[Any, bool] = {}
-        headings = [h for h in root.iter("h1") if not _inside(h, ("header", "nav", "footer"))]
+        headings = [h for h in root.iter("h1") if not _is_inside(h, ("header", "nav", "footer"))]
         self.header_has_title = not headings
         pairs = pairs_of(root, BLOCKS)
         out = shown.leaves_out
@@ -377,7 +377,7 @@ class _Walker:
 
     def _begin(self, element: Any, tag: str, events: Any) -> None:
         name = _ROLES.get(element.get("role") or "", tag)
-        style = self.shown.styles.of(element)
+        style = self.shown.styles.styles_of(element)
         level = self._level(element, tag, style)
         name = f"h{level}" if level is not None else "h1" if name == "h0" else name
         hidden = self.shown.is_hidden(element)
@@ -565,7 +565,7 @@ class _Walker:
     def _begin_item(self, element: Any) -> None:
         state = self.lists[-1]
         if state["ordered"]:
-            state["number"] = signed(element.get("value"), state["number"] + 1)
+            state["number"] = signed_whole(element.get("value"), state["number"] + 1)
             state["marker"] = _numeral(state["number"], state["type"]) + "."
         state["fresh"] = True
 
@@ -605,12 +605,12 @@ def _look(element: Any, tag: str, style: dict[str, str], outer: _Look) -> _Look:
     return _Look(size, bold) if (size, bold) != (outer.size, outer.bold) else outer
 
 
-def _inside(element: Any, tags: tuple[str, ...]) -> bool:
+def _is_inside(element: Any, tags: tuple[str, ...]) -> bool:
     return any(parent.tag in tags for parent in element.iterancestors())
 
 
 def _list_state(element: Any, tag: str) -> dict[str, Any]:
-    number = signed(element.get("start"), 1) - 1
+    number = signed_whole(element.get("start"), 1) - 1
     ordered = tag == "ol"
     kind = element.get("type") or "1"
     return {"ordered": ordered, "number": number, "type": kind, "marker": "" if ordered else "•", "fresh": False}

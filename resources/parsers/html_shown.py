@@ -186,7 +186,7 @@ class Styles:
             of_name.append(_Rule(tag, id, classes, style))
             self.count += 1
 
-    def of(self, element: Any) -> dict[str, str]:
+    def styles_of(self, element: Any) -> dict[str, str]:
         """Return the declarations that hold for an element: the rules' in their order, then its own."""
         own = element.get("style")
         if not self.count:
@@ -261,7 +261,7 @@ class Shown:
 
     def takes_no_place(self, element: Any) -> bool:
         """Say whether a hidden element leaves no gap where it would be."""
-        style = self.styles.of(element)
+        style = self.styles.styles_of(element)
         return style.get("display", "none" if element.get("hidden") is not None else "") == "none"
 
     def is_hidden(self, element: Any) -> bool:
@@ -297,7 +297,7 @@ class Shown:
                 events.skip_subtree()
                 continue
             _, outer, in_hidden, font = open_elements[-1] if open_elements else (None, ground, False, "")
-            style = self.styles.of(element)
+            style = self.styles.styles_of(element)
             font = _font(element, tag, style, font)
             if is_symbol_font(font):
                 self._signs[element] = font
@@ -310,7 +310,7 @@ class Shown:
             twin = _is_drawing(element) or (hidden and _is_pictured(element))
             how = DELETED if struck and not hidden else "elements"
             hidden = hidden or struck
-            read = hidden and not twin and (self.hidden.taken(how) if has_text else self.hidden.read)
+            read = hidden and not twin and (self.hidden.take(how) if has_text else self.hidden.read)
             if twin or (hidden and not read):
                 self._left_out.add(element)
                 events.skip_subtree()
@@ -354,7 +354,7 @@ class Shown:
             parent = element.getparent()
             if parent is None:
                 continue
-            style = self.styles.of(element)
+            style = self.styles.styles_of(element)
             own |= _TEXT * bool((element.tail or "").strip())
             own |= _SIZED * ("font-size" in style and not _is_zero(style["font-size"]))
             own |= _SEEN * (style.get("visibility") == "visible")

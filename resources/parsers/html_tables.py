@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from pipelines.parsing.hidden import METADATA
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.records import Block, BlockCell, TextRun
 from resources.parsers.formulas import formula_text, mathml_text, tex_of
 from resources.parsers.html_shown import Shown
@@ -58,7 +58,7 @@ def inline_run(element: Any, tag: str, finder: Finder, shown: Shown | None = Non
         text = formula_text(tex) if tex else mathml_text(element)
     else:
         written = "".join(element.itertext()) if shown is None else _shown_text(element, shown)
-        text = raised(written) if tag == "sup" else lowered(written)
+        text = raise_text(written) if tag == "sup" else lower_text(written)
     places = [run for run in pass_over(element, finder) if run.source_start is not None]
     start, end = (places[0].source_start, places[-1].source_end) if places else (None, None)
     return TextRun(text, None, start, end, joined=places[0].joined if places else True)

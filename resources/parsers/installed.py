@@ -117,7 +117,7 @@ _PACKAGES = ("unstructured", "python-oxmsg")
 _PROGRAMS = ("soffice", "tesseract")
 
 
-def installed() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
     """Return releases of packages and paths of programs, by name, for those that are installed."""
     found = {name: path for name in _PROGRAMS if (path := program_path(name))}
     if pandoc := pandoc_path():

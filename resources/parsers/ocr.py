@@ -108,7 +108,7 @@ def _data() -> frozenset[str]:
     return frozenset(line.strip() for line in lines[1:] if line.strip()) if listed.status == 0 else frozenset()
 
 
-def _installed() -> tuple[str, ...]:
+def _installed_readers() -> tuple[str, ...]:
     return tuple(sorted(_data() - _NO_LANGUAGES))
 
 
@@ -121,7 +121,7 @@ def languages_of(settings: OcrSettings) -> tuple[str, ...]:
     confuse each other, return English or the first."""
     if settings.languages:
         return settings.languages
-    installed = _installed()
+    installed = _installed_readers()
     if len(installed) <= MOST_LANGUAGES:
         return installed
     return ("eng",) if "eng" in installed else installed[:1]
@@ -136,9 +136,9 @@ def remedy(settings: OcrSettings) -> str:
             return f"OCR has no program: {_EITHER}"
         unknown = [name for name in settings.languages if name not in _PACKAGED_LANGUAGES]
         return f"the packaged OCR does not read {', '.join(unknown)}: {_PROGRAM}" if unknown else ""
-    missing = [name for name in settings.languages if name not in _installed()]
-    if missing or not _installed():
-        there = ", ".join(_installed()) or "none"
+    missing = [name for name in settings.languages if name not in _installed_readers()]
+    if missing or not _installed_readers():
+        there = ", ".join(_installed_readers()) or "none"
         return f"OCR has no data of {', '.join(missing) or 'any language'} (installed: {there}): {_PROGRAM}"
     return ""
 
@@ -180,7 +180,7 @@ def page_items(page: Any, number: int, settings: OcrSettings) -> Recognised:
         return Recognised(warning=f"page {number}: no_text: it has pictures but no text layer; {trouble}")
     try:
         markup, scale = _read(page, settings)
-        return _recognised(markup, scale, number, reader_of(settings))
+        return _parse_markup(markup, scale, number, reader_of(settings))
     except subprocess.TimeoutExpired:
         limit = f"parsing.ocr_seconds ({settings.seconds:g})"
         return Recognised(warning=f"page {number}: no_text: OCR took longer than {limit}: raise it")
@@ -206,7 +206,7 @@ def _read(page: Any, settings: OcrSettings) -> tuple[bytes, float]:
     return done.output, width / picture.width
 
 
-def _recognised(markup: bytes, scale: float, number: int, reader: str) -> Recognised:
+def _parse_markup(markup: bytes, scale: float, number: int, reader: str) -> Recognised:
     root = ElementTree.fromstring(markup)
     lines = list(_lines(root))
     words = [word for line in lines for word in line]

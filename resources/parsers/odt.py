@@ -28,7 +28,7 @@ from resources.parsers.through_html import (
     name_headings,
     note_blocks,
 )
-from resources.parsers.untrusted import listed, whole
+from resources.parsers.untrusted import list_names, whole
 
 ORIGIN = "odt"
 _NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns"
@@ -221,14 +221,14 @@ class _Writer:
             elif tag in (f"{_OFFICE}forms", f"{_TEXT}sequence-decls", f"{_TEXT}variable-decls"):
                 continue
             elif isinstance(tag, str) and tag.startswith(_DRAW):
-                self._drawn(element, out, hidden)
+                self._add_drawn(element, out, hidden)
             elif isinstance(tag, str):
                 self.blocks(element, out, hidden)
 
     def _section(self, element: Any, out: Any, hidden: bool) -> None:
         shown = element.get(f"{_TEXT}display")
         is_hidden = shown == "none" or (shown == "condition" and element.get(f"{_TEXT}is-hidden") == "true")
-        if is_hidden and not hidden and not self.content.taken("sections"):
+        if is_hidden and not hidden and not self.content.take("sections"):
             return
         self.blocks(element, out, hidden or is_hidden)
 
@@ -236,7 +236,7 @@ class _Writer:
         for region in element.iter(f"{_TEXT}changed-region"):
             deletion = region.find(f"{_TEXT}deletion")
             words = deletion is not None and any((part.text or "").strip() for part in deletion.iter(f"{_TEXT}*"))
-            if words and self.content.taken(DELETED):
+            if words and self.content.take(DELETED):
                 self.deleted[region.get(f"{_TEXT}id") or ""] = deletion
 
     # ------------------------------------------------------------ paragraphs
@@ -246,7 +246,7 @@ class _Writer:
         look = self.styles.look("paragraph", style, _USUAL)
         gone = any(mark.get(f"{_TEXT}is-hidden") == "true" for mark in element.iter(f"{_TEXT}hidden-paragraph"))
         if (gone or look.hidden or self._is_unseen(look)) and not hidden:
-            if not self.content.taken("paragraphs"):
+            if not self.content.take("paragraphs"):
                 return
             hidden = True
         level = self._level(element, style)
@@ -302,16 +302,16 @@ class _Writer:
             words = part.get(f"{_TEXT}string-value") or "".join(part.itertext())
             if part.get(f"{_TEXT}is-hidden") != "true":
                 self.texts.add(out, words)
-            elif self.content.taken("passages"):
+            elif self.content.take("passages"):
                 self.texts.add(out, HIDDEN_MARK + words)
         elif tag == f"{_TEXT}change":
             deletion = self.deleted.get(part.get(f"{_TEXT}change-id") or "")
             for words in deletion.iter(f"{_TEXT}p", f"{_TEXT}h") if deletion is not None else ():
                 self.texts.add(out, f"{HIDDEN_MARK}{''.join(words.itertext())} ")
         elif tag.startswith(_DRAW):
-            self._drawn(part, out, hidden)
+            self._add_drawn(part, out, hidden)
         elif tag in (f"{_FIELD}fieldmark", f"{_FIELD}fieldmark-start"):
-            self.texts.add(out, _filled(part))
+            self.texts.add(out, _field_text(part))
         else:
             self._inline(part, out, look, hidden)
 
@@ -319,7 +319,7 @@ class _Writer:
         own = self.styles.look("text", span.get(f"{_TEXT}style-name"), look)
         gone = own.hidden or self._is_unseen(own)
         if gone and not hidden and "".join(span.itertext()).strip():
-            if not self.content.taken("passages"):
+            if not self.content.take("passages"):
                 return
             self.texts.add(out, HIDDEN_MARK)
         inner = _add(out, own.place) if own.place and own.place != look.place else out
@@ -358,7 +358,7 @@ class _Writer:
 
     # ------------------------------------------------------------ drawings
 
-    def _drawn(self, element: Any, out: Any, hidden: bool) -> None:
+    def _add_drawn(self, element: Any, out: Any, hidden: bool) -> None:
         """Add what is drawn: text boxes below the paragraph, formulas in it."""
         within: set[Any] = set()
         for part in element.iter(f"{_DRAW}*"):
@@ -435,7 +435,7 @@ class _Writer:
 
     def _table(self, table: Any, out: Any, hidden: bool) -> None:
         if any(table.get(f"{_TABLE}display") == value for value in ("false", "none")):
-            if not hidden and not self.content.taken("tables"):
+            if not hidden and not self.content.take("tables"):
                 return
             hidden = True
         inner = _add(out, "table")
@@ -445,13 +445,13 @@ class _Writer:
         count = 0
         for row, is_header in _rows(table):
             is_gone = row.get(f"{_TABLE}visibility") in ("collapse", "filter")
-            if is_gone and not hidden and not self.content.taken("rows"):
+            if is_gone and not hidden and not self.content.take("rows"):
                 continue
             into = _add(inner, "tr")
             count = max(count, self._cells(row, into, "th" if is_header else "td", gone, hidden or is_gone))
         self.shaded = before
         if gone & set(range(count)):
-            self.content.taken("columns", len(gone & set(range(count))))
+            self.content.take("columns", len(gone & set(range(count))))
 
     def _cells(self, row: Any, out: Any, tag: str, gone: set[int], hidden: bool) -> int:
         """Write the cells of a row. Return how many columns it has."""
@@ -509,7 +509,7 @@ def _rows(table: Any, is_header: bool = False) -> Iterator[tuple[Any, bool]]:
             yield from _rows(part, is_header or part.tag == f"{_TABLE}table-header-rows")
 
 
-def _filled(mark: Any) -> str:
+def _field_text(mark: Any) -> str:
     """Return what a form field of Word is set to: a choice, or a check mark."""
     values: dict[str, list[str]] = {}
     for parameter in mark.iter(f"{_FIELD}param"):
@@ -576,7 +576,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     edges = [_edge(kind, words) for kind, words in _running(styles)]
     blocks = [block for block in edges if block.kind == "page_header"] + blocks
     blocks += [block for block in edges if block.kind == "page_footer"]
-    unread = [f"embedded files were not read: {listed(writer.embedded)}"] if writer.embedded else []
+    unread = [f"embedded files were not read: {list_names(writer.embedded)}"] if writer.embedded else []
     if writer.unrepeated:
         unread += [f"{writer.unrepeated} repeated cells of tables are read once"]
     return ParsedFile(tuple(blocks), properties, None, (*told, *said, *unread, *content.warnings()), ORIGIN)

@@ -17,7 +17,7 @@ from typing import Any
 
 from pipelines.dates import iso_date
 from pipelines.errors import DocumentError
-from resources.parsers.untrusted import listed
+from resources.parsers.untrusted import list_names
 
 # ---------------------------------------------------------------- compound files
 
@@ -64,7 +64,7 @@ _ESCAPED = re.compile(r"_x(00[01][0-9A-F]|005F)_", re.IGNORECASE)
 """Control characters and the underscore. Other characters so written are more often words, such as names in code."""
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return a text of OOXML with its escaped control characters: `_x000D_` is the end of a line."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)).replace("\r", "\n"), text) if "_x" in text else text
 
@@ -169,7 +169,7 @@ def _refuse_entities(head: bytes, name: str, path: Path) -> None:
         raise DocumentError(f"{path.name}: {name} declares entities, which no document needs", "limit_exceeded")
 
 
-def streamed(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
+def stream_elements(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:
     """Yield the elements of one part that have a local name, in any namespace. Each is emptied when the next is asked
     for. Yield nothing if the package has no such part.
 
@@ -211,13 +211,13 @@ def relations(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tupl
     """Return relation id -> (last word of its type, name of the part it points to), for parts inside the package."""
     folder = PurePosixPath(part).parent
     return {
-        key: (kind, target.lstrip("/") if target.startswith("/") else _resolved(folder, target))
+        key: (kind, target.lstrip("/") if target.startswith("/") else _resolve(folder, target))
         for key, kind, target, outside in _relations(package, part, path)
         if not outside
     }
 
 
-def linked(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
+def external_links(package: zipfile.ZipFile, part: str, path: Path) -> dict[str, tuple[str, str]]:
     """Return relation id -> (last word of its type, address) for links outside the package. They are never opened."""
     return {key: (kind, target) for key, kind, target, outside in _relations(package, part, path) if outside}
 
@@ -244,10 +244,10 @@ def content_types(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
 def unread(related: Iterable[tuple[str, str]]) -> list[str]:
     """Return a warning that names the files embedded in a part, by its relations: they are documents of their own."""
     names = list(dict.fromkeys(name for kind, name in related if kind in ("oleObject", "package")))
-    return [f"embedded files were not read: {listed(names)}"] if names else []
+    return [f"embedded files were not read: {list_names(names)}"] if names else []
 
 
-def _resolved(folder: PurePosixPath, target: str) -> str:
+def _resolve(folder: PurePosixPath, target: str) -> str:
     parts: list[str] = list(folder.parts)
     for part in PurePosixPath(target).parts:
         if part == "..":
@@ -263,7 +263,7 @@ def core_properties(package: zipfile.ZipFile, path: Path) -> dict[str, str]:
     for element in root if root is not None else ():
         name = _CORE.get(element.tag)
         if name and (element.text or "").strip():
-            text = unescaped(element.text).strip()
+            text = unescape(element.text).strip()
             properties[name] = (iso_date(text) or text) if name in ("created", "modified") else text
     return properties
 

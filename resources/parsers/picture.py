@@ -83,12 +83,12 @@ def as_pdf(path: Path) -> bytes:
 
 def _page(frame: Image) -> bytes:
     """Return one picture as a PDF of one page."""
-    shown, page = _shown(frame), io.BytesIO()
+    shown, page = _upright(frame), io.BytesIO()
     shown.save(page, "PDF", resolution=_dots(frame), **({} if shown.mode == "1" else {"quality": _QUALITY}))
     return page.getvalue()
 
 
-def _shown(frame: Image) -> Image:
+def _upright(frame: Image) -> Image:
     """Return a picture as it is seen: upright, on white, without an alpha channel, with at most 256 greys."""
     import numpy as np
     from PIL import Image, ImageOps

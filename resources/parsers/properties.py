@@ -67,12 +67,12 @@ def properties_of(path: Path) -> tuple[Properties, tuple[str, ...]]:
     if read is None:
         return {}, ()
     try:
-        return _settled(read(path)), ()
+        return _settle(read(path)), ()
     except DocumentError as error:
         return {}, (f"what the file says of itself (title, dates) cannot be read: {error}",)
 
 
-def _settled(found: Iterator[tuple[str, str]]) -> Properties:
+def _settle(found: Iterator[tuple[str, str]]) -> Properties:
     """Return the first value of each name, all authors and keywords, and `date` as the effective date if it is a
     date."""
     properties: Properties = {}

@@ -238,10 +238,10 @@ class _Writer:
             self.in_table = True
         self._control(b"*\\" + word if starred else word, number)
         if word == b"fldrslt" and self.form:
-            self._put(self._filled())
+            self._put(self._field_text())
             self.form = {}
 
-    def _filled(self) -> str:
+    def _field_text(self) -> str:
         """Return what a form field is set to, which only programs that know forms show: a choice, or a check mark."""
         kind, result = self.form.get(b"fftype"), self.form.get(b"ffres", _UNSET)
         result = self.form.get(b"ffdefres", 0) if result == _UNSET else result
@@ -329,9 +329,9 @@ class _Writer:
         if self.waiting:
             data = bytes(self.waiting)
             self.waiting.clear()
-            self._text(self._decoded(data))
+            self._text(self._decode(data))
 
-    def _decoded(self, data: bytes) -> str:
+    def _decode(self, data: bytes) -> str:
         font = self.fonts.get(self.state.font)
         name = _name(font) if font is not None else ""
         if font is not None and (font.charset == _SYMBOL or is_symbol_font(name)):
@@ -375,7 +375,7 @@ class _Writer:
         if not text.strip():
             return not what or self.content.read
         if what and what != self.in_hidden:
-            self.content.taken(what)
+            self.content.take(what)
             if self.content.read:
                 self._put(HIDDEN_MARK)
         self.in_hidden = what

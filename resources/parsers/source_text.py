@@ -23,7 +23,7 @@ from resources.parsers.charsets import (
     codec_of,
     decode_as,
     encoded_once,
-    guessed,
+    guess_encoding,
     is_language,
     name_of,
     seven_bit_codec,
@@ -50,14 +50,14 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     Raises DocumentError `corrupt` if the file is not text, or reads like no language in any encoding."""
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _meant(data[len(mark) :].decode(encoding, "replace"))
+            return _undo_double_encoding(data[len(mark) :].decode(encoding, "replace"))
     if (unmarked := _unmarked_utf16(data[:2000])) is not None:
         return data.decode(unmarked, "replace"), ()
     codec = codec_of(declared) if declared else None
     if seven := seven_bit_codec(data):
         return _read_as(data, seven, name, codec)
     with suppress(UnicodeDecodeError):
-        return _meant(data.decode("utf-8"))
+        return _undo_double_encoding(data.decode("utf-8"))
     if _looks_binary(data[:_SAMPLE]):
         raise DocumentError(f"{name}: the content is not text; give the file the ending of what it is", "corrupt")
     mostly = data.decode("utf-8", "replace")
@@ -65,14 +65,14 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
         if are_western(data):
             return _read_as(data, MIXED, name, codec)
         return mostly, (f"{invalid} invalid bytes in UTF-8 text were replaced",)
-    guess = guessed(data, codec)
+    guess = guess_encoding(data, codec)
     if not guess.probable:
         message = f"{name}: the text reads like no language in any encoding known; save the file as UTF-8"
         raise DocumentError(message, "corrupt")
     return _read_as(data, guess.codec, name, codec)
 
 
-def _meant(text: str) -> tuple[str, tuple[str, ...]]:
+def _undo_double_encoding(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a text as it was meant before a program encoded it twice, and a warning if one did."""
     once = None if text.isascii() else encoded_once(text)
     told = "the text was encoded in UTF-8 twice; it was read as it was before"
@@ -145,10 +145,10 @@ _ENCODED_WORD = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
 
 def decoded_words(text: str) -> str:
     """Decode the encoded words (RFC 2047) of a header. A character may be divided between two words."""
-    return "".join(_decoded(text))
+    return "".join(_decode(text))
 
 
-def _decoded(text: str) -> Iterator[str]:
+def _decode(text: str) -> Iterator[str]:
     at, data, charset = 0, b"", ""
     for word in _ENCODED_WORD.finditer(text):
         between = text[at : word.start()]
@@ -234,23 +234,23 @@ class Finder:
         if not wanted:
             return TextRun(text, joined=joined)
         end = min(len(self.source), until if until is not None else self.at + self.limit + len(wanted))
-        near = min(end, self.at + len(wanted) + (_NEAREST if self._tired() else _NEAR))
-        place = self._found(wanted, near, node)
-        if place is None and near < end and not self._tired():
-            place = self._found(wanted, end, node)
+        near = min(end, self.at + len(wanted) + (_NEAREST if self._is_tired() else _NEAR))
+        place = self._find(wanted, near, node)
+        if place is None and near < end and not self._is_tired():
+            place = self._find(wanted, end, node)
         if place is None:
             return TextRun(text, joined=joined)
         self.at = place[1]
         return TextRun(text, None, *place, None, joined)
 
-    def _tired(self) -> bool:
+    def _is_tired(self) -> bool:
         return self.vain > _VAIN * len(self.source) + self.limit
 
-    def _found(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
+    def _find(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
         place = self._literal(wanted, end, node)
         if place is None:
             self.vain += max(0, end - self.at)
-            place = self._written(wanted, end, node)
+            place = self._find_written(wanted, end, node)
             self.vain += max(0, end - self.at) if place is None else 0
         return place
 
@@ -259,12 +259,12 @@ class Finder:
         while found >= 0:
             if self._stands(found, found + len(wanted), node):
                 return found, found + len(wanted)
-            if self._tired():
+            if self._is_tired():
                 return None
             found = self.source.find(wanted, found + 1, end)
         return None
 
-    def _written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
+    def _find_written(self, wanted: str, end: int, node: bool) -> tuple[int, int] | None:
         """Find a text in its written form. A long text is looked for by its beginning, at few places only: many may
         begin alike."""
         end, long = end + 8 * len(wanted), len(wanted) > _BEGINNING

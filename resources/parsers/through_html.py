@@ -169,7 +169,7 @@ def blocks_of_page(
     from lxml import etree
 
     parsed = parse_shown(etree.tostring(root, method="html", encoding="unicode"), name, content)
-    return [_finished(without_offsets(block, locator)) for block in parsed.blocks], parsed.warnings
+    return [_finish(without_offsets(block, locator)) for block in parsed.blocks], parsed.warnings
 
 
 def note_blocks(
@@ -231,12 +231,12 @@ def drop(elements: Iterable[Any]) -> None:
     texts.write()
 
 
-def _finished(block: Block) -> Block:
+def _finish(block: Block) -> Block:
     """Return a block without marks of hidden passages; they go to its metadata."""
     if not any(HIDDEN_MARK in run.text for run in _runs(block)):
         return block
-    cells = tuple(replace(cell, runs=tuple(map(_unmarked, cell.runs))) for cell in block.cells)
-    return replace(block, runs=tuple(map(_unmarked, block.runs)), cells=cells, metadata={**block.metadata, **METADATA})
+    cells = tuple(replace(cell, runs=tuple(map(_unmark, cell.runs))) for cell in block.cells)
+    return replace(block, runs=tuple(map(_unmark, block.runs)), cells=cells, metadata={**block.metadata, **METADATA})
 
 
 def _runs(block: Block) -> Iterator[TextRun]:
@@ -245,5 +245,5 @@ def _runs(block: Block) -> Iterator[TextRun]:
         yield from cell.runs
 
 
-def _unmarked(run: TextRun) -> TextRun:
+def _unmark(run: TextRun) -> TextRun:
     return replace(run, text=run.text.replace(HIDDEN_MARK, ""))

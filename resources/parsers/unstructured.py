@@ -110,7 +110,7 @@ def parse(path: Path) -> ParsedFile:
     if OF_ENDING[ending].begins == ZIP:
         with opened_package(path) as package:  # checks the limits of packages
             require_open(package, path)
-    kind, given, warnings = _given(path, _PARTITION.get(media_type, ending[1:]))
+    kind, given, warnings = _arguments_for(path, _PARTITION.get(media_type, ending[1:]))
     elements = _partition(path, kind, given)
     blocks = list(blocks_of(elements))
     if ending == ".msg":
@@ -120,7 +120,7 @@ def parse(path: Path) -> ParsedFile:
     return ParsedFile(tuple(blocks), properties, _pages(elements), (*warnings, *told), ORIGIN)
 
 
-def _given(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
+def _arguments_for(path: Path, kind: str) -> tuple[str, dict[str, str], tuple[str, ...]]:
     """Return a partitioner, its arguments, and warnings. A page, or a message in HTML, is given by its visible text
     only.
 
@@ -163,7 +163,7 @@ def _pages(elements: list[Any]) -> int | None:
 def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
     os.environ |= _QUIET
     try:
-        with _without("torch"):
+        with _hide_package("torch"):
             give_model()
             module = importlib.import_module(f"unstructured.partition.{kind}")
     except ModuleNotFoundError as error:
@@ -183,7 +183,7 @@ def _partition(path: Path, kind: str, given: dict[str, str]) -> list[Any]:
 
 
 @contextmanager
-def _without(name: str) -> Iterator[None]:
+def _hide_package(name: str) -> Iterator[None]:
     """Hide a package from all imports in the block. thinc imports torch if it is installed, and torch's builds for
     GPUs fill the memory that a document may have before a byte of it is read."""
     if name in sys.modules:

@@ -29,7 +29,7 @@ def whole(text: str | None, default: T, base: int = 10) -> int | T:
     return int(text, base) if len(text) <= _LENGTH else MOST
 
 
-def signed(text: str | None, default: int) -> int:
+def signed_whole(text: str | None, default: int) -> int:
     """Return a number like `whole`, which may be below 0 too."""
     text = (text or "").strip(" \t\r\n\f")
     if not text.startswith("-"):
@@ -44,10 +44,10 @@ def signed(text: str | None, default: int) -> int:
 MOST_NAMED, LONGEST = 6, 200
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(map(shortened, names[:MOST_NAMED])) + more
+    return ", ".join(map(shorten, names[:MOST_NAMED])) + more
 
 
-def shortened(name: str) -> str:
+def shorten(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[:LONGEST]}…"

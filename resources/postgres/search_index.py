@@ -127,11 +127,15 @@ def filter_parameters(filters: Filters, metadata_keys: Sequence[str] = ()) -> di
         "dated_from": _day(filters.dated_from, "the first date"),
         "dated_to": _day(filters.dated_to, "the last date"),
         "date_key": "date",
-        **{name: value for at, bound in enumerate(filters.compared) for name, value in _bound(bound, at).items()},
+        **{
+            name: value
+            for at, bound in enumerate(filters.compared)
+            for name, value in _bound_parameters(bound, at).items()
+        },
     }
 
 
-def _bound(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
+def _bound_parameters(bound: Comparison, number: int | str = "") -> dict[str, str | None]:
     """Return the parameters of the fragment `within`, as the one of this number has them."""
     first, last = bound.days or (None, None)
     values = {"key": bound.key, "numbers": bound.numbers, "first": first, "last": last}
@@ -233,7 +237,7 @@ BLOCK_TYPES = {
 """Block types of a chunk that a sentence may come from, by the sentence's source."""
 
 
-def _found(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
+def _found_sentences(rows: Sequence[tuple[Any, ...]]) -> list[FoundSentence]:
     return [FoundSentence(*row) for row in rows]
 
 
@@ -352,7 +356,7 @@ class PostgresSearchIndex:
         self._checked_last = None  # another connection may not know pgvector's types yet
         self._ranked = None  # the places of posting rows are valid in their own transaction only
 
-    def _named(self, name: str, filters: Filters | None = None) -> Composed:
+    def _named_statement(self, name: str, filters: Filters | None = None) -> Composed:
         half = self.generation.dimension if self.generation.half else None
         return _statement(name, half, len(filters.compared) if filters else 0, schema=self._schema)
 
@@ -378,9 +382,11 @@ class PostgresSearchIndex:
         found: dict[str, tuple[int, int]] = {}
         asked = self._parameters(filters, most=MOST_LOOKED_AT)
         if filters.dated_from or filters.dated_to:
-            (found["date"],) = self._rows(self._named("undated", filters), asked)
+            (found["date"],) = self._rows(self._named_statement("undated", filters), asked)
         for bound in {(each.key, each.numbers is None, each.days is None): each for each in filters.compared}.values():
-            (counted,) = self._rows(self._named("without_value", filters), {**asked, **_bound(bound)})
+            (counted,) = self._rows(
+                self._named_statement("without_value", filters), {**asked, **_bound_parameters(bound)}
+            )
             found[bound.key] = max(found.get(bound.key, (0, 0)), counted)
         return found
 
@@ -392,7 +398,7 @@ class PostgresSearchIndex:
         for key in filters.equal.keys() & {"source", "language", "block_type", *self._metadata_keys}:
             statement = "block_types" if key == "block_type" else "values_of"
             asked = self._parameters(everything, named=key, most=MOST_LOOKED_AT, most_values=MOST_VALUES + 1)
-            ((count, known),) = self._rows(self._named(statement, everything), asked)
+            ((count, known),) = self._rows(self._named_statement(statement, everything), asked)
             if count < MOST_LOOKED_AT and len(known) <= MOST_VALUES:
                 for value in sorted(set(filters.equal[key]).difference(known)):
                     yield f"no {key} {value[:100]!r}; {nearest(value, known)}"
@@ -401,10 +407,10 @@ class PostgresSearchIndex:
         """Say whether at most `most` rows match, by the statement `counting`, which stops at one more."""
         if (asked := (counting, most, repr((filters, more)))) not in self._counted:
             parameters = self._parameters(filters, most=most + 1, **more)
-            self._counted[asked] = self._rows(self._named(counting, filters), parameters)[0][0]
+            self._counted[asked] = self._rows(self._named_statement(counting, filters), parameters)[0][0]
         return self._counted[asked] <= most
 
-    def _checked(self, vector: Sequence[float]) -> Vector:
+    def _checked_vector(self, vector: Sequence[float]) -> Vector:
         """Check a vector and return it as a parameter; the last result is kept."""
         if self._checked_last is not None and self._checked_last[0] is vector:
             return self._checked_last[1]
@@ -428,7 +434,7 @@ class PostgresSearchIndex:
     def passages(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, Passage]:
         """Return passages by id. An id alone opens nothing: the groups must allow it."""
         self.ask_for(filters.groups)
-        rows = self._rows(self._named("passages"), {"chunk_ids": storable(chunk_ids)})
+        rows = self._rows(self._named_statement("passages"), {"chunk_ids": storable(chunk_ids)})
         return {row[0]: _passage(row) for row in rows}
 
     # ------------------------------------------------------------ sentences
@@ -445,8 +451,8 @@ class PostgresSearchIndex:
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
     ) -> list[FoundSentence]:
         """Return `sentences` by comparing every one that matches."""
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k, least_confidence=least)
-        return _found(self._rows(self._named("nearest_sentences_exactly", filters), parameters))
+        parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k, least_confidence=least)
+        return _found_sentences(self._rows(self._named_statement("nearest_sentences_exactly", filters), parameters))
 
     def walked_sentences(
         self, vector: Sequence[float], k: int, filters: Filters, least: float = 0.0
@@ -454,8 +460,10 @@ class PostgresSearchIndex:
         """Return `sentences` by a walk through the vector index alone, which may end before it has found k."""
         # Few sentences, if any, are of little confidence, so `least` alone needs no wider walk.
         wide = k if self._all_match(filters) else WALK_WIDTH * k
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide, least_confidence=least)
-        return _found(self._rows(self._named("nearest_sentences", filters), parameters))
+        parameters = self._parameters(
+            filters, vector=self._checked_vector(vector), k=k, wide=wide, least_confidence=least
+        )
+        return _found_sentences(self._rows(self._named_statement("nearest_sentences", filters), parameters))
 
     def few_sentences(self, k: int, filters: Filters, least: float = 0.0) -> bool:
         """Say whether so few sentences match that `sentences` compares them all."""
@@ -468,17 +476,21 @@ class PostgresSearchIndex:
         self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters, least: float
     ) -> list[FoundSentence]:
         parameters = self._parameters(
-            filters, vector=self._checked(vector), chunk_ids=storable(chunk_ids), least_confidence=least
+            filters, vector=self._checked_vector(vector), chunk_ids=storable(chunk_ids), least_confidence=least
         )
-        return _found(self._rows(self._named("sentences_of_chunks", filters), parameters))
+        return _found_sentences(self._rows(self._named_statement("sentences_of_chunks", filters), parameters))
 
-    def expanded(
+    def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
         parameters = self._parameters(
-            filters, vector=self._checked(vector), anchors=storable(sentence_ids), steps=steps, least_confidence=least
+            filters,
+            vector=self._checked_vector(vector),
+            anchors=storable(sentence_ids),
+            steps=steps,
+            least_confidence=least,
         )
-        rows = self._rows(self._named("expanded_sentences", filters), parameters)
+        rows = self._rows(self._named_statement("expanded_sentences", filters), parameters)
         return [ReachedSentence(FoundSentence(*row[:-4]), *row[-4:]) for row in rows]
 
     def frequencies(self, terms: Sequence[str]) -> tuple[dict[str, int], int]:
@@ -495,7 +507,7 @@ class PostgresSearchIndex:
             "paragraph_ids": storable(paragraph_id for _, paragraph_id in keys),
         }
         members: dict[ParagraphKey, list[Any]] = {}
-        for chunk_id, paragraph_id, *member in self._rows(self._named("sentences_of_paragraphs"), parameters):
+        for chunk_id, paragraph_id, *member in self._rows(self._named_statement("sentences_of_paragraphs"), parameters):
             members.setdefault((chunk_id, paragraph_id), []).append(member)
         return {key: _paragraph(chunks[key[0]], key, own) for key, own in members.items() if key[0] in chunks}
 
@@ -517,35 +529,39 @@ class PostgresSearchIndex:
 
         Raises ModelError for a vector of another dimension, or one without a direction."""
         if self._exact or self.few_chunks(k, filters):
-            return self.compared(vector, k, filters)
+            return self.compare_all(vector, k, filters)
         self.tune(least_ef_search=EF_SEARCH_WIDTH * k)
-        found = self.walked(vector, k, filters)
-        return found if len(found) == k else self.compared(vector, k, filters)
+        found = self.walk_index(vector, k, filters)
+        return found if len(found) == k else self.compare_all(vector, k, filters)
 
-    def compared(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+    def compare_all(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         """Return `dense` by comparing every chunk that matches."""
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k)
-        return _candidates(self._rows(self._named("nearest_exactly", filters), parameters))
+        parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k)
+        return _candidates(self._rows(self._named_statement("nearest_exactly", filters), parameters))
 
-    def walked(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
+    def walk_index(self, vector: Sequence[float], k: int, filters: Filters) -> list[Candidate]:
         """Return `dense` by a walk through the vector index alone, which may end before it has found k."""
         wide = k if self._all_match(filters) else WALK_WIDTH * k
-        parameters = self._parameters(filters, vector=self._checked(vector), k=k, wide=wide)
-        return _candidates(self._rows(self._named("nearest", filters), parameters))
+        parameters = self._parameters(filters, vector=self._checked_vector(vector), k=k, wide=wide)
+        return _candidates(self._rows(self._named_statement("nearest", filters), parameters))
 
     def similarities(self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters) -> dict[str, float]:
-        return self._measured("similarities", chunk_ids, vector, filters)
+        return self._measure("similarities", chunk_ids, vector, filters)
 
     def sentence_similarities(
         self, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
     ) -> dict[str, float]:
-        return self._measured("sentence_similarities", chunk_ids, vector, filters)
+        return self._measure("sentence_similarities", chunk_ids, vector, filters)
 
-    def _measured(
+    def _measure(
         self, name: str, chunk_ids: Sequence[str], vector: Sequence[float], filters: Filters
     ) -> dict[str, float]:
         self.ask_for(filters.groups)
-        return dict(self._rows(self._named(name), {"chunk_ids": storable(chunk_ids), "vector": self._checked(vector)}))
+        return dict(
+            self._rows(
+                self._named_statement(name), {"chunk_ids": storable(chunk_ids), "vector": self._checked_vector(vector)}
+            )
+        )
 
     # ------------------------------------------------------------ lexical
 
@@ -554,7 +570,7 @@ class PostgresSearchIndex:
 
         Only chunks with at least one of the terms are found. Robertson and Zaragoza, The probabilistic relevance
         framework, 2009, with the idf that is never negative."""
-        asked = _weighed(terms)
+        asked = _term_weights(terms)
         if not asked:
             return []
         everything = self._all_match(filters)
@@ -563,26 +579,30 @@ class PostgresSearchIndex:
             _, ranking = self._ranking(asked, filters)
             while True:
                 best = ranking.best(depth)
-                found = dict(self._rows(self._named(named, filters), self._parameters(filters, numbers=list(best))))
+                found = dict(
+                    self._rows(self._named_statement(named, filters), self._parameters(filters, numbers=list(best)))
+                )
                 if len(found) >= k or len(best) < depth:
                     return _named_best(best, found, k)
                 if not everything and self._few_match(filters, k):
-                    matching = dict(self._rows(self._named("matching_numbers", filters), self._parameters(filters)))
+                    matching = dict(
+                        self._rows(self._named_statement("matching_numbers", filters), self._parameters(filters))
+                    )
                     return _named_best(ranking.scores_of(matching), matching, k)
                 depth *= DEEPER
 
     def lexical_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         with self._sound_postings():
-            _, ranking = self._ranking(_weighed(terms), filters)
-            numbers = dict(self._rows(self._named("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
+            _, ranking = self._ranking(_term_weights(terms), filters)
+            numbers = dict(self._rows(self._named_statement("numbers_of"), {"chunk_ids": storable(chunk_ids)}))
             return {numbers[number]: score for number, score in ranking.scores_of(numbers).items()}
 
     def surrounding_scores(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> dict[str, float]:
         import numpy as np
 
         with self._sound_postings():
-            _, ranking = self._ranking(_weighed(terms), filters)
-            rows = self._rows(self._named("surroundings"), {"chunk_ids": storable(chunk_ids)})
+            _, ranking = self._ranking(_term_weights(terms), filters)
+            rows = self._rows(self._named_statement("surroundings"), {"chunk_ids": storable(chunk_ids)})
             average = float(self.generation.statistics.get("average_terms", 1.0))
             chunks = [(number, size) for _, *own in rows for number, size in zip(*own, strict=True)]
             starts = np.cumsum([0, *(len(numbers) for _, numbers, _ in rows)])[:-1]
@@ -594,8 +614,8 @@ class PostgresSearchIndex:
 
     def document_terms(self, chunk_ids: Sequence[str], terms: Terms, filters: Filters) -> list[DocumentTerms]:
         with self._sound_postings():
-            posted, ranking = self._ranking(_weighed(terms), filters)
-            rows = self._rows(self._named("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
+            posted, ranking = self._ranking(_term_weights(terms), filters)
+            rows = self._rows(self._named_statement("documents_of_chunks"), {"chunk_ids": storable(chunk_ids)})
             sums = dict(zip(posted, ranking.sums_within([row[3:] for row in rows]), strict=True))
         return [
             DocumentTerms(doc_id, uri, tuple(found), last - first + 1,
@@ -612,21 +632,21 @@ class PostgresSearchIndex:
     def bearers(self, names: Collection[str], filters: Filters) -> tuple[dict[str, int], int]:
         self.ask_for(filters.groups)
         asked = {"terms": storable(names), "most": MOST_BEARERS}
-        borne = dict(self._rows(self._named("bearers"), asked))
-        return borne, self._rows(self._named("count_documents"), asked)[0][0] if borne else 0
+        borne = dict(self._rows(self._named_statement("bearers"), asked))
+        return borne, self._rows(self._named_statement("count_documents"), asked)[0][0] if borne else 0
 
     def named_documents(self, names: Mapping[str, float], k: int, filters: Filters) -> dict[str, float]:
         asked = {"terms": list(names), "weights": list(names.values()), "k": k}
-        return dict(self._rows(self._named("named_documents", filters), self._parameters(filters, **asked)))
+        return dict(self._rows(self._named_statement("named_documents", filters), self._parameters(filters, **asked)))
 
     def abbreviations(self, keys: Collection[str], filters: Filters) -> list[FoundAbbreviation]:
         self.ask_for(filters.groups)
-        found = self._rows(self._named("abbreviations"), {"keys": storable(keys), "most": MOST_ABBREVIATIONS})
+        found = self._rows(self._named_statement("abbreviations"), {"keys": storable(keys), "most": MOST_ABBREVIATIONS})
         return [FoundAbbreviation(*row) for row in found]
 
     def documents_of(self, chunk_ids: Sequence[str], filters: Filters) -> dict[str, str]:
         self.ask_for(filters.groups)
-        return dict(self._rows(self._named("documents_by_chunk"), {"chunk_ids": storable(chunk_ids)}))
+        return dict(self._rows(self._named_statement("documents_by_chunk"), {"chunk_ids": storable(chunk_ids)}))
 
     def _ranking(self, asked: Mapping[str, float], filters: Filters) -> tuple[list[str], Ranking]:
         """Return the terms that occur, and a ranking of chunks by BM25 score. The last result is kept.
@@ -642,7 +662,9 @@ class PostgresSearchIndex:
         keys: dict[tuple[int, tuple[str, ...]], int] = {}
         rows: dict[str, list[PostingRow]] = {}
         for term, bucket, groups, *posted in self._rows(
-            self._named("posting_rows"), {"terms": list(asked), "short": SHORT, "together": PLAIN}, binary=True
+            self._named_statement("posting_rows"),
+            {"terms": list(asked), "short": SHORT, "together": PLAIN},
+            binary=True,
         ):
             key = keys.setdefault((bucket, tuple(groups)), len(keys))
             rows.setdefault(term, []).append(PostingRow(key, *posted))
@@ -653,7 +675,7 @@ class PostgresSearchIndex:
     def _posting_slices(self, asked: Sequence[Slice]) -> list[tuple[bytes, bytes]]:
         rows, starts, sizes = zip(*asked, strict=True)
         values = {"rows": list(rows), "starts": list(starts), "sizes": list(sizes)}
-        found = self._rows(self._named("posting_slices"), values, binary=True)
+        found = self._rows(self._named_statement("posting_slices"), values, binary=True)
         if len(found) != len(asked):
             raise ValueError(f"{len(asked) - len(found)} rows that were there are not any more")
         return [(numbers, weights) for _, numbers, weights in sorted(found, key=itemgetter(0))]
@@ -666,10 +688,10 @@ class PostgresSearchIndex:
             raise damaged_postings(self._schema, str(error)) from None
 
     def newest_date(self) -> str | None:
-        return self._rows(self._named("newest_date"), {})[0][0]  # type: ignore[no-any-return]
+        return self._rows(self._named_statement("newest_date"), {})[0][0]  # type: ignore[no-any-return]
 
 
-def _weighed(terms: Terms) -> Mapping[str, float]:
+def _term_weights(terms: Terms) -> Mapping[str, float]:
     return {term: terms[term] for term in storable(terms)} if isinstance(terms, Mapping) else Counter(storable(terms))
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------- roles
 
 
-def settled(connection: psycopg.Connection[Any]) -> bool:
+def is_settled(connection: psycopg.Connection[Any]) -> bool:
     """Say whether the connected owner is not a superuser; in states of older versions it was one."""
     return connection.info.parameter_status("is_superuser") == "off"
 
@@ -148,7 +148,7 @@ class PostgresServer:
         Raises DatabaseError if the server cannot be created or started."""
         try:
             self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self._locked(), self._among_users():
+            with self._lock(), self._among_users():
                 self._ensure_running()
         except OSError as error:
             raise DatabaseError(f"the state folder {self.state} cannot be used: {error}; {REMEDIES}") from error
@@ -164,7 +164,7 @@ class PostgresServer:
         self._hold = None
         if not self.state.exists():
             return
-        with self._locked(), self._alone() as alone:
+        with self._lock(), self._alone() as alone:
             if alone and not self._keep.exists():
                 self._stop()
 
@@ -180,7 +180,7 @@ class PostgresServer:
         forced."""
         if not self.state.exists():
             return False
-        with self._locked(), self._alone() as alone:
+        with self._lock(), self._alone() as alone:
             if not alone and not force:
                 raise DatabaseError(
                     f"the Postgres of {self.state} is in use by another process; wait for it, or stop with --force",
@@ -202,7 +202,7 @@ class PostgresServer:
         return os.open(self.state / name, os.O_RDWR | os.O_CREAT, 0o600)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock(self) -> Iterator[None]:
         descriptor = self._open("postgres.lock")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -267,7 +267,7 @@ class PostgresServer:
 
         try:
             with psycopg.connect(self.url, connect_timeout=10) as connection:
-                self._settled = settled(connection)
+                self._settled = is_settled(connection)
         except psycopg.OperationalError as error:
             reason = str(error)
             if missing_role(reason):

@@ -129,7 +129,7 @@ class PlannedCatalog(MemoryManifest):
     def find_generation(self, key: str) -> GenerationRow | None:
         return self._catalog.find_generation(key) if self._catalog else None
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return self._catalog.is_held() if self._catalog else False
 
     def create_generation(
@@ -188,7 +188,7 @@ class CountingModel:
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
         for prompt in prompts:
             (key,) = reply_keys(self.role, [prompt], self.store.get if self.store else _nothing, unusable)
-            found = self._kept(key, unusable)
+            found = self._kept_reply(key, unusable)
             if found is not None:
                 self.spent.cached += 1
             elif key not in self._seen:
@@ -202,7 +202,7 @@ class CountingModel:
     def close(self) -> None:
         """Do nothing: this model holds no connection."""
 
-    def _kept(self, key: str, unusable: ReplyCheck) -> Reply | NoReply | None:
+    def _kept_reply(self, key: str, unusable: ReplyCheck) -> Reply | NoReply | None:
         kept = self.store.get([key]).get(key) if self.store else None
         if kept is None:
             return None
@@ -240,7 +240,7 @@ def _counting(settings: Settings, role: str, store: ReplyStore | None, *, stage:
 class _Unloaded:
     """A stand-in for the embedders: a trial run needs only an embedder's identity and dimension."""
 
-    def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> SimpleNamespace:
+    def embedder_of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> SimpleNamespace:
         return SimpleNamespace(identity=spec.identity, dimension=spec.dimension or 1)
 
 
@@ -255,7 +255,7 @@ def plan(project: Project, sources: Sequence[str] = (), progress: StageProgress 
     ):
         parts = Parts(project, **_standing_in(kept, own), pool=pool, embedders=_Unloaded(), language_model=_counting)
         with closing(State(project, Run(progress=progress), parts)) as state:
-            return _planned(state, sources)
+            return _plan_in(state, sources)
 
 
 def known_source(project: Project, named: str) -> SourceSettings:
@@ -289,22 +289,22 @@ def _standing_in(kept: Parts, own: str) -> dict[str, Any]:
     return {**stands, **({"database": kept.database} if known else {"replies": None})}
 
 
-def _planned(state: State, sources: Sequence[str]) -> dict[str, Any]:
+def _plan_in(state: State, sources: Sequence[str]) -> dict[str, Any]:
     for argument in sources:
         state.parts.sources.select(source_from(argument, state.parts.sources.known_sources()))
     served = served_now(state)
     due, notes = find_due(state), []
-    state.run.published(due.up_to_date)
+    state.run.keep_verdict(due.up_to_date)
     if due.up_to_date is None:
-        notes = [*_guarded(state), *_beside(state)]
+        notes = [*_guard_notes(state), *_other_runs(state)]
         list_documents(state, due.buckets, list(state.listing.now().sources), allow_deletions=True)
         notes += _follow(state)
-        if state.settings.bought:
+        if state.settings.bought_roles:
             _make(state, due.buckets)
-    return _told(state, outcome.documents(state, served), notes)
+    return _describe_plan(state, outcome.documents(state, served), notes)
 
 
-def _guarded(state: State) -> list[str]:
+def _guard_notes(state: State) -> list[str]:
     try:
         guard(state, allow_deletions=False)
     except SourceError as error:
@@ -312,7 +312,7 @@ def _guarded(state: State) -> list[str]:
     return []
 
 
-def _beside(state: State) -> list[str]:
+def _other_runs(state: State) -> list[str]:
     live = state.catalog.live()
     if live is None or generations.find_generation(state.catalog, state.settings) is not None:
         return []
@@ -343,23 +343,23 @@ def _follow(state: State) -> list[str]:
         beside = state.with_generation(live)
     except SettingsError:
         return []
-    if not beside.settings.bought or not generations.reproducible(live, beside.settings):
+    if not beside.settings.bought_roles or not generations.reproducible(live, beside.settings):
         return []
     asked = len(state.run.models)
     _make(beside, range(beside.settings.buckets))
-    if not any(spent.calls for spent in _counted(state)[asked:]):
+    if not any(spent.calls for spent in _count_work(state)[asked:]):
         return []
     return [f"counts also what keeps the live generation {live.generation} up to date with its own prompts and models"]
 
 
-def _counted(state: State) -> list[Counted]:
+def _count_work(state: State) -> list[Counted]:
     return [model.spent for model in state.run.models if isinstance(model.spent, Counted)]
 
 
 def _kept_texts(state: State) -> Iterator[str]:
     """Yield a note on the texts of former models, for each stage that another model is asked for now."""
     target = generations.find_generation(state.catalog, state.settings)
-    for role in state.settings.bought:
+    for role in state.settings.bought_roles:
         asked, stage = state.settings.llm.role(role), STAGE_OF_ROLE[role]
         if not asked.former:
             continue
@@ -374,8 +374,8 @@ def _kept_texts(state: State) -> Iterator[str]:
             yield f"no {told} are kept with these settings, so {asked.model} is asked for all of them; see llm.former"
 
 
-def _told(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
-    counted = _counted(state)
+def _describe_plan(state: State, documents: Mapping[str, Any], notes: Sequence[str]) -> dict[str, Any]:
+    counted = _count_work(state)
     llm, sums = state.settings.llm, ("calls", "cached", "pending", "prompt_tokens", "completion_tokens", "cost")
     told: dict[str, Any] = {name: sum(getattr(item, name) for item in counted) for name in sums}
     unpriced = sorted({item.model for item in counted if item.calls and item.model not in llm.prices})

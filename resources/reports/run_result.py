@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
+from pipelines.plural import plural
 from pipelines.records import UNKNOWN_LANGUAGE, Failure
 from pipelines.stages import STAGES
 from resources.generations.due import Served
@@ -41,10 +41,10 @@ def result(state: State, before: Served, seconds: float) -> dict[str, Any]:
             "deleted": rows.notes.get("chunks deleted", 0) if rows else 0,
         },
         "embedded": {
-            "chunks": _embedded(state, "chunk_embeddings"),
-            "sentences": _embedded(state, "sentence_embeddings"),
+            "chunks": _count_embedded(state, "chunk_embeddings"),
+            "sentences": _count_embedded(state, "sentence_embeddings"),
         },
-        "llm": _bought(state),
+        "llm": _bought_replies(state),
         "failing_sources": dict(state.listing.failing),
         "seconds": _seconds(state, seconds),
         "notes": _notes(state, row),
@@ -62,11 +62,11 @@ def documents(state: State, before: Served) -> dict[str, Any]:
     """Return document counts against those served before. A failed document counts as neither added nor changed. A
     document that waits for a batch has not failed."""
     faults = [item for item in _failures(state) if item.code not in _NO_FAULT]
-    failed, listing = {item.doc_id for item in faults}, state.listing.committed()
+    failed, listing = {item.doc_id for item in faults}, state.listing.committed_listing()
     counts, said, unseen = Counter[str](listed=len(failed)), list[dict[str, Any]](), list[dict[str, Any]]()
     for part in state.engine.parts(()):
         served = before.hashes_between(part.first, part.after)
-        rows = listing.between(part.first, part.after, ("doc_id", "content_hash"))
+        rows = listing.documents_between(part.first, part.after, ("doc_id", "content_hash"))
         contents = dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
         good = {name: content for name, content in contents.items() if name not in failed}
         new = [name for name, content in good.items() if served.get(name) != content]
@@ -79,7 +79,7 @@ def documents(state: State, before: Served) -> dict[str, Any]:
     return {
         **{name: counts[name] for name in ("listed", "added", "changed", "unchanged", "removed")},
         "failed": [{key: value for key, value in asdict(item).items() if key != "doc_id"} for item in faults],
-        "skipped": [asdict(item) for item in state.listing.skipped],
+        "skipped": [asdict(item) for item in state.listing.skipped_files],
         "warnings": [*said, *unseen],
     }
 
@@ -91,7 +91,7 @@ def _seconds(state: State, total: float) -> dict[str, float]:
     return {name: round(value, 3) for name, value in {**stages, "total": total}.items()}
 
 
-def _bought(state: State) -> dict[str, Any]:
+def _bought_replies(state: State) -> dict[str, Any]:
     """Return what the run bought from language models, unusable replies included."""
     names = ("calls", "cached", "prompt_tokens", "completion_tokens", "cost", "pending")
     spent = [*state.run.spent, *(model.spent for model in state.run.models)]
@@ -99,7 +99,7 @@ def _bought(state: State) -> dict[str, Any]:
     return {**sums, "currency": state.settings.llm.currency}
 
 
-def _embedded(state: State, stage: str) -> int:
+def _count_embedded(state: State, stage: str) -> int:
     report = state.run.reports.get(stage)
     return int(report.notes.get("texts embedded", 0)) if report else 0
 
@@ -117,7 +117,7 @@ def _notes(state: State, row: Any) -> list[str]:
     if state.project.settings.shards is not None:
         notes.append(f"{state.project.file}: {SHARDS_IGNORED}")
     if damaged := list(dict.fromkeys([*state.run.damaged, *state.engine.damaged_files])):
-        were = counted(len(damaged), "file was", "files were")
+        were = plural(len(damaged), "file was", "files were")
         notes.append(f"{were} damaged, and made again from what came before: {', '.join(damaged)}")
     if state.run.built:
         notes += state.run.built.notes
@@ -148,11 +148,11 @@ def _notes(state: State, row: Any) -> list[str]:
 
 def left_out(state: State) -> list[str]:
     """Return a note for each place within a source that belongs to another source."""
-    overlaps = [item for item in state.listing.skipped if item.code == "overlap"]
+    overlaps = [item for item in state.listing.skipped_files if item.code == "overlap"]
     return [f"source {item.source!r} leaves out {item.uri}: {item.message}" for item in overlaps]
 
 
-def kept(state: State) -> str:
+def kept_text(state: State) -> str:
     """Say what an interrupted run has committed, which the next run will reuse."""
     parts = []
     for name, stage in STAGES.items():

@@ -8,12 +8,12 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
 from pipelines.errors import WITHHELD, SettingsError
 from pipelines.fingerprint import text_hash
 from pipelines.indexing.enrichment import UNSEEN
 from pipelines.indexing.overlap import EVERY, Calibration
 from pipelines.parsing.formats import MARKDOWN
+from pipelines.plural import plural
 from resources.dagster_instance.home import SESSION, LastRun, home_of, last_runs
 from resources.engine import rows_of
 from resources.parsers.registry import ELEMENTS
@@ -147,9 +147,9 @@ def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dic
     for read in state.engine.table("sentences", buckets).pieces(["text", "source"]):
         kept += read.num_rows
         different.update(map(text_hash, read["text"].unique().to_pylist()))
-        sources.update(_tallied(read["source"]))
+        sources.update(_tally(read["source"]))
     for read in state.engine.table("filtered_sentences", buckets).pieces(["rule"]):
-        filtered.update(_tallied(read["rule"]))
+        filtered.update(_tally(read["rule"]))
     return {
         "kept": kept,
         "filtered": _most_first(filtered),
@@ -158,7 +158,7 @@ def sentence_counts(state: State, buckets: Collection[int] | None = None) -> dic
     }
 
 
-def _tallied(column: pa.ChunkedArray) -> dict[str, int]:
+def _tally(column: pa.ChunkedArray) -> dict[str, int]:
     return {item["values"]: item["counts"] for item in column.value_counts().to_pylist()}
 
 
@@ -340,7 +340,7 @@ def told_runs(runs: Sequence[LastRun], failed: int) -> list[dict[str, Any]]:
     told = [{**asdict(run), "outcome": _OUTCOMES.get(run.status, "waiting")} for run in runs]
     newest = next((run for run in told if run["status"] == "SUCCESS"), None)
     if newest and failed:
-        newest["outcome"] = f"finished; {counted(failed, 'document')} failed"
+        newest["outcome"] = f"finished; {plural(failed, 'document')} failed"
     return told
 
 

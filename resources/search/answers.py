@@ -14,13 +14,13 @@ from pipelines.query.answer import (
     NO_SUMMARY,
     Answer,
     answer_json,
-    chosen,
-    extracted,
+    choose_option,
+    extract_answer,
     marked_of,
     named_document,
-    picked,
-    summarised,
-    written,
+    pick_option,
+    summary_answer,
+    write_answer,
 )
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.needs import asks_summary
@@ -132,7 +132,7 @@ class Answerer:
             index = reading.index
             read = settings.context_passages + (0 if self._state.settings.llm.asks("answer") else MORE_PASSAGES)
             most = max(options.k, read)
-            found = self._searcher.retrieved(question, index, replace(options, k=most), reading)
+            found = self._searcher.retrieve(question, index, replace(options, k=most), reading)
             best = found.hits[:read]
             index.ask_for(options.filters.groups)
             sentences = passage_sentences(index.connection, index.generation.number, best, found.vector)
@@ -167,7 +167,7 @@ class Answerer:
             return Answer(notes=(NO_SUMMARY,))
         named = statement("search_documents", "summary_of", schema=schema_name(index.generation.number))
         row = index.connection.execute(named, {"doc_id": passage.doc_id}).fetchone()
-        return summarised(passage, row[0], row[1] in BY_MODEL) if row and row[0] else Answer(notes=(NO_SUMMARY,))
+        return summary_answer(passage, row[0], row[1] in BY_MODEL) if row and row[0] else Answer(notes=(NO_SUMMARY,))
 
     def _answer(
         self,
@@ -185,20 +185,20 @@ class Answerer:
             template = self._searcher.tools.prompt("choice" if options else "answer", language_of(text))
             sent = context if self._state.settings.query.context_repeats else without_repeats(context)
             if options:
-                said = picked(text, options, sent, model, template, weigh)
+                said = pick_option(text, options, sent, model, template, weigh)
             else:
-                said = written(text, sent, model, template, weigh)
+                said = write_answer(text, sent, model, template, weigh)
             if isinstance(said, Answer):
                 return said
             notes = (said,)
         asked, in_other_words = retrieved.question.terms, partial(also_said, retrieved.question.expansions)
 
-        def wanted(terms: Collection[str]) -> Weights:
+        def weigh_terms(terms: Collection[str]) -> Weights:
             return {term: weight * asked.get(term, 1.0) for term, weight in weigh(terms).items()}
 
         unknown = weigh.unknown(asked)
         if options:
-            found = chosen(text, options, context, wanted, least, retrieved.alike, in_other_words, unknown)
+            found = choose_option(text, options, context, weigh_terms, least, retrieved.alike, in_other_words, unknown)
         else:
-            found = extracted(text, context, wanted, least, retrieved.alike, in_other_words, unknown)
+            found = extract_answer(text, context, weigh_terms, least, retrieved.alike, in_other_words, unknown)
         return replace(found, notes=(*notes, *found.notes))

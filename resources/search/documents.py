@@ -136,7 +136,7 @@ class ServedDocuments:
             )
         return found[0]
 
-    def listed(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:
+    def list_documents(self, groups: Sequence[str] = (), after: str = "", most: int = 100) -> list[FoundDocument]:
         """Return at most `most` documents whose ids come after `after`, in order of their ids."""
         return self._read("documents_after", groups, None, after=after, most=max(1, min(most, MOST_LISTED)))
 
@@ -145,11 +145,11 @@ class ServedDocuments:
         with self._searcher.reading() as (connection, index):
             index.ask_for(asked_groups(groups))
             number = index.generation.number
-            counted = _counted(connection, number, choice)
+            counted = _count(connection, number, choice)
             pages = max(1, -(-counted.total // LISTED_ON_PAGE))
             page = max(1, min(page, pages))
-            asked = {**_asked(choice), "most": LISTED_ON_PAGE, "skipped": LISTED_ON_PAGE * (page - 1)}
-            rows = connection.execute(_browsed("browsed_documents", "named_documents", number), asked).fetchall()
+            asked = {**_parameters(choice), "most": LISTED_ON_PAGE, "skipped": LISTED_ON_PAGE * (page - 1)}
+            rows = connection.execute(_statement("browsed_documents", "named_documents", number), asked).fetchall()
         return Browsed(counted, tuple(FoundDocument(number, *row) for row in rows), page, pages)
 
     def overview(self, groups: Sequence[str], doc_ids: Collection[str] = ()) -> tuple[Counted, set[str]]:
@@ -158,15 +158,15 @@ class ServedDocuments:
             index.ask_for(asked_groups(groups))
             number = index.generation.number
             asked = {"doc_ids": list(doc_ids)}
-            rows = connection.execute(_named("seen_documents", number), asked).fetchall() if doc_ids else ()
-            return _counted(connection, number, Choice()), {doc_id for (doc_id,) in rows}
+            rows = connection.execute(_named_statement("seen_documents", number), asked).fetchall() if doc_ids else ()
+            return _count(connection, number, Choice()), {doc_id for (doc_id,) in rows}
 
     def first_sentences(self, doc_ids: Sequence[str], most: int) -> list[FirstSentence]:
         """Return the first sentences of those documents that everybody may see, at most `most` of each."""
         with self._searcher.reading() as (connection, index):
             index.ask_for(())
             asked = {"doc_ids": list(doc_ids), "most": most}
-            rows = connection.execute(_named("first_sentences", index.generation.number), asked).fetchall()
+            rows = connection.execute(_named_statement("first_sentences", index.generation.number), asked).fetchall()
         return [FirstSentence(doc_id, tuple(path), *rest) for doc_id, path, *rest in rows]
 
     def _read(self, name: str, groups: Sequence[str], generation: int | None, **asked: Any) -> list[FoundDocument]:
@@ -175,7 +175,7 @@ class ServedDocuments:
         with self._searcher.reading(generation) as (connection, index):
             index.ask_for(asked_groups(groups))
             number = index.generation.number
-            rows = connection.execute(_named(name, number), asked).fetchall()
+            rows = connection.execute(_named_statement(name, number), asked).fetchall()
         return [FoundDocument(number, *row) for row in rows]
 
     # ------------------------------------------------------------ text
@@ -188,7 +188,7 @@ class ServedDocuments:
             if key in self._texts:
                 self._texts.move_to_end(key)
                 return self._texts[key]
-        found = self._parsed(document)
+        found = self._read_parsed(document)
         if found is not None:
             with self._lock:
                 self._texts[key] = found
@@ -196,7 +196,7 @@ class ServedDocuments:
                     self._texts.popitem(last=False)
         return found
 
-    def _parsed(self, document: FoundDocument) -> DocumentText | None:
+    def _read_parsed(self, document: FoundDocument) -> DocumentText | None:
         generation = self._state.catalog.generation(document.generation)
         if generation is None:
             return None
@@ -222,21 +222,23 @@ class ServedDocuments:
         return DocumentText(parsed.body, tuple(elements.get(document.doc_id, ())))
 
 
-def _counted(connection: Connection[Any], generation: int, choice: Choice) -> Counted:
+def _count(connection: Connection[Any], generation: int, choice: Choice) -> Counted:
     found: dict[str, list[tuple[str, int]]] = {name: [] for name in ("", *FACETS)}
-    for name, value, count in connection.execute(_browsed("facets", "counted_documents", generation), _asked(choice)):
+    for name, value, count in connection.execute(
+        _statement("facets", "counted_documents", generation), _parameters(choice)
+    ):
         if count:
             found[name].append((value, count))
     total = sum(count for _, count in found.pop(""))
     return Counted(generation, total, {name: tuple(values) for name, values in found.items()})
 
 
-def _asked(choice: Choice) -> dict[str, Any]:
+def _parameters(choice: Choice) -> dict[str, Any]:
     chosen = {name: getattr(choice, name) for name in FACETS}
     return {**chosen, "words": list(choice.words), "kinds": json.dumps(KIND_OF_ENDING)}
 
 
-def _browsed(name: str, documents: str, generation: int) -> Composed:
+def _statement(name: str, documents: str, generation: int) -> Composed:
     """Return a statement with its fragments filled in; `documents` is the fragment that reads the documents."""
     known = statements("search_documents")
     text = known[name].replace("{chosen}", known["chosen"]).replace("{documents}", known[documents])
@@ -261,12 +263,14 @@ def sentences_in_place(
     connection: Connection[Any], generation: int, chunk_ids: Sequence[str]
 ) -> dict[str, list[SentenceInPlace]]:
     """Return sentences by chunk, in order. Set the asker's groups on the connection first."""
-    rows = connection.execute(_named("sentences_in_place", generation), {"chunk_ids": list(chunk_ids)}).fetchall()
+    rows = connection.execute(
+        _named_statement("sentences_in_place", generation), {"chunk_ids": list(chunk_ids)}
+    ).fetchall()
     found: dict[str, list[SentenceInPlace]] = {}
     for row in rows:
         found.setdefault(row[0], []).append(SentenceInPlace(*row))
     return found
 
 
-def _named(name: str, generation: int) -> Any:
+def _named_statement(name: str, generation: int) -> Any:
     return statement("search_documents", name, schema=schema_name(generation))

@@ -107,7 +107,7 @@ class IndexedFiles:
         """Return the document that was indexed. Raise DocumentError `changed` if an earlier version is served: no
         listing names that version's bytes."""
         if file.stale:
-            raise _changed(file)
+            raise _changed_error(file)
         with self._lock:
             mapped = self._mapped.get(file.content_hash)
         if mapped is None:
@@ -140,7 +140,7 @@ class IndexedFiles:
             raise DocumentError(
                 f"{file.uri}: the file has changed since it was indexed; run `pincite index`", "changed"
             )
-        return _given(spool)
+        return _give(spool)
 
     def _stored_content(self, file: IndexedFile, stored: StoredDocuments) -> Generator[bytes, None, None]:
         raw = self._stored_raw(file, stored)
@@ -148,7 +148,7 @@ class IndexedFiles:
             raise _no_file(file)
         with tempfile.TemporaryDirectory(prefix="pincite-file-") as folder:
             most = self._state.settings.parsing.max_megabytes
-            return _given(open(stored.copy(raw, Path(folder), most), "rb"))
+            return _give(open(stored.copy(raw, Path(folder), most), "rb"))
 
     def require_unchanged(self, file: IndexedFile) -> Path:
         """Return the folder of the file's source. Raise DocumentError `gone`, `changed` or `unreadable` if the boxes
@@ -165,7 +165,7 @@ class IndexedFiles:
         except OSError as error:
             raise DocumentError(f"{path}: the file cannot be read ({error.strerror})", "unreadable") from None
         if not same:
-            raise _changed(file)
+            raise _changed_error(file)
         return root
 
     def _same(self, root: Path, uris: Sequence[str], file: IndexedFile) -> bool:
@@ -212,7 +212,7 @@ def _no_file(file: IndexedFile) -> DocumentError:
     )
 
 
-def _changed(file: IndexedFile) -> DocumentError:
+def _changed_error(file: IndexedFile) -> DocumentError:
     return DocumentError(
         f"{file.uri}: the file has changed since it was indexed, so the passage may stand elsewhere; "
         "run `pincite index`, then query again",
@@ -227,7 +227,7 @@ def _identity(root: Path, uris: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     return tuple((it.st_dev, it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns) for it in found)
 
 
-def _given(spool: IO[bytes]) -> Generator[bytes, None, None]:
+def _give(spool: IO[bytes]) -> Generator[bytes, None, None]:
     with spool:
         spool.seek(0)
         while piece := spool.read(1 << 16):
@@ -246,7 +246,7 @@ def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str
     if image is not None and image.suffix.lower() != ".png":
         raise UsageError(f"--image {image}: name a .png file")
     hit = hit_json(Hit(0, 0.0, {}, found.passage))
-    images = _drawn(state, found, image) if image is not None else []
+    images = _draw(state, found, image) if image is not None else []
     sentence = asdict(found.sentence) if found.sentence else None
     return {
         **hit,
@@ -259,7 +259,7 @@ def show(state: State, found: FoundChunk, image: Path | None = None) -> dict[str
     }
 
 
-def _drawn(state: State, found: FoundChunk, image: Path) -> list[str]:
+def _draw(state: State, found: FoundChunk, image: Path) -> list[str]:
     """Draw every page on which the passage or the sentence has boxes, in order of pages: `page.png`, `page-2.png`,
     ..."""
     passage = found.passage

@@ -50,7 +50,7 @@ class QueryModels:
         self._state = state
         self._models: dict[str, BoughtModel] = {}
 
-    def of(self, embedder: Mapping[str, Any]) -> ModelFunctions:
+    def tools_for(self, embedder: Mapping[str, Any]) -> ModelFunctions:
         """Return the tools for a generation, given the embedder that it records."""
         spec = EmbedderSpec(**embedder)
 
@@ -203,7 +203,7 @@ class Searcher:
         """Return a `reading` that gives its connection back while it waits for a model."""
         return IndexReading(self.reading, generation)
 
-    def retrieved(
+    def retrieve(
         self,
         question: Question | str,
         index: PostgresSearchIndex,
@@ -214,7 +214,7 @@ class Searcher:
         `reading`, the connection is given back while a model works. Raise UsageError, DatabaseError or ModelError."""
         index.ask_for(options.filters.groups)
         embedder = index.generation.embedder
-        tools = self.tools.of(embedder)
+        tools = self.tools.tools_for(embedder)
         without = index.without_value(options.filters)
         found = retrieve(
             question,
@@ -258,7 +258,7 @@ class Searcher:
     def hits(self, question: Question | str, options: SearchOptions) -> tuple[int, list[Hit]]:
         """Return (generation, hits). Raise UsageError, IndexStateError, DatabaseError or ModelError."""
         with self.asking(options.generation) as reading:
-            found = self.retrieved(question, reading.index, options, reading)
+            found = self.retrieve(question, reading.index, options, reading)
             return reading.index.generation.number, found.hits
 
     def chunk(self, named: str, groups: Sequence[str] = (), generation: int | None = None) -> FoundChunk:
@@ -302,7 +302,7 @@ class Searcher:
         require_question(text, options.k)
         started = time.perf_counter()
         with self.asking(options.generation) as reading:
-            found = self.retrieved(text, reading.index, options, reading)
+            found = self.retrieve(text, reading.index, options, reading)
             number = reading.index.generation.number
             reading.index.ask_for(options.filters.groups)
             shared = shared_titles(reading.index.connection, number, found.hits)

@@ -81,11 +81,11 @@ class IndexReading:
         an embedder behind an endpoint."""
 
         def embedding(embed: Callable[[Sequence[str]], Vectors]) -> Callable[[Sequence[str]], Vectors]:
-            def embedded(texts: Sequence[str]) -> Vectors:
+            def embed_texts(texts: Sequence[str]) -> Vectors:
                 self.rest()
                 return embed(texts)
 
-            return embedded if far_embedder else embed
+            return embed_texts if far_embedder else embed
 
         return replace(
             tools,

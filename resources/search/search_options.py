@@ -31,7 +31,7 @@ class SearchOptions:
     generation: int | None = None
 
     @classmethod
-    def of(
+    def from_texts(
         cls,
         k: int = HITS,
         strategy: str | None = None,
@@ -99,10 +99,10 @@ def _dates(argument: str, key: str, sign: Sign, value: str) -> tuple[date | None
         first, last = period(value) or (date.fromisoformat(value),) * 2
     except ValueError:
         raise UsageError(f"--filter {argument!r}: write a date such as 2026-01-31, 2026-01 or 2026") from None
-    return _within(argument, sign, first, last)
+    return _days_within(argument, sign, first, last)
 
 
-def _within(argument: str, sign: Sign, first: date, last: date) -> tuple[date | None, date | None]:
+def _days_within(argument: str, sign: Sign, first: date, last: date) -> tuple[date | None, date | None]:
     """Return the first and the last day that a comparison with a day, month or year lets through."""
     try:
         if sign == "=":
@@ -126,7 +126,7 @@ def _comparison(argument: str, key: str, sign: Sign, value: str) -> Comparison:
             "as 2026-01-31, 2026-01 or 2026"
         )
     try:
-        first, last = _within(argument, sign, *meant) if meant else (None, None)
+        first, last = _days_within(argument, sign, *meant) if meant else (None, None)
     except UsageError:  # no year is after 9999; a number may be
         if numbers is None:
             raise

@@ -141,7 +141,7 @@ def _of_msg(content: bytes) -> Iterator[MailPart]:
     for item in Message.load(io.BytesIO(content)).attachments:
         name = document_name(item.file_name or "", (item.mime_type or "").lower(), not _is_shown(item))
         if name and item.file_bytes:
-            yield MailPart(names.taken(name), item.file_bytes)
+            yield MailPart(names.take(name), item.file_bytes)
 
 
 def _is_shown(item: Any) -> bool:

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.counted import counted
 from pipelines.errors import SettingsError, SourceError, UsageError
+from pipelines.plural import plural
 from pipelines.ranges import Range
 from pipelines.records import Failure, RawDocument
 from pipelines.settings.sources import SourceSettings
@@ -78,7 +78,7 @@ def guard(listed: Listed, before: ListedBefore, ranges: Sequence[Range], said: C
     for source, count in notes.run("gone_by_source"):
         if source not in there or many_gone(count, known[source]):
             raise SourceError(
-                f"source {source!r}: {count} of {counted(known[source], 'document')} gone from {said(source)}; "
+                f"source {source!r}: {count} of {plural(known[source], 'document')} gone from {said(source)}; "
                 "nothing was changed. If they were meant to go, run again with --allow-deletions, or in Dagster with "
                 "`allow_deletions: true` in the config of raw_documents",
                 "deletion_guard",

@@ -83,7 +83,7 @@ class _Pass:
     own: dict[str, dict[str, tuple[int, int] | None]] = field(default_factory=dict)
     beside: dict[str, list[Item]] = field(default_factory=dict)
 
-    def made(self, embedder: TextEmbedder, progress: Progress) -> _Vectors:
+    def make(self, embedder: TextEmbedder, progress: Progress) -> _Vectors:
         """Embed the texts. Raise ModelError, or its subclass RefusedText."""
         texts = list(self.own)
         spans = [
@@ -109,7 +109,7 @@ class _Vectors:
         self._spans = {pair: number for number, pair in enumerate(owned)}
         self._whole, self._parts = whole, parts
 
-    def of(self, wanted: Sequence[tuple[str, tuple[int, int] | None]]) -> Vectors:
+    def vectors_of(self, wanted: Sequence[tuple[str, tuple[int, int] | None]]) -> Vectors:
         """Return the vectors of these texts and spans, shape (len(wanted), dimension)."""
         import numpy as np
 
@@ -183,7 +183,7 @@ class BoughtVectors:
             self._known.seek([item.key for item in items])
             failed = self._make(work, items)
         if failed:
-            raise self._stuck(items, failed)
+            raise self._stuck_error(items, failed)
         made = Embedded([item.row for item in items], self._known.rows([item.key for item in items]))
         self._known.forget({item.key for item in items if self._last.get(item.key, number) == number})
         return made
@@ -199,9 +199,9 @@ class BoughtVectors:
                 self.refused.setdefault(item.row.doc_id, []).append(refused)
         counts = Counter(doc_id for doc_id, own in self.refused.items() for no in own if no.code != BAD_VECTOR)
         if len(counts) > 1 and counts.total() > max(MANY, SHARE * self._texts.wanted):
-            raise self._stuck(items, failed, f", and {counts.total() - 1} others")
+            raise self._stuck_error(items, failed, f", and {counts.total() - 1} others")
 
-    def _stuck(self, items: Sequence[Item], failed: RefusedText, others: str = " nor its headings") -> ModelError:
+    def _stuck_error(self, items: Sequence[Item], failed: RefusedText, others: str = " nor its headings") -> ModelError:
         refused = [item for item in items if item.text in failed.refused]
         item = min(refused, key=lambda item: failed.code_of(item.text) == BAD_VECTOR)
         where, said = f"{item.row.item_id} of {self._file_of(item.row.doc_id)}", failed.refused[item.text]
@@ -229,17 +229,17 @@ class BoughtVectors:
         embedder, failed = self._embedder(), RefusedText("", {})
         progress = self._texts.embedding(len(asked.own))
         try:
-            made = asked.made(embedder, progress)
+            made = asked.make(embedder, progress)
         except RefusedText as told:
             if told.vectors is None:
-                raise self._stuck(items, told, ", nor any other text") from None
+                raise self._stuck_error(items, told, ", nor any other text") from None
             failed, made = told, _Vectors(list(asked.own), [()] * len(asked.own), told.vectors, None)
         except ModelError as error:
             self._keep(items, error.done)
-            raise self._unfinished(items, missing, error) from None
+            raise self._unfinished_error(items, missing, error) from None
         self._keep_beside(work, asked, made)
         owners = [(text, key, span) for text, keys in asked.own.items() for key, span in keys.items()]
-        vectors = made.of([(text, span) for text, _, span in owners])
+        vectors = made.vectors_of([(text, span) for text, _, span in owners])
         poor = {owners[row][0] for row in uneven_rows(vectors)} - failed.refused.keys()
         said = f"embedder {self._name!r} gave no unit vector"
         failed = RefusedText(said, {**failed.refused, **dict.fromkeys(poor, said)}, None,
@@ -267,7 +267,7 @@ class BoughtVectors:
         if not (self._beside and asked.beside):
             return
         items = [item for own in asked.beside.values() for item in own]
-        vectors = made.of([(item.text, item.span) for item in items])
+        vectors = made.vectors_of([(item.text, item.span) for item in items])
         poor = set(uneven_rows(vectors))
         good = [row for row in range(len(items)) if row not in poor]
         self._beside[1].keep(vector_table([items[row].row for row in good], vectors[good]), work.part.range)
@@ -281,7 +281,7 @@ class BoughtVectors:
             vectors = np.stack([done[item.text] for item in made.values()])
             self._known.keep(vector_table([item.row for item in made.values()], vectors))
 
-    def _unfinished(self, items: Sequence[Item], missing: set[str], error: ModelError) -> ModelError:
+    def _unfinished_error(self, items: Sequence[Item], missing: set[str], error: ModelError) -> ModelError:
         """Return the error, with the files whose texts wait for their vectors."""
         waiting = list(
             dict.fromkeys(item.row.doc_id for item in items if item.key in missing and item.text not in error.done)

@@ -158,8 +158,8 @@ def enrich(state: State, stage: str) -> Compute:
     """Return the function that computes `document_summaries` or `chunk_contexts`."""
     wanted = (_summaries if stage == "document_summaries" else _contexts)(state.settings.enrichment)
     if wanted.mode == OFF:
-        return _off(wanted)
-    return _bought(state, wanted) if wanted.mode == LLM else in_worker(state, stage, wanted.options)
+        return _compute_without_model(wanted)
+    return _compute_by_model(state, wanted) if wanted.mode == LLM else in_worker(state, stage, wanted.options)
 
 
 def _summaries(settings: EnrichmentSettings) -> Enrichment:
@@ -184,7 +184,7 @@ def _summaries(settings: EnrichmentSettings) -> Enrichment:
 def _contexts(settings: EnrichmentSettings) -> Enrichment:
     characters, window = settings.context_characters, settings.context_window
 
-    def off(work: Work, doc_id: str) -> Sequence[Generated]:
+    def without_model(work: Work, doc_id: str) -> Sequence[Generated]:
         rows = work.arrow("chunks", doc_id).select(["index", "chunk_id"]).to_pylist()
         return [ChunkContext(doc_id, row["index"], row["chunk_id"], "", OFF) for row in rows]
 
@@ -199,7 +199,7 @@ def _contexts(settings: EnrichmentSettings) -> Enrichment:
         characters,
         {"characters": characters},
         lambda row: row.chunk_id,
-        off,
+        without_model,
         prompts,
     )
 
@@ -209,7 +209,7 @@ def _title(work: Work, doc_id: str) -> str:
     return "" if document.title_is_file_name else str(document.title)
 
 
-def _off(stage: Enrichment) -> Compute:
+def _compute_without_model(stage: Enrichment) -> Compute:
     def run(works: Works) -> Outcomes:
         for work in works:
             yield work, {doc_id: {stage.stage: stage.off(work, doc_id)} for doc_id in work.doc_ids}
@@ -235,7 +235,7 @@ def _plain(state: State, stage: Enrichment, window: Sequence[Given]) -> list[_Pl
     return [_Plain(work, *made[doc_id]) for work, doc_id in window]
 
 
-def _bought(state: State, stage: Enrichment) -> Compute:
+def _compute_by_model(state: State, stage: Enrichment) -> Compute:
     """Return the function that buys a stage's texts. Prompts of all works go to the model in order, so that few
     documents in many parts keep it busy. The rows without a model are made window by window and finished before the
     model is asked: workers that wait meanwhile would count as hanging."""
@@ -252,7 +252,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
             language = work.one("parsed_documents", doc_id).language
             return stage.prompts(work, doc_id, in_language(templates, language))
 
-        def made(given: Iterator[Given]) -> Iterator[tuple[str, Any]]:
+        def make(given: Iterator[Given]) -> Iterator[tuple[str, Any]]:
             asked = ((plain, prompts(plain)) for window in windows(given) for plain in _plain(state, stage, window))
             for done, (plain, said) in enumerate(replies_by_document(model, asked, check), start=1):
                 outcome: Any = plain.rows
@@ -269,7 +269,7 @@ def _bought(state: State, stage: Enrichment) -> Compute:
                 state.run.progress(stage.stage, done, works.documents)
                 yield plain.task.doc_id, outcome
 
-        return by_part(works, made)
+        return by_part(works, make)
 
     return run
 
@@ -369,7 +369,7 @@ def said_of(
             if isinstance(image, str):
                 of.shown[name] = _ShownPicture(image)
                 continue
-            key = _seen(task.raw, figure, image), task.template.language
+            key = _picture_hash(task.raw, figure, image), task.template.language
             if key in known:
                 known.move_to_end(key)
                 of.shown[name] = known[key]
@@ -387,7 +387,7 @@ def said_of(
         yield of.task, {name: shown.said for name, shown in of.shown.items()}
 
 
-def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
+def _picture_hash(raw: RawDocument, figure: Element, image: bytes) -> str:
     """Return the hash that tells a picture from others: the one found for its bytes. In a PDF, return the hash of the
     drawn box, since the page may show more there than the picture."""
     drawn = media_type_of(Path(raw.uri)) in PAGED
@@ -396,7 +396,7 @@ def _seen(raw: RawDocument, figure: Element, image: bytes) -> str:
 
 def describe(state: State) -> Compute:
     """Return the function that computes figure descriptions; it makes none if no model has the role."""
-    return _described(state) if ROLE in state.settings.bought else _nothing
+    return _compute_descriptions(state) if ROLE in state.settings.bought_roles else _nothing
 
 
 def _nothing(works: Works) -> Outcomes:
@@ -404,7 +404,7 @@ def _nothing(works: Works) -> Outcomes:
         yield work, {doc_id: {STAGE: []} for doc_id in work.doc_ids}
 
 
-def _described(state: State) -> Compute:
+def _compute_descriptions(state: State) -> Compute:
     def run(works: Works) -> Outcomes:
         templates = templates_of(ROLE, state.engine.frozen.prompts[ROLE])
         model, check = state.language_model(ROLE, STAGE), reply_check(templates.values(), CHARACTERS)
@@ -421,7 +421,7 @@ def _described(state: State) -> Compute:
                     root, before = state.parts.sources.place(raw.source), work.earlier_rows(STAGE, doc_id)
                     yield FigureTask(raw, root, figures, template, before)
 
-        def described(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Fallback]]:
+        def describe(given: Iterator[Given]) -> Iterator[tuple[str, Mapping[str, Sequence[Any]] | Fallback]]:
             for task, said in said_of(tasks(given), model, state.parts.pool, CHARACTERS, check):
                 replies = list(said.values())
                 require_answers(state, replies, model)
@@ -429,6 +429,6 @@ def _described(state: State) -> Compute:
                 rows = figure_descriptions(task.figures, said, model.name, before=before)
                 yield task.raw.doc_id, outcome_of(STAGE, task.raw, rows, replies)
 
-        return by_part(works, described)
+        return by_part(works, describe)
 
     return run

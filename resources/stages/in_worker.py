@@ -29,12 +29,12 @@ def in_worker(state: State, stage: str, options: Options) -> Compute:
     """Return the function that computes a stage: workers make its rows from its inputs and these options."""
 
     def run(works: Works) -> Outcomes:
-        def made(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
+        def make(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
             progress = state.run.progress_of(stage)
             for task, result in made_by_workers(state, stage, given, lambda: works.documents, options, progress):
                 yield task.doc_id, result
 
-        return by_part(works, made)
+        return by_part(works, make)
 
     return run
 
@@ -87,13 +87,13 @@ def by_part(
     work."""
     open_for: dict[str, _Open] = {}
 
-    def given() -> Iterator[Given]:
+    def give() -> Iterator[Given]:
         for work in works:
             open_for.update(dict.fromkeys(work.compute, _Open(work)))
             for doc_id in work.compute:
                 yield work, doc_id
 
-    for doc_id, result in worked_on(given()):
+    for doc_id, result in worked_on(give()):
         opened = open_for.pop(doc_id)
         opened.made[doc_id] = result
         if len(opened.made) == len(opened.work.compute):

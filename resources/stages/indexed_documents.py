@@ -24,7 +24,7 @@ from resources.postgres.catalog import IndexCommit, add_statistics, commit_index
 from resources.postgres.generation_tables import EMPTY, GenerationTables
 from resources.postgres.index_rows import IndexedDocument
 from resources.postgres.vector_indexes import INDEXED_TABLES, Indexed, index_name
-from resources.stages.part_rows import INPUTS, TERMS, PartRows, read_part, regrouped
+from resources.stages.part_rows import INPUTS, TERMS, PartRows, changed_groups, read_part
 from resources.state import generation as generations
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class BucketWrite:
             held = found.held & self.stands.keys()
             self.held |= held
             if held:
-                self.regrouped |= regrouped(found, held, index.document_groups(min(held), max(held) + "0"))
+                self.regrouped |= changed_groups(found, held, index.document_groups(min(held), max(held) + "0"))
         self.gone = [] if self.whole else sorted(left)
 
     def batches(self) -> Iterator[Sequence[IndexedDocument]]:
@@ -90,7 +90,7 @@ class BucketWrite:
         return self._last
 
     @property
-    def written(self) -> int:
+    def documents_written(self) -> int:
         """The number of documents written."""
         return sum(map(len, self.changed.values()))
 
@@ -99,11 +99,11 @@ def standing_of(stands: Mapping[str, str], parts: Sequence[Part]) -> dict[str, s
     """Return the hashes of those documents that are in these parts, which are in order."""
     starts = [part.first for part in parts]
 
-    def within(doc_id: str) -> bool:
+    def is_within(doc_id: str) -> bool:
         at = bisect_right(starts, doc_id)
         return at > 0 and doc_id < parts[at - 1].after
 
-    return {doc_id: value for doc_id, value in stands.items() if within(doc_id)}
+    return {doc_id: value for doc_id, value in stands.items() if is_within(doc_id)}
 
 
 # ---------------------------------------------------------------- the build of an index
@@ -241,9 +241,9 @@ class IndexBuild:
                 for part in fresh
             ]
             commit_index_rows(connection, [row, *own])
-            report.buckets[bucket] = {"documents": count, "written": todo.written, "rows": rows}
+            report.buckets[bucket] = {"documents": count, "written": todo.documents_written, "rows": rows}
             report.total += rows
-            report.kept += count - todo.written
+            report.kept += count - todo.documents_written
 
         deleted = self.index.replace_by_parts(
             bucket,
@@ -256,7 +256,7 @@ class IndexBuild:
         )
         report.written += todo.chunks
         report.notes["chunks deleted"] = report.notes.get("chunks deleted", 0) + deleted
-        report.computed += todo.written
+        report.computed += todo.documents_written
         report.gone += len(todo.gone)
 
     def require_terms(self) -> None:

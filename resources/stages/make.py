@@ -12,8 +12,8 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
-from pipelines.counted import counted
 from pipelines.errors import IndexStateError, Waiting
+from pipelines.plural import plural
 from pipelines.stages import STAGE_OF_TABLE, STAGES
 from resources.documents.protocol import parse_task
 from resources.memory import give_back
@@ -60,20 +60,20 @@ def parse(pool: DocumentPool, settings: Settings, sources: SourceRegistry, progr
     """Return the function that parses documents. They are given out by WINDOW, across parts, the largest first, so
     that all workers are busy. Each part is handed back, and committed, once it is whole."""
 
-    def prepared(window: Sequence[RawDocument]) -> list[RawDocument]:
+    def prepare(window: Sequence[RawDocument]) -> list[RawDocument]:
         sources.prepare(window)
         return sorted(window, key=lambda raw: -raw.size)
 
     def run(works: Works) -> Outcomes:
-        def parsed(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
+        def parse_each(given: Iterator[Given]) -> Iterator[tuple[str, Result]]:
             raws: Iterator[RawDocument] = (work.one("raw_documents", doc_id) for work, doc_id in given)
             windows = iter(lambda: list(islice(raws, WINDOW)), [])
-            ordered = (raw for window in windows for raw in prepared(window))
+            ordered = (raw for window in windows for raw in prepare(window))
             tasks = (parse_task(raw, sources.place(raw.source), settings.parsing) for raw in ordered)
             for task, result in pool.run(tasks, lambda: works.documents, progress):
                 yield task.doc_id, result
 
-        return by_part(works, parsed)
+        return by_part(works, parse_each)
 
     return run
 
@@ -143,7 +143,7 @@ def require_replies(state: State) -> None:
     embed it twice."""
     waiting = {item.doc_id: item.message for item in state.engine.failures() if item.code == "pending"}
     if waiting and not state.serving:
-        count = counted(len(waiting), "document waits", "documents wait")
+        count = plural(len(waiting), "document waits", "documents wait")
         raise Waiting(
             f"{count} for a batch of the language model ({next(iter(waiting.values()))}); run `pincite index` "
             "again to collect it"
@@ -217,7 +217,7 @@ def with_repair(state: State, do: Callable[[], T], before: str | None = None) ->
             _remake(state, before)
 
 
-def after(asset: str) -> str:
+def stage_after(asset: str) -> str:
     """Return the stage after a stage. Return any other name as it is: every stage comes before it."""
     names = [*STAGES, "indexed_documents"]
     return names[names.index(asset) + 1] if asset in STAGES else asset

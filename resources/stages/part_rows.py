@@ -98,7 +98,7 @@ def read_part(part: Part) -> PartRows:
     return found
 
 
-def regrouped(
+def changed_groups(
     found: PartRows, held: Collection[str], served: Mapping[str, tuple[int, tuple[str, ...]]]
 ) -> dict[str, tuple[str, ...]]:
     """Return the new groups of each document in `held` whose groups changed although its rows stay. `served` maps a

@@ -19,7 +19,15 @@ from pipelines.fingerprint import combine
 from pipelines.increments import FIRST, PART, DocumentState, plan
 from pipelines.indexing.changed_links import Ids, LinkColumns, Neighbours, PreviousLinks, places_in
 from pipelines.indexing.embeddings import vector_key
-from pipelines.indexing.sentence_links import EXACT_PAIRS, NONE, floor_for, links_near, lowered, on_grid, sentence_links
+from pipelines.indexing.sentence_links import (
+    EXACT_PAIRS,
+    NONE,
+    floor_for,
+    links_near,
+    lower_floor,
+    on_grid,
+    sentence_links,
+)
 from pipelines.records import SentenceLink
 from pipelines.schemas import from_table, to_table
 from pipelines.stages import STAGES
@@ -64,7 +72,7 @@ class Updated(NamedTuple):
     floor: float
 
 
-def updated(
+def update_links(
     parts: Sequence[Part],
     before: Part,
     changed: Collection[str],
@@ -78,7 +86,7 @@ def updated(
 
     Raise IndexStateError (`missing_input`) if a sentence has no vector yet."""
     over = float(before.note(STAGE) or 0.0)  # no note if there were no sentences
-    if over not in (floor, lowered(floor)) or not most:
+    if over not in (floor, lower_floor(floor)) or not most:
         return None
     standing, fresh, groups = PreviousLinks(link_columns(before.read(STAGE)), most), list[Ids](), list[_PartSentences]()
     for group, new in _sentences(parts, changed):
@@ -131,7 +139,7 @@ def near_one_another(parts: Sequence[Part], floor: float, most: int, progress: P
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         return ((ranked[0][at], on_grid(vectors.copy())) for at, vectors in _rows(ranked[1]))
 
-    for over in (floor, lowered(floor)):
+    for over in (floor, lower_floor(floor)):
         found = links_near(read, chunks, most, over, progress)
         sources, slots = np.nonzero(found.cosines > NONE)
         if len(sources):
@@ -196,7 +204,7 @@ def links_hash(links: LinkColumns) -> str:
 # ---------------------------------------------------------------- sentences and their vectors
 
 
-def linked(part: Part) -> pa.Table:
+def linkable_sentences(part: Part) -> pa.Table:
     """Return the sentences of a part that have a vector of their own: id, chunk and document. Sentences that an
     endpoint refused are left out: their fallback vector is similar to others by its place, not its meaning."""
     import pyarrow as pa
@@ -234,7 +242,7 @@ def _sentences(parts: Sequence[Part], changed: Collection[str]) -> Iterator[tupl
     others = pa.array(sorted(changed), pa.string())
 
     def read(part: Part) -> Iterator[tuple[_PartSentences, NDArray[np.bool_]]]:
-        rows = linked(part).sort_by("sentence_id")
+        rows = linkable_sentences(part).sort_by("sentence_id")
         new = pc.is_in(rows["doc_id"], others).to_numpy()
         yield _PartSentences(ids_of(rows["sentence_id"]), ids_of(rows["chunk_id"]), part), new
 
@@ -378,7 +386,7 @@ def _links(state: State, parts: Sequence[Part], todo: LinkPlan, before: Part | N
     def progress(done: int, total: int) -> None:
         state.run.progress(STAGE, done, total)
 
-    if before and (found := updated(parts, before, todo.changed, floor, most, progress)):
+    if before and (found := update_links(parts, before, todo.changed, floor, most, progress)):
         return found
     if found := near_one_another(parts, floor, most, progress):
         return found
@@ -413,7 +421,7 @@ class LinkedSentences:
     def __init__(self, parts: Sequence[Part]) -> None:
         import pyarrow as pa
 
-        read = [linked(part) for part in parts]
+        read = [linkable_sentences(part) for part in parts]
         whole = pa.concat_tables(read).sort_by("sentence_id") if read else None
         self.ids, self.chunk_ids, self.doc_ids = (
             whole[name].to_pylist() if whole else [] for name in ("sentence_id", "chunk_id", "doc_id")

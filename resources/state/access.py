@@ -41,11 +41,11 @@ def groups_now(state: State, generation: GenerationRow) -> Iterator[tuple[tuple[
     Each item has the first id of the part, the first id after it, and the groups. Groups that a file names itself come
     from its last parse under the generation's settings, or from a newer parse under the present ones. A record is built
     only for documents that something restricts."""
-    listing, hidden = state.listing.committed(), hidden_documents(state)
+    listing, hidden = state.listing.committed_listing(), hidden_documents(state)
     parses = _parses(state, generation)
     for part in state.engine.parts(()):
         ends = part.first, part.after
-        yield ends, _groups(state, _but(listing.between(*ends, _NAMING), hidden), parses, ends)
+        yield ends, _groups(state, _but(listing.documents_between(*ends, _NAMING), hidden), parses, ends)
 
 
 def _groups(state: State, listed: pa.Table, parses: Sequence[Table], ends: tuple[str, str]) -> Known:
@@ -58,14 +58,14 @@ def _groups(state: State, listed: pa.Table, parses: Sequence[Table], ends: tuple
         if parsed:  # groups that a newer parse does not name no longer hold
             for doc_id in parsed.keys() & set(rows["doc_id"].to_pylist()):
                 del parsed[doc_id]
-        named = rows.filter(_named(rows["groups"]))
+        named = rows.filter(_has_items(rows["groups"]))
         for doc_id, groups in zip(named["doc_id"].to_pylist(), named["groups"].to_pylist(), strict=True):
             parsed[doc_id] = tuple(groups)
     found: dict[str, tuple[str, ...] | None] = dict.fromkeys(listed["doc_id"].to_pylist(), ())
     if parses[0].lost:
         silent = listed["doc_id"].filter(pc.is_null(listed["groups"])).to_pylist()
         found.update((doc_id, None) for doc_id in silent if parses[0].is_lost(doc_id))
-    restricted = pc.or_(_named(listed["groups"]), _named(listed["source_groups"]))
+    restricted = pc.or_(_has_items(listed["groups"]), _has_items(listed["source_groups"]))
     if parsed:
         restricted = pc.or_(restricted, pc.is_in(listed["doc_id"], pa.array(sorted(parsed), pa.string())))
     wanted = listed["doc_id"].filter(restricted).to_pylist()
@@ -90,7 +90,7 @@ def _but(listed: pa.Table, hidden: Collection[str]) -> pa.Table:
     return listed.filter(pc.invert(pc.is_in(listed["doc_id"], pa.array(sorted(hidden), pa.string()))))
 
 
-def _named(groups: pa.ChunkedArray) -> pa.ChunkedArray:
+def _has_items(groups: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return for each list whether it has any item; null counts as empty."""
     import pyarrow.compute as pc
 
@@ -128,7 +128,7 @@ def sync(state: State, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         told = ", ".join(sorted(indexed)) or "none"
         raise UsageError(f"no source named {unknown[0]!r} was indexed; indexed: {told}")
     wanted = [source for source in book.known_sources() if source.name in (names or indexed)]
-    found = [_synced(source, book.landing(source), table) for source in wanted]
+    found = [_sync(source, book.landing(source), table) for source in wanted]
     return [asdict(each) for each in found if names or each.problem or each.memberships is not None]
 
 
@@ -138,7 +138,7 @@ def sync_state(project: Project) -> list[dict[str, Any]]:
         return sync(state)
 
 
-def _synced(source: SourceSettings, landing: Landing, table: MembershipTable) -> Synced:
+def _sync(source: SourceSettings, landing: Landing, table: MembershipTable) -> Synced:
     at = table.clock()
     try:
         said = read(source, landing)

@@ -78,7 +78,7 @@ settings."""
 
 def find_generation(catalog: Catalog, settings: Settings) -> GenerationRow | None:
     """Return the newest generation made with these settings, weights and stage versions."""
-    return catalog.find_generation(generation_key(settings, installed(settings)))
+    return catalog.find_generation(generation_key(settings, installed_models(settings)))
 
 
 def text_models(settings: Settings) -> Frozen:
@@ -88,16 +88,16 @@ def text_models(settings: Settings) -> Frozen:
 
 
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
-    if not settings.bought:
+    if not settings.bought_roles:
         return {}
     from resources.prompts import read_prompts
 
     own = settings.enrichment.prompts
     found = read_prompts(Path(own) if own else None)
-    return {role: found[role] for role in settings.bought}
+    return {role: found[role] for role in settings.bought_roles}
 
 
-def installed(settings: Settings) -> Frozen:
+def installed_models(settings: Settings) -> Frozen:
     """Return all models as they are installed here, before a generation has frozen anything."""
     return replace(text_models(settings), embedder=unresolved_identity(settings.embedder))
 
@@ -120,7 +120,7 @@ def reproducible(generation: GenerationRow, settings: Settings) -> bool:
     """Say whether this version with the installed weights makes, from the generation's settings, what the generation
     holds."""
     frozen = frozen_of(generation)
-    keys, here = stage_keys(settings, frozen), replace(installed(settings), prompts=frozen.prompts)
+    keys, here = stage_keys(settings, frozen), replace(installed_models(settings), prompts=frozen.prompts)
     return keys == dict(generation.keys or keys) and generation.key == generation_key(settings, here)
 
 
@@ -136,7 +136,7 @@ def ensure_generation(
     Make one from the parsed and packed documents if there was no match, or if the corpus has drifted from the one that
     the statistics were frozen from. Raise IndexStateError if a bucket was never packed or no document has text."""
     found = find_generation(catalog, settings)
-    if found and not _drifted(found, settings, engine):
+    if found and not _has_drifted(found, settings, engine):
         return found
     require_whole(engine, "packed_chunks")
     chunks = engine.table("packed_chunks").rows
@@ -151,7 +151,7 @@ def ensure_generation(
     words = corpus_words(engine)
     spec = resolve(settings.embedder, choose_preset(words))
     dimension = spec.dimension or embedder(spec).dimension
-    models = installed(settings)
+    models = installed_models(settings)
     statistics = {
         "packed_chunks": chunks,
         "languages": languages,
@@ -180,7 +180,7 @@ def kept_keys(settings: Settings, kept: Sequence[GenerationRow]) -> set[str]:
     return keys | set(stage_keys(settings, text_models(settings)).values())
 
 
-def _drifted(generation: GenerationRow, settings: Settings, engine: Engine) -> bool:
+def _has_drifted(generation: GenerationRow, settings: Settings, engine: Engine) -> bool:
     """Say whether the corpus grew or shrank so much since the statistics were frozen that they no longer describe it. A
     change of a few chunks never counts."""
     packed = engine.table("packed_chunks")
@@ -260,7 +260,7 @@ def _floors(
 ) -> Mapping[str, dict[str, Any]]:
     """Return overlap calibrations by language: inherited from the newest generation that chunks alike, else
     computed."""
-    models = installed(settings)
+    models = installed_models(settings)
     for generation in reversed(others):
         if generation.statistics.get("chunking") == chunking_key(settings, models):
             return dict(generation.statistics["overlap"])

@@ -21,7 +21,7 @@ from resources.postgres.launched_runs import OwnRun
 from resources.sources.files import Skipped
 from resources.sources.listed_documents import AllListed
 from resources.sources.registry import Listed
-from resources.state.generation import installed
+from resources.state.generation import installed_models
 from resources.state.run import Missing, PublishResult, Run
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def record_of(state: State) -> dict[str, Any]:
         "problems": {name: [list(problem) for problem in found] for name, found in run.problems.items()},
         "built": None if run.built is None else {**asdict(run.built), "scored": {}},
         "damaged": list(state.parts.tables.damaged),
-        "listed": _listed(state.listing.now()) if _LISTS in run.reports else None,
+        "listed": _listing_json(state.listing.now()) if _LISTS in run.reports else None,
     }
 
 
-def _listed(listed: Listed) -> dict[str, Any]:
+def _listing_json(listed: Listed) -> dict[str, Any]:
     return {
         "sources": list(listed.sources),
         "skipped": [asdict(item) for item in listed.skipped],
@@ -154,7 +154,7 @@ def shape_of(settings: Settings) -> str:
 
     `settings` must be the project's own."""
     shared = settings.model_dump(mode="json", include={"buckets", "sources", "access", "tables"})
-    return fingerprint(shared, generation_key(settings, installed(settings)))
+    return fingerprint(shared, generation_key(settings, installed_models(settings)))
 
 
 def require_same(tags: Mapping[str, str], settings: Settings) -> None:

@@ -66,7 +66,7 @@ class CommittedListing:
     def __init__(self, table: Table) -> None:
         self.table = table
 
-    def between(self, first: str, after: str, names: Sequence[str] | None = None) -> pa.Table:
+    def documents_between(self, first: str, after: str, names: Sequence[str] | None = None) -> pa.Table:
         """Return columns of the documents whose ids are from `first` to before `after`, in order of ids; all columns,
         as rows of RawDocument, if none are named."""
         read = self.table.rows_between(first, after, names)
@@ -143,7 +143,7 @@ def merged_listing(
     unread = {failure.doc_id for failure in failures}
     hidden = {failure.doc_id for failure in failures if withheld(failure)}
     for part in engine.parts([LISTING], buckets, partial=True):
-        old = before.between(part.first, part.after)
+        old = before.documents_between(part.first, part.after)
         stay, now = _staying(old, sources, unread, hidden), documents.documents_between(part.first, part.after)
         if stay.num_rows:
             if known:
@@ -183,7 +183,7 @@ def _commit_bucket(
     now = pa.concat_tables([change.now.replace_schema_metadata(None) for _, change in own])
     doc_ids = now["doc_id"].to_pylist()
     ranges = file_ranges([part.range for part, _ in own], doc_ids)
-    same = {part.range for part, change in own if part.has_own_file(LISTING) and _unchanged(part, change)}
+    same = {part.range for part, change in own if part.has_own_file(LISTING) and _is_unchanged(part, change)}
     stay = same.intersection(ranges)
     fresh = [ends for ends in ranges if ends not in stay]
     known: dict[str, DocumentState] = {}
@@ -191,7 +191,7 @@ def _commit_bucket(
         if part.range not in stay and part.has(LISTING):
             known |= part.states(LISTING)
 
-    def made() -> Iterator[tuple[Range, pa.Table, dict[str, DocumentState], str]]:
+    def make() -> Iterator[tuple[Range, pa.Table, dict[str, DocumentState], str]]:
         for first, after in fresh:
             at = bisect_left(doc_ids, first)
             found = now.slice(at, bisect_left(doc_ids, after) - at)
@@ -200,12 +200,12 @@ def _commit_bucket(
             yield (first, after), found, states, listed_output(rows)
 
     if fresh:
-        engine.commit_parts(LISTING, bucket, fresh, made(), failures, others)
+        engine.commit_parts(LISTING, bucket, fresh, make(), failures, others)
     if stay:
         engine.commit_parts(LISTING, bucket, sorted(stay), (), failures, others)
 
 
-def _unchanged(part: Part, change: Merged) -> bool:
+def _is_unchanged(part: Part, change: Merged) -> bool:
     """Say whether a part that was committed stays as it is."""
     return change.same or part.output(LISTING) == listed_output(from_table(RawDocument, change.now))
 
@@ -252,7 +252,7 @@ class SourceListing:
         return self._listed
 
     @property
-    def skipped(self) -> list[Skipped]:
+    def skipped_files(self) -> list[Skipped]:
         return self._listed.skipped if self._listed else []
 
     @property
@@ -267,9 +267,9 @@ class SourceListing:
 
     def _list_all(self, names: Sequence[str], everything: bool) -> Listed:
         before, progress = self._known_before(), self._engine.progress
-        return self._parted(self._parts.sources.list_all(names, everything, before, progress))
+        return self._with_parted(self._parts.sources.list_all(names, everything, before, progress))
 
-    def _parted(self, listed: Listed) -> Listed:
+    def _with_parted(self, listed: Listed) -> Listed:
         """Return the listing with a failure for each document that its source does not show any more. It is withheld
         from now on, however the run ends."""
         if not listed.known.part:
@@ -288,12 +288,12 @@ class SourceListing:
         lost, contents = self._parts.catalog.lost_files(), KnownContents(self._pieces_before)
         failures = self._parts.catalog.failures([self._engine.key("raw_documents")])
 
-        def before(name: str) -> Before:
+        def known_before(name: str) -> Before:
             withheld = {item.uri for item in failures if item.source == name and item.code == "orphan"}
             own = contents.contents_of(name, lost.get(name, {}))
             return Before(own, own.restricted_files, withheld, lost.get(name, {}), partial(contents.names_below, name))
 
-        return before
+        return known_before
 
     def _ranges(self) -> list[Range]:
         return [part.range for part in self._engine.parts(())]
@@ -309,15 +309,15 @@ class SourceListing:
     def _listed_before(self, names: Sequence[str] = KNOWN) -> Callable[[Range], pa.Table]:
         """Return a function from a range of ids to these columns of its last committed listing. If the file of a part
         is damaged or gone, the served documents stand in for it."""
-        live, listing = self._parts.catalog.live(), self.committed()
+        live, listing = self._parts.catalog.live(), self.committed_listing()
         served = GenerationTables(self._parts.database, live) if live else None
 
-        def before(ends: Range) -> pa.Table:
+        def listed_before(ends: Range) -> pa.Table:
             if served and not listing.table.holds(*ends):
                 return served.served_documents(*ends)
-            return listing.between(*ends, names)
+            return listing.documents_between(*ends, names)
 
-        return before
+        return listed_before
 
     # ------------------------------------------------------------ committing
 
@@ -332,13 +332,13 @@ class SourceListing:
             self._listed = self._read(sources)
         self.guard(allow_deletions)
         wanted = sorted({*buckets, *lost})
-        listed = self._listed = self._stored(self._listed, wanted)
+        listed = self._listed = self._copy_to_store(self._listed, wanted)
         self._parts.sources.keep_memberships(listed)
         report = commit_listing(self._engine, listed.documents, listed.sources, listed.failures, wanted, listed.known)
         self._parts.sources.settle(listed.sources)
         return report
 
-    def _stored(self, listed: Listed, buckets: Sequence[int]) -> Listed:
+    def _copy_to_store(self, listed: Listed, buckets: Sequence[int]) -> Listed:
         """Copy the files of the documents in these buckets to the store, if there is one. Return the listing with a
         failure for each document that could not be copied."""
         if self._parts.sources.stored is None:
@@ -354,7 +354,7 @@ class SourceListing:
         now."""
         if not self._engine.table(LISTING).is_made:
             return
-        listed = self._listed or self._parted(self._parts.sources.list_remembered(self._known_before()))
+        listed = self._listed or self._with_parted(self._parts.sources.list_remembered(self._known_before()))
         failures = [item for item in listed.failures if withheld(item)]
         self._parts.sources.keep_memberships(listed, whole=False)
         commit_listing(self._engine, AllListed(), [], failures, known=listed.known, listed=False)
@@ -377,7 +377,7 @@ class SourceListing:
 
     # ------------------------------------------------------------ as committed
 
-    def committed(self) -> CommittedListing:
+    def committed_listing(self) -> CommittedListing:
         """Return the last committed listing."""
         return committed_listing(self._engine)
 
@@ -388,7 +388,7 @@ class SourceListing:
 
     def pieces(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield columns of the committed listing, part by part."""
-        return self.committed().table.reads(names)
+        return self.committed_listing().table.reads(names)
 
     def counts(self) -> Counter[str]:
         """Count the documents of each source."""

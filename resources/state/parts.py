@@ -73,9 +73,9 @@ def _import_models() -> None:
 
 def _installed_models(settings: Settings) -> Frozen:
     """Return the installed models, which only a migration of the database asks for here."""
-    from resources.state.generation import installed
+    from resources.state.generation import installed_models
 
-    return installed(settings)
+    return installed_models(settings)
 
 
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class _LazyPart(Generic[T]):
         self._make, self._name = make, make.__name__
 
     def __get__(self, parts: Parts, owner: type[Parts]) -> T:
-        found: T = parts.opened(self._name, self._make)
+        found: T = parts.open_part(self._name, self._make)
         return found
 
 
@@ -103,7 +103,7 @@ class Parts:
         self.project = project
         self._opened, self._given = dict(given), frozenset(given)
 
-    def opened(self, name: str, make: Callable[[Parts], Any]) -> Any:
+    def open_part(self, name: str, make: Callable[[Parts], Any]) -> Any:
         if name not in self._opened:
             self._opened[name] = make(self)
         return self._opened[name]
@@ -155,10 +155,10 @@ class Parts:
 
     @_LazyPart
     def sources(self) -> SourceRegistry:
-        return SourceRegistry(self.project, self.catalog, stored=self.stored)
+        return SourceRegistry(self.project, self.catalog, stored=self.stored_documents)
 
     @_LazyPart
-    def stored(self) -> StoredDocuments | None:
+    def stored_documents(self) -> StoredDocuments | None:
         """Return the raw files in the object store, if there is one."""
         from resources.sources.stored_documents import StoredDocuments
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipelines.counted import counted
+from pipelines.plural import plural
 
 if TYPE_CHECKING:
     from resources.engine import StageReport
@@ -38,7 +38,7 @@ class Missing:
         told = ", ".join(self.names[:_NAMED])
         if len(self.names) > _NAMED:
             told += f" and {len(self.names) - _NAMED} more, all in `pincite status --json`"
-        lacks = f"{len(self.names)} of {counted(self.served, 'document')} that should be found in it failed: {told}"
+        lacks = f"{len(self.names)} of {plural(self.served, 'document')} that should be found in it failed: {told}"
         remedy = "raise the limit that they met or mend them, and run `pincite index --retry-failed`"
         if not self.most:
             return f"generation {generation} is published, and {lacks}. To have them again, {remedy}"
@@ -88,7 +88,7 @@ class PublishResult:
         if self.refused:
             notes.append(
                 f"generation {self.generation} is built but not published: it answers the golden questions worse "
-                f"({'; '.join(map(compared, self.comparison))}). To publish it all the same: "
+                f"({'; '.join(map(comparison_text, self.comparison))}). To publish it all the same: "
                 f"`pincite generations publish {self.generation} --force`"
             )
         if self.missing.most or (self.missing.names and self.published):
@@ -96,7 +96,7 @@ class PublishResult:
         return notes
 
 
-def compared(row: Mapping[str, Any]) -> str:
+def comparison_text(row: Mapping[str, Any]) -> str:
     return f"{row['metric']} {row['live']:.3f} live, {row['new']:.3f} new"
 
 
@@ -166,13 +166,13 @@ class Run:
         self.keep()
         return report
 
-    def checked(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    def keep_problems(self, name: str, problems: list[tuple[str, str]]) -> list[tuple[str, str]]:
         """Keep the problems that a check found."""
         self.problems[name] = problems
         self.keep()
         return problems
 
-    def published(self, built: PublishResult | None) -> None:
+    def keep_verdict(self, built: PublishResult | None) -> None:
         """Keep the result of publishing, or an earlier result if nothing is to do."""
         self.built = built
         self.keep()

@@ -62,7 +62,7 @@ def watch(project: Project) -> Seen:
     digests, problems, files = {}, {}, 0
     for source in sources:
         try:
-            count, states = _listed(project, source) if source.scheme else _states(source)
+            count, states = _listing_digest(project, source) if source.scheme else _states(source)
         except (SourceError, SettingsError) as error:
             problems[source.name] = str(error)
         else:
@@ -88,7 +88,7 @@ def change_since(seen: Seen, cursor: str | None) -> Change | None:
     return Change(EVERYTHING if removed else changed, key, json.dumps(after, sort_keys=True))
 
 
-def _listed(project: Project, source: SourceSettings) -> tuple[int, str]:
+def _listing_digest(project: Project, source: SourceSettings) -> tuple[int, str]:
     """Return the number of entries of a source, and a digest of their names and revisions that ignores their order."""
     count, digest, landing = 0, 0, Landing(project.state, source)
     with landing.alone(wait=False), closing(connect(source, landing.folder)) as connected:

@@ -13,7 +13,7 @@ from pipelines.settings.base import Settings, shaped_as
 from pipelines.stages import Frozen, code_versions
 from resources.engine import Engine, Table
 from resources.memory import give_back
-from resources.parsers.installed import installed
+from resources.parsers.installed import installed_versions
 from resources.settings_file import Project
 from resources.state import generation as generations
 from resources.state.generation import static_vectors
@@ -78,12 +78,14 @@ class State:
     def engine(self) -> Engine:
         found = self._engine
         if found is None:
-            frozen, keys = self._recorded()
-            found = Engine(self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys, installed)
+            frozen, keys = self._recorded_values()
+            found = Engine(
+                self.settings, self.parts.tables, self.parts.catalog, self.run, frozen, keys, installed_versions
+            )
             self._engine = found
         return found
 
-    def _recorded(self) -> tuple[Frozen, dict[str, str]]:
+    def _recorded_values(self) -> tuple[Frozen, dict[str, str]]:
         row = self._generation
         return (generations.frozen_of(row), dict(row.keys)) if row else (generations.text_models(self.settings), {})
 
@@ -156,7 +158,7 @@ class State:
     def code_versions(self) -> dict[str, str]:
         """The version of each asset's settings, models and stages, with the models installed here."""
         if not self._code_versions:
-            self._code_versions = code_versions(self.settings, generations.installed(self.settings))
+            self._code_versions = code_versions(self.settings, generations.installed_models(self.settings))
         return self._code_versions
 
     def replace_generation(self, generation: GenerationRow) -> None:
@@ -173,7 +175,7 @@ class State:
 
     def embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         """Return the embedder of a spec. It is loaded once for all callers."""
-        return self.parts.embedders.of(spec, self.settings.embedder)
+        return self.parts.embedders.embedder_of(spec, self.settings.embedder)
 
     def ready_embedder(self) -> CountingEmbedder:
         """Return the generation's embedder, loaded, with the weights that the generation names."""

@@ -39,7 +39,7 @@ class Request:
     most_bytes: int
 
 
-def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
+def pack(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> bytes:
     """Return one frame with its header. Blobs may be anything that has a buffer."""
     views = {name: memoryview(blob).cast("B") for name, blob in (blobs or {}).items()}
     sizes = {name: len(view) for name, view in views.items()}
@@ -47,7 +47,7 @@ def packed(value: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
     return b"".join((HEADER.pack(len(head) + sum(sizes.values()), len(head)), head, *views.values()))
 
 
-def unpacked(body: memoryview, json_length: int) -> Message:
+def unpack(body: memoryview, json_length: int) -> Message:
     """Read a frame without its header. Raise ValueError if it is malformed."""
     if json_length > min(MOST_JSON, len(body)):
         raise ValueError("a message that is longer than its frame")
@@ -74,7 +74,7 @@ def read_message(stream: BinaryIO) -> Message | None:
         return None
     length, json_length = HEADER.unpack(header)
     body = stream.read(length)
-    return unpacked(memoryview(body), json_length) if len(body) == length else None
+    return unpack(memoryview(body), json_length) if len(body) == length else None
 
 
 class Received:
@@ -96,13 +96,13 @@ class Received:
             if len(self._held) < end:
                 return
             whole, self._held = self._held, self._held[end:]
-            yield unpacked(memoryview(whole)[HEADER.size : end], json_length)
+            yield unpack(memoryview(whole)[HEADER.size : end], json_length)
 
 
 # ---------------------------------------------------------------- tables
 
 
-def encoded(table: pa.Table) -> pa.Buffer:
+def encode(table: pa.Table) -> pa.Buffer:
     """Return a table, or a slice of one, as an Arrow IPC stream."""
     import pyarrow as pa
 
@@ -112,7 +112,7 @@ def encoded(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def decoded(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = True) -> pa.Table:
+def decode(blob: memoryview, schema: pa.Schema | None = None, cleaned: bool = True) -> pa.Table:
     """Read a table that was sent. Its buffers are views of the blob.
 
     Raise ValueError if the bytes are no table, have another schema, or hold what Parquet or Postgres does not take:
@@ -142,13 +142,13 @@ def _require_plain(blob: memoryview) -> None:
         for at, message in enumerate(reader):
             if message.type != ("record batch" if at else "schema"):
                 raise ValueError(f"a table with a {message.type}")
-            if at and _compressed(memoryview(message.metadata)):
+            if at and _is_compressed(memoryview(message.metadata)):
                 raise ValueError("a table that is compressed")
     except EOFError:
         raise ValueError("bytes that are no table") from None
 
 
-def _compressed(metadata: memoryview) -> bool:
+def _is_compressed(metadata: memoryview) -> bool:
     """Say whether the header of a record batch has the field `compression`. It is the header's fourth field, and the
     header is the third field of a message (Arrow's Message.fbs, in the layout of FlatBuffers)."""
     (message,) = struct.unpack_from("<I", metadata, 0)

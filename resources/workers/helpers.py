@@ -80,10 +80,10 @@ class Helpers:
                 waiting.register(descriptor, select.POLLIN)
             ready = {descriptor for descriptor, _ in waiting.poll()}
             for descriptor in ready & running.keys():
-                self._ended(self._clients[running[descriptor]])
+                self._end(self._clients[running[descriptor]])
             for descriptor in ready & asking.keys():
                 try:
-                    self._asked(self._clients[asking[descriptor]])
+                    self._read_requests(self._clients[asking[descriptor]])
                 except Exception:  # a document may make its worker send anything
                     self.end(asking[descriptor])
             if control.fileno() in ready:
@@ -91,7 +91,7 @@ class Helpers:
 
     # ------------------------------------------------------------ a request
 
-    def _asked(self, client: _Client) -> None:
+    def _read_requests(self, client: _Client) -> None:
         """Read the requests that have come. Raise an error if the worker is gone, or sends what no worker of ours
         would."""
         data = client.socket.recv(MOST_REQUEST)
@@ -105,7 +105,7 @@ class Helpers:
     def _take(self, client: _Client, request: Any) -> None:
         if "stop" in request:
             if client.program:
-                self._ended(client)
+                self._end(client)
         elif client.program:
             raise ValueError("a second program")
         else:
@@ -147,7 +147,7 @@ class Helpers:
         with ours:
             _let_start(ours)
 
-    def _ended(self, client: _Client) -> None:
+    def _end(self, client: _Client) -> None:
         self._answer(client, {"status": self._finish(client)})
 
     def _finish(self, client: _Client) -> int:

@@ -175,7 +175,7 @@ class WorkerProcess(Generic[W]):
             elif kind == "loaded":
                 self.deadline = min(self.deadline, time.monotonic() + self._left)
             elif self.work is None:
-                raise unexpected(message)
+                raise unexpected_message(message)
             else:
                 yield message
 
@@ -207,7 +207,7 @@ class WorkerProcess(Generic[W]):
         return status
 
 
-def unexpected(message: Message) -> ValueError:
+def unexpected_message(message: Message) -> ValueError:
     """Return the error of a message that no worker of ours would send at this point."""
     return ValueError(f"a message of kind {str(message.value.get('kind'))[:20]!r}")
 
@@ -283,7 +283,7 @@ class WorkerPool(Generic[W]):
         if self._folder is None:
             self._folder = WorkFolder(self._wanted_folder)
         if self._template is not None and not self._template.alive:
-            self._lost()
+            self._forget_template()
         if self._template is None:
             self._template = Template(self._function, self._folder.path)
         folder = self._folder.path / str(next(self._numbers))
@@ -292,7 +292,7 @@ class WorkerPool(Generic[W]):
         self._selector.register(process.output, selectors.EVENT_READ, process)
         self._watch_input(process)
 
-    def _lost(self) -> None:
+    def _forget_template(self) -> None:
         """Forget the template process, which somebody has ended with all its workers: no document's fault. Raise
         PinciteError if it happens too often."""
         assert self._template is not None
@@ -352,7 +352,7 @@ class WorkerPool(Generic[W]):
         process.free()
         self._losses = 0
 
-    def ended(self, process: WorkerProcess[W]) -> str | None:
+    def drop_ended(self, process: WorkerProcess[W]) -> str | None:
         """Drop a process that has ended. Return how it died, or None if the template was ended with it, for which its
         work is not to blame.
 

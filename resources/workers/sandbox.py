@@ -235,7 +235,7 @@ def drop_capabilities() -> bool:
 def filter_calls() -> bool:
     """Refuse every call that is not listed, in all threads of this process. Return whether the filter holds."""
     machine = _machine()
-    return machine is not None and _installed(machine, None, _ALL_THREADS) == 0
+    return machine is not None and _install(machine, None, _ALL_THREADS) == 0
 
 
 # ---------------------------------------------------------------- a helper program
@@ -251,10 +251,10 @@ def filter_calls_of_program() -> int | None:
     if machine is None:
         return None
     if can_ask():
-        descriptor = _installed(machine, _NOTIFY, _LISTENER)
+        descriptor = _install(machine, _NOTIFY, _LISTENER)
         if descriptor >= 0:
             return descriptor
-    _installed(machine, _ALLOW, _ALL_THREADS)
+    _install(machine, _ALLOW, _ALL_THREADS)
     return None
 
 
@@ -294,7 +294,7 @@ def let_become(listener: int, seconds: float) -> None:
 # ---------------------------------------------------------------- the filter
 
 
-def _installed(machine: _Machine, become: int | None, flags: int) -> int:
+def _install(machine: _Machine, become: int | None, flags: int) -> int:
     """Install the filter. Return 0 or a descriptor, or -1 if it failed."""
     steps = list(_steps(machine, become))
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
@@ -402,7 +402,7 @@ def confine(reads: Sequence[Path], writes: Sequence[Path] = ()) -> dict[str, boo
         tempfile.tempdir = os.environ["TMPDIR"] = str(writes[0])
     limits = _limit()
     privileges = give_up_privileges()
-    version = restrict(_allowed([*_code(), *map(str, reads)], writes)) if privileges else 0
+    version = restrict(_allowed_calls([*_code(), *map(str, reads)], writes)) if privileges else 0
     # The filter comes last: every call that it does not allow fails from then on.
     capabilities = drop_capabilities()
     calls = filter_calls() if privileges else False
@@ -437,7 +437,7 @@ def become(
     listener = None
     privileges = give_up_privileges()
     if privileges:
-        restrict(_allowed([*(_code() if code else ()), *reads], [writes], [command[0], *_loaders()]))
+        restrict(_allowed_calls([*(_code() if code else ()), *reads], [writes], [command[0], *_loaders()]))
     drop_capabilities()
     os.chdir(folder)
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -453,7 +453,7 @@ def become(
     os.execve(command[0], [*command], environment)
 
 
-def _allowed(reads: Sequence[str], writes: Sequence[Path], programs: Sequence[str] = ()) -> dict[int, list[str]]:
+def _allowed_calls(reads: Sequence[str], writes: Sequence[Path], programs: Sequence[str] = ()) -> dict[int, list[str]]:
     libraries = [entry for entry in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if os.path.isabs(entry)]
     return {
         READ: [*_SYSTEM, *libraries, *reads],
@@ -540,7 +540,7 @@ def _starts_once() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def shown(held: dict[str, bool]) -> str:
+def layers_text(held: dict[str, bool]) -> str:
     """Return the layers in words. Missing layers are named by what they would ensure."""
     missing = [words for layer, words in LAYERS.items() if not held.get(layer)]
     if not missing:

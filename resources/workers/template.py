@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, Protocol
 
 from resources.child_process import child_command, child_environment, end_with_parent
 from resources.programs import start_by
-from resources.workers.frames import Message, packed, read_message
+from resources.workers.frames import Message, pack, read_message
 from resources.workers.helpers import Helpers
 from resources.workers.sandbox import confine, limit_memory
 
@@ -61,7 +61,7 @@ class Function(Protocol):
         """Return the values of the reply to a request that ended with an error."""
 
 
-def _made(name: str) -> Function:
+def _make_function(name: str) -> Function:
     if name not in FUNCTIONS:
         sys.exit(f"{name!r} is no function that workers run; they run {', '.join(sorted(FUNCTIONS))}")
     module, _, attribute = name.partition(":")
@@ -121,7 +121,7 @@ class Template:
     def _send(self, request: Mapping[str, Any], descriptors: Sequence[int] = ()) -> int:
         number = next(self._numbers)
         with suppress(OSError):  # it is gone, and so are its workers: nobody waits for them
-            socket.send_fds(self._control, [_packed({**request, "id": number})], descriptors)
+            socket.send_fds(self._control, [_pack({**request, "id": number})], descriptors)
         return number
 
     def answer(self, number: int) -> Any:
@@ -198,7 +198,7 @@ _CONTROL = 0
 """The descriptor of standard input, a socket with `Template` at its other end."""
 
 
-def _packed(value: Any) -> bytes:
+def _pack(value: Any) -> bytes:
     """Return a message, of either end: its length, and JSON. Descriptors are sent with the length."""
     data = json.dumps(value).encode()
     return _LENGTH.pack(len(data)) + data
@@ -209,7 +209,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
     end_with_parent()
-    function = _made("".join(sys.argv[1:]))
+    function = _make_function("".join(sys.argv[1:]))
     try:
         control = socket.socket(fileno=os.dup(_CONTROL))
     except OSError:
@@ -245,7 +245,7 @@ def main() -> None:
             helpers.add(answer, asked, request)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.sendall(_packed([request["id"], answer]))
+        control.sendall(_pack([request["id"], answer]))
 
 
 def _status(pid: int) -> int | None:
@@ -294,7 +294,7 @@ class Worker:
         self._out, self.memory_mb, self._function = out, memory_mb, function
 
     def say(self, kind: str, blobs: Values | None = None, **values: Any) -> None:
-        self._out.write(packed({"kind": kind, **values}, blobs))
+        self._out.write(pack({"kind": kind, **values}, blobs))
         self._out.flush()
 
     @contextmanager

@@ -318,20 +318,20 @@ def test_a_backfill_that_was_closed_early_is_gone_on_with(
 
     monkeypatch.setattr(distributed, "Watch", status)
     monkeypatch.setattr("resources.dagster_instance.backfills.runs_of", lambda *_: done)
-    monkeypatch.setattr(distributed, "_started", started)
+    monkeypatch.setattr(distributed, "_start", started)
     database = SimpleNamespace(exclusive=lambda *_: nullcontext())
     state: Any = SimpleNamespace(database=database, settings=Settings())
     first = distributed._Begun("b0", Served())
-    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
+    begun, seen = distributed._follow(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, seen and seen.is_failed) == (("b0", "b1", "b2"), False)
     assert (len(asked), len(told)) == (2, 2)
     ends = iter([BulkActionStatus.COMPLETED_FAILED] * 99)
-    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
+    begun, seen = distributed._follow(state, instance, first, lambda *_: None, told.append)
     assert (len(begun.earlier), seen and seen.is_failed) == (distributed._AGAIN, True), "not for ever"
     ends, made = iter([BulkActionStatus.COMPLETED_FAILED]), len(asked)
     others = distributed._Begun("b-of-another", Served())
-    monkeypatch.setattr(distributed, "_attached", lambda *_: others)
-    begun, seen = distributed._followed(state, instance, first, lambda *_: None, told.append)
+    monkeypatch.setattr(distributed, "_attach", lambda *_: others)
+    begun, seen = distributed._follow(state, instance, first, lambda *_: None, told.append)
     assert (begun.ids, len(asked)) == (("b0", "b-of-another"), made), "who follows it too goes on with the same"
 
 

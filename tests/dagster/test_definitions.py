@@ -21,7 +21,7 @@ from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings, ScheduleSettings, Settings, settings_from
 from pipelines.stages import STAGE_OF_TABLE, STAGES, generation_key
 from resources.dagster_instance.home import WITHOUT_STAGE
-from resources.state.generation import installed
+from resources.state.generation import installed_models
 from resources.state.launched import BY_BUCKET, shape_of
 from tests.support.places import ROOT
 from tests.support.projects import make_project
@@ -247,7 +247,7 @@ def test_a_name_that_dagster_refuses_is_refused_by_its_setting(wrong: object) ->
 def test_names_in_dagster_make_nothing_again() -> None:
     plain, named = Settings(), Settings(dagster=DagsterSettings(key_prefix=("docs",), group="a", names="b"))
     assert shape_of(plain) == shape_of(named)
-    assert generation_key(plain, installed(plain)) == generation_key(named, installed(named))
+    assert generation_key(plain, installed_models(plain)) == generation_key(named, installed_models(named))
 
 
 def test_every_graph_is_fresh() -> None:

@@ -15,7 +15,7 @@ from resources.documents.pool import DocumentPool, Result, Total
 from resources.documents.protocol import Attempt, Batch, Task, TaskRefusal, frame_request
 from resources.documents.tasks import DocumentTasks
 from resources.models.text_models import TextModels
-from resources.workers.frames import HEADER, Received, unpacked
+from resources.workers.frames import HEADER, Received, unpack
 from resources.workers.template import Worker
 
 MODELS = TextModels()
@@ -41,7 +41,7 @@ def _done(pool: DocumentPool, task: Task) -> Result:
         except DocumentError as error:
             return task.failure(error.code, str(error))
         _, json_length = HEADER.unpack_from(whole.frame)
-        Worker(out, 0, TASKS).answer(unpacked(memoryview(whole.frame)[HEADER.size :], json_length))
+        Worker(out, 0, TASKS).answer(unpack(memoryview(whole.frame)[HEADER.size :], json_length))
     attempt = Attempt(batch)
     said = [attempt.take(message) for message in Received(whole.most_bytes + (1 << 20)).add(out.getvalue())]
     result = said[-1]

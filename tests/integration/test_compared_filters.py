@@ -66,8 +66,8 @@ def found(index: PostgresSearchIndex, filters: Filters) -> set[str]:
     """Return the documents that each way of searching finds, which are the same."""
     vector, names = [1.0, 0.0, 0.0], list(DOCUMENTS)
     ways: dict[str, list[Any]] = {
-        "compared": index.compared(vector, 100, filters),
-        "walked": index.walked(vector, 100, filters),
+        "compared": index.compare_all(vector, 100, filters),
+        "walked": index.walk_index(vector, 100, filters),
         "lexical": index.lexical(["word"], 100, filters),
         "sentences": index.compared_sentences(vector, 300, filters),
         "walked sentences": index.walked_sentences(vector, 300, filters),

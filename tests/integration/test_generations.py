@@ -163,7 +163,7 @@ def test_a_generation_whose_vector_indexes_fall_short_is_published_and_compares_
     assert ran["published"] and "compare more of it than they should" in note and "chunks finds 0.500 of" in note
     assert listed(project)[2]["notes"] == [note]
     assert project.run("verify").json["ok"]
-    monkeypatch.setattr("resources.postgres.search_index.PostgresSearchIndex.walked", None)
+    monkeypatch.setattr("resources.postgres.search_index.PostgresSearchIndex.walk_index", None)
     assert found(project, TOPICS["garden"])[0] == "garden.md"
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from resources.workers.sandbox import holds, shown
+from resources.workers.sandbox import holds, layers_text
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import DOCUMENTS, Project, make_project, new_database, project_copy, run_command
@@ -190,7 +190,7 @@ def test_status_and_sources(indexed: Indexed) -> None:
     status = indexed.project.run("status").json
     assert {"generations", "sources", "counts", "failures", "costs"} <= status.keys()
     assert status["sandbox"] == holds()
-    assert shown(holds()) in run_command("status", "--config", indexed.project.config).out
+    assert layers_text(holds()) in run_command("status", "--config", indexed.project.config).out
     (generation,) = status["generations"]
     assert (generation["live"], generation["documents"], status["live"]) == (True, 7, 1)
     assert {failure["uri"] for failure in status["failures"]} == {"empty.txt", "torn.pdf", "badcar.md"}

@@ -188,13 +188,13 @@ def test_by_default_the_floor_in_use_is_among_those_swept(indexed: Project) -> N
 def test_golden_questions_are_put_to_the_sentence_route_with_the_links_of_each_floor(
     indexed: Project, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searched, retrieved = [], Searcher.retrieved
+    searched, retrieved = [], Searcher.retrieve
 
     def watched(*asked: Any) -> Any:
         searched.append(asked)
         return retrieved(*asked)
 
-    monkeypatch.setattr(Searcher, "retrieved", watched)
+    monkeypatch.setattr(Searcher, "retrieve", watched)
     swept = links(indexed, "--sweep", "--thresholds", f"{FLOOR},0.99", "--golden", questions)
     assert 3 < len(searched) < 9, "again only where the links of what a question consulted are others"
     monkeypatch.undo()
@@ -237,12 +237,12 @@ def test_links_in_memory_lead_where_links_in_the_table_lead(indexed: Project) ->
             for filters in (Filters(), Filters(groups=("board",)), Filters({"uri": ("spring.md",)})):
                 hidden = () if filters.groups else board
                 asked = (sorted(chunk_of.keys() - set(hidden)), 1, vector, filters, 0.0)
-                wanted = sorted(index.expanded(*asked), key=str)
+                wanted = sorted(index.expand(*asked), key=str)
                 assert (
-                    sorted(SweptIndex(connection, index.generation, (), targets, chunk_of).expanded(*asked), key=str)
+                    sorted(SweptIndex(connection, index.generation, (), targets, chunk_of).expand(*asked), key=str)
                     == wanted
                 )
-                none = SweptIndex(connection, index.generation, (), {}, chunk_of).expanded(*asked)
+                none = SweptIndex(connection, index.generation, (), {}, chunk_of).expand(*asked)
                 assert sorted(none, key=str) == [item for item in wanted if item.edge != "related"] != wanted
     finally:
         state.close()

@@ -153,6 +153,6 @@ def test_a_vector_that_does_not_fit_is_refused(index: PostgresSearchIndex) -> No
 
 def test_the_numbers_of_a_document_are_read_off_an_index(index: PostgresSearchIndex) -> None:
     index.connection.execute("SET LOCAL enable_seqscan = off")
-    statement = sql.SQL("EXPLAIN ") + index._named("documents_of_chunks")
+    statement = sql.SQL("EXPLAIN ") + index._named_statement("documents_of_chunks")
     plan = str(index.connection.execute(statement, {"chunk_ids": IDS}).fetchall())
     assert plan.count("using chunks_doc_id_number_idx") >= 2 and "Sort Key: own" not in plan

@@ -371,7 +371,7 @@ def test_every_command_goes_by_the_same_resolution(project: Project) -> None:
     told = project.run("explain", hit["chunk_id"], "--group", "docs-board").json["document"]
     assert (told["groups"], told["principals"]) == ([], ["u-17", "CN=Board,OU=x"])
     with open_index(project.config) as index:
-        (listed,) = (it for it in index.documents.listed(["docs-board"]) if it.uri == "board.txt")
+        (listed,) = (it for it in index.documents.list_documents(["docs-board"]) if it.uri == "board.txt")
         with pytest.raises(IndexStateError, match="no document"):
             index.documents.one(listed.doc_id, ["annexe-board"])
         assert index.sentences_in_place([hit["chunk_id"]], ["docs-board"])

@@ -95,7 +95,7 @@ def test_links(project: Project, index: Index) -> None:
 def test_parse(project: Project, index: Index, tmp_path: Path) -> None:
     file = project.docs / "handbook.md"
     assert timeless(index.parse(file)) == printed(project, "parse", file)
-    with index.parsed(file) as found:
+    with index.open_parsed(file) as found:
         assert found.reading.document.title == "Staff handbook"
         assert [element.kind for element in found.elements()][:3] == ["heading", "heading", "paragraph"]
 

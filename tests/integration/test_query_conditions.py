@@ -127,15 +127,15 @@ CASES: Mapping[str, tuple[Filters, set[str]]] = {
 def routes(index: PostgresSearchIndex, filters: Filters) -> dict[str, set[str]]:
     """The chunks that each statement finds for a filter."""
     return {
-        "compared": {item.chunk_id for item in index.compared(VECTOR, 100, filters)},
-        "walked": {item.chunk_id for item in index.walked(VECTOR, 100, filters)},
+        "compared": {item.chunk_id for item in index.compare_all(VECTOR, 100, filters)},
+        "walked": {item.chunk_id for item in index.walk_index(VECTOR, 100, filters)},
         "lexical": {item.chunk_id for item in index.lexical(["word"], 100, filters)},
         "sentences compared": {item.chunk_id for item in index.compared_sentences(VECTOR, 100, filters)},
         "sentences walked": {item.chunk_id for item in index.walked_sentences(VECTOR, 100, filters)},
         "sentences of chunks": {item.chunk_id for item in index.sentences_of(sorted(EVERY), VECTOR, filters, 0)},
         "anchors": {
             item.sentence.chunk_id
-            for item in index.expanded([sentence_id(at) for at in range(PLACES)], 1, VECTOR, filters, 0)
+            for item in index.expand([sentence_id(at) for at in range(PLACES)], 1, VECTOR, filters, 0)
         },
     }
 
@@ -165,7 +165,7 @@ def test_the_best_are_the_nearest_then_the_first_and_at_most_k(index: PostgresSe
     chunks, everybody = sorted(EVERY), Filters(groups=SEES)
     near = [chunk for at, chunk in enumerate(chunks) if at % 2 == 0]
     far = [chunk for at, chunk in enumerate(chunks) if at % 2]
-    for found in (index.compared(VECTOR, k, everybody), index.walked(VECTOR, k, everybody)):
+    for found in (index.compare_all(VECTOR, k, everybody), index.walk_index(VECTOR, k, everybody)):
         assert [item.chunk_id for item in found] == (near + far)[:k]
     assert [item.chunk_id for item in index.lexical(["word"], k, everybody)] == chunks[:k]
     places = [*range(0, PLACES, 2), *range(1, PLACES, 2)]
@@ -200,7 +200,7 @@ def test_little_confidence_hides_a_sentence_from_every_statement(
 def reached(
     index: PostgresSearchIndex, anchor: int, steps: int, filters: Filters, least: float = 0
 ) -> set[tuple[str, str, int]]:
-    found = index.expanded([sentence_id(anchor)], steps, VECTOR, filters, least)
+    found = index.expand([sentence_id(anchor)], steps, VECTOR, filters, least)
     assert {item.via for item in found} == {sentence_id(anchor)}
     return {(item.sentence.sentence_id, item.edge, item.steps) for item in found}
 
@@ -218,7 +218,7 @@ def test_edges_lead_from_an_anchor_and_from_no_other(index: PostgresSearchIndex)
         (sentence_id(3), "anchor", 0), (sentence_id(4), "anchor", 0),
         (sentence_id(2), "previous", 1), (sentence_id(4), "next", 1),
     }  # fmt: skip
-    assert [item.similarity for item in index.expanded([sentence_id(1)], 0, VECTOR, Filters(), 0)] == [
+    assert [item.similarity for item in index.expand([sentence_id(1)], 0, VECTOR, Filters(), 0)] == [
         None, None, pytest.approx(0.8),
     ]  # fmt: skip
 

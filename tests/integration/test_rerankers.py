@@ -15,7 +15,7 @@ import pytest
 from pipelines.errors import ModelError, SettingsError
 from pipelines.llm.prompts import in_language, templates_of
 from pipelines.ports import Passage
-from pipelines.query.rerankers import RerankContext, reranked
+from pipelines.query.rerankers import RerankContext, rerank_candidates
 from pipelines.query.results import Scored
 from pipelines.query.tools import ModelFunctions
 from pipelines.settings.base import settings_from
@@ -252,7 +252,7 @@ def reranked_by(name: str, server: LlmServer, database: Database, question: str,
     )
     context = RerankContext(question, settings.query, tools, lambda: None)
     candidates = [Scored(passage_of(str(at), text), 1 / (at + 1), {}) for at, text in enumerate(texts)]
-    ranked = reranked(candidates, [name], context)
+    ranked = rerank_candidates(candidates, [name], context)
     return [item.passage.text for item in ranked], [item.score for item in ranked], context.notes
 
 

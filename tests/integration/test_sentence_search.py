@@ -173,7 +173,7 @@ def test_equal_sentences_stand_by_id_and_unsure_ones_are_left_out(database: Data
         ids = [item.sentence_id for item in index.sentences(same[0].tolist(), 4, NOBODY, 0.5)]
         assert ids == [sentence_id(place) for place in (1, 2, 3, 5)]
         assert len(index.sentences(same[0].tolist(), 99, NOBODY, 0.0)) == A_DOCUMENT
-        mates = index.expanded([sentence_id(1)], 0, same[0].tolist(), NOBODY, 0.5)
+        mates = index.expand([sentence_id(1)], 0, same[0].tolist(), NOBODY, 0.5)
         assert [item.sentence.sentence_id for item in mates] == [sentence_id(1)]
         assert [item.sentence_id for item in index.sentences_of(["c00001"], same[0].tolist(), NOBODY, 0.5)] == [
             sentence_id(1), sentence_id(2),
@@ -220,7 +220,7 @@ def test_long_vectors_are_compared_in_half_precision(database: Database, monkeyp
         assert np.mean([each.sentence_id == sentence_id(at) for at, each in enumerate(nearest)]) >= LEAST
         scores = [float(long[int(each.sentence_id[1:])] @ long[at]) for at, each in enumerate(nearest)]
         assert [each.score for each in nearest] == pytest.approx(scores, abs=1e-3)
-        (related,) = [item for item in index.expanded([sentence_id(7)], 1, long[7].tolist(), NOBODY, 0.5)
+        (related,) = [item for item in index.expand([sentence_id(7)], 1, long[7].tolist(), NOBODY, 0.5)
                       if item.edge == "related"]  # fmt: skip
         assert related.sentence.score == pytest.approx(float(long[1] @ long[7]), abs=1e-3)
 
@@ -234,7 +234,7 @@ ANCHOR = 4
 def edges(
     index: Any, vector: np.ndarray, filters: Filters, anchor: int = ANCHOR, steps: int = 2
 ) -> set[tuple[str, str, int]]:
-    found = index.expanded([sentence_id(anchor)], steps, vector.tolist(), filters, 0.5)
+    found = index.expand([sentence_id(anchor)], steps, vector.tolist(), filters, 0.5)
     assert {item.via for item in found} <= {sentence_id(anchor)}
     return {(item.edge, item.sentence.sentence_id, item.steps) for item in found}
 
@@ -252,7 +252,7 @@ def test_the_edges_of_an_anchor(
         assert edges(index, vectors[0], NOBODY, anchor=A_DOCUMENT - 1, steps=1) == {
             ("anchor", sentence_id(14), 0), ("previous", sentence_id(13), 1), ("related", sentence_id(29), 0),
         }  # fmt: skip
-        (linked,) = [item for item in index.expanded([sentence_id(ANCHOR)], 0, vectors[0].tolist(), NOBODY, 0.5)
+        (linked,) = [item for item in index.expand([sentence_id(ANCHOR)], 0, vectors[0].tolist(), NOBODY, 0.5)
                      if item.edge == "related"]  # fmt: skip
         assert linked.similarity == pytest.approx(0.95)
         assert linked.sentence.score == pytest.approx(float(vectors[ANCHOR + A_DOCUMENT] @ vectors[0]), abs=1e-5)

@@ -77,7 +77,7 @@ def test_commands_are_answered_by_the_server_for_their_groups(
     alone = asked(project), asked(project, "--group", "treasury")
     with serving(project) as (process, _):
         found = locate(str(project.config))
-        assert client.offered(found) is not None
+        assert client.running_server(found) is not None
         with monkeypatch.context() as patch:  # nothing but the server can answer
             patch.setattr("pincite.index.open_index", None)
             assert (asked(project), asked(project, "--group", "treasury")) == alone
@@ -87,7 +87,7 @@ def test_commands_are_answered_by_the_server_for_their_groups(
         socket = json.loads((project.state / client.FILE).read_text(encoding="utf-8"))["socket"]
         assert Path(socket).parent.stat().st_mode & 0o077 == 0
         project.configure(query={"candidates": 30})  # other settings, other answers
-        assert client.offered(locate(str(project.config))) is None
+        assert client.running_server(locate(str(project.config))) is None
         assert asked(project, "--group", "treasury") == alone[1]
         project.configure(query={})
         process.send_signal(signal.SIGTERM)

@@ -126,7 +126,7 @@ def test_the_first_are_those_of_the_sum_of_every_posting(
 def test_what_is_looked_up_is_read_by_its_place(index: GenerationTables) -> None:
     """Not by a scan of the table: the policy on its rows lets the place be compared first."""
     with index.database.connect() as connection, search_index(connection, index.generation.generation) as search:
-        statement = search._named("posting_slices")
+        statement = search._named_statement("posting_slices")
         values = {"rows": ["(0,1)", "(0,2)"], "starts": [0, 0], "sizes": [1, 1]}
         search.ask_for(("hr",))
         plan = "\n".join(line for (line,) in connection.execute(b"EXPLAIN " + statement.as_bytes(), values))  # type: ignore[arg-type]

@@ -241,7 +241,7 @@ def test_another_machine_asks_shows_and_explains_without_the_source(
     explained = other.run("explain", hit["chunk_id"], "--group", "board").json
     assert explained["document"]["file"] == "current" and explained["parquet"] == f"{store.address}/parquet"
     with open_index(other.config) as index:
-        documents = {each.uri: each for each in index.documents.listed(["board"])}
+        documents = {each.uri: each for each in index.documents.list_documents(["board"])}
         body = b"".join(index.files.content(documents["handbook.md"]))
         assert body.decode() == DOCUMENTS["handbook.md"]
         assert index.documents.text(documents["handbook.md"]) is not None
@@ -274,7 +274,7 @@ def test_a_document_with_a_map_and_a_map_beside_a_pdf_have_their_pages(project: 
     hit = other.hits("miller has no page", "--strategy", "lexical")[0]
     assert other.run("show", hit["chunk_id"], "--image", tmp_path / "page.png").json["error"]["code"] == "no_pages"
     with open_index(other.config) as index:
-        documents = {each.uri: each for each in index.documents.listed([])}
+        documents = {each.uri: each for each in index.documents.list_documents([])}
         with pytest.raises(DocumentError, match="read by the map beside it"):
             index.files.content(documents["maps/lease.pdf"])
     assert other.run("verify").json["ok"]

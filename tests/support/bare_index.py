@@ -49,7 +49,7 @@ class Bare:
             raise IndexStateError("there is no document that you may see", "unknown_document")
         return DOCUMENT
 
-    def listed(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
+    def list_documents(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
         return [DOCUMENT]
 
     def overview(self, groups: Sequence[str], doc_ids: Sequence[str]) -> tuple[Counted, set[str]]:
@@ -57,7 +57,7 @@ class Bare:
 
     def browse(self, groups: Sequence[str], choice: Choice, page: int) -> Browsed:
         counted, _ = self.overview(groups, ())
-        return Browsed(counted, tuple(self.listed(groups, "", 1)), 1, 1)
+        return Browsed(counted, tuple(self.list_documents(groups, "", 1)), 1, 1)
 
     def read_at(self) -> dict[str, datetime]:
         return {}

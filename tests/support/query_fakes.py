@@ -115,7 +115,7 @@ class Unasked:
     ) -> list[FoundSentence]:
         raise AssertionError("not to be asked for sentences of chunks")
 
-    def expanded(
+    def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
         raise AssertionError("not to be asked for edges")

@@ -51,7 +51,7 @@ class SentenceIndex(Unasked):
     ) -> list[FoundSentence]:
         return [item for item in self._seen(least) if item.chunk_id in chunk_ids]
 
-    def expanded(
+    def expand(
         self, sentence_ids: Sequence[str], steps: int, vector: Sequence[float], filters: Filters, least: float
     ) -> list[ReachedSentence]:
         seen = self._seen(least)

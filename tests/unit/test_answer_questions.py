@@ -25,7 +25,7 @@ def questions(name: str) -> list[GoldenQuestion]:
 
 def document_map(root: Path, uri: str) -> DocumentMap:
     path = root / uri
-    return DocumentMap.of(root.name, uri, *parse_document(raw_of(path), path))
+    return DocumentMap.from_elements(root.name, uri, *parse_document(raw_of(path), path))
 
 
 @pytest.mark.parametrize("name", FILES)

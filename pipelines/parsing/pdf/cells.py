@@ -255,11 +255,11 @@ class Column:
     x1: float
     numeric: bool
 
-    def shared(self, atom: Atom) -> float:
+    def shared_width(self, atom: Atom) -> float:
         return min(self.x1, atom.x1) - max(self.x0, atom.x0)
 
 
-def covered(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
+def covered_spans(spans: Iterable[Span], least: int, gap: float) -> list[Span]:
     """Return the stretches that at least `least` spans cover; those closer than `gap` points are joined."""
     events = sorted(event for x0, x1 in spans for event in ((x0, 1), (x1, -1)))
     found: list[Span] = []
@@ -281,7 +281,7 @@ def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
     the fewest rows cover it."""
     found = []
     numbers = [(at, a) for at, row in enumerate(rows) for a in row if a.numeric]
-    spans = covered(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
+    spans = covered_spans(((a.x0, a.x1) for _, a in numbers), 1, NUMBER_GAP)
     within: dict[Span, list[tuple[int, Atom]]] = {}
     for at, a in numbers:
         before = bisect_right(spans, a.x0, key=lambda span: span[0]) - 1
@@ -293,7 +293,7 @@ def _numbers(rows: Sequence[Sequence[Atom]]) -> list[Span]:
         parts, least = [span], 1
         while len(parts) < most and least < len(rows):
             least += 1
-            deeper = covered(((a.x0, a.x1) for _, a in inside), least, 0.0)
+            deeper = covered_spans(((a.x0, a.x1) for _, a in inside), least, 0.0)
             parts = deeper if len(deeper) > len(parts) else parts
         found += parts
     return found
@@ -308,7 +308,7 @@ def columns_of(rows: Sequence[Sequence[Atom]]) -> list[Column]:
         return []
     free = [span for row in rows for atom in row if (span := _free(atom, numbers)) is not None]
     least = max(1, round(0.2 * len(rows)))
-    words = [Column(x0, x1, False) for x0, x1 in covered(free, least, TEXT_GAP) if x1 - x0 > 1]
+    words = [Column(x0, x1, False) for x0, x1 in covered_spans(free, least, TEXT_GAP) if x1 - x0 > 1]
     columns = sorted([*numbers, *words], key=lambda column: column.x0)
     return columns if len(columns) <= MOST_COLUMNS else []
 
@@ -330,7 +330,7 @@ class _Spans:
 
 def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:
     """Return the part of an atom outside the columns of numbers, or None if the atom belongs to them."""
-    over = _over(atom, numbers)
+    over = _columns_over(atom, numbers)
     if not over:
         return atom.x0, atom.x1
     if atom.numeric or atom.x0 >= numbers[over[0]].x0 - SAME_LEFT:
@@ -338,7 +338,7 @@ def _free(atom: Atom, numbers: Sequence[Column]) -> Span | None:
     return atom.x0, numbers[over[0]].x0 - 1
 
 
-def _over(atom: Atom, columns: Sequence[Column]) -> list[int]:
+def _columns_over(atom: Atom, columns: Sequence[Column]) -> list[int]:
     """Return the columns that share more than NUMBER_GAP with the atom."""
     left, right = atom.x0 + NUMBER_GAP, atom.x1 - NUMBER_GAP
     return [at for at, column in enumerate(columns) if column.x0 < right and left < column.x1]
@@ -347,33 +347,33 @@ def _over(atom: Atom, columns: Sequence[Column]) -> list[int]:
 def home(atom: Atom, columns: Sequence[Column]) -> int:
     """Return the column an atom belongs to: for text the one it begins in, for a number the one it covers most; else
     the nearest."""
-    over = _over(atom, columns)
+    over = _columns_over(atom, columns)
     if not over:
         middle = (atom.x0 + atom.x1) / 2
         return min(range(len(columns)), key=lambda at: abs(columns[at].x0 + columns[at].x1 - 2 * middle))
     if atom.numeric:
-        return max(over, key=lambda at: columns[at].shared(atom))
+        return max(over, key=lambda at: columns[at].shared_width(atom))
     return over[0]
 
 
-def placed(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, int, Atom]]:
+def place_cells(row: Sequence[Atom], columns: Sequence[Column]) -> list[tuple[int, int, Atom]]:
     """Return the first column and the number of columns of every cell; a cell covers columns only up to the next
     cell."""
     homes = [home(atom, columns) for atom in row]
     found = []
     for at, (first, atom) in enumerate(zip(homes, row, strict=True)):
         bound = homes[at + 1] if at + 1 < len(row) else len(columns)
-        over = [i for i in _over(atom, columns) if first <= i < bound]
+        over = [i for i in _columns_over(atom, columns) if first <= i < bound]
         found.append((first, max(over, default=first) - first + 1, atom))
     return found
 
 
-def parted(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
+def part_row(row: Sequence[Atom], columns: Sequence[Column]) -> list[Atom]:
     """Return the cells of a row. A cell is split if it reaches into columns of numbers that have no cell of their own
     in this row, and ends there with a number: such cells are too close for their distance to separate them."""
     found = []
     for atom in row:
-        over = _over(atom, columns)
+        over = _columns_over(atom, columns)
         homes = {home(other, columns) for other in row if other is not atom} if len(over) > 1 else ()
         free = [at for at in over[1:] if columns[at].numeric and at not in homes]
         found += _parts_by_column(atom, [columns[at] for at in free]) if free and len(atom.cellets) == 1 else [atom]

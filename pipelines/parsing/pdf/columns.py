@@ -288,7 +288,7 @@ def _is_parted(rows: Sequence[Row], x: float, least: _Prose, test: Callable[[lis
     return all(_is_prose(side, least) and test(side) for side in map(rows_of, (left, right)))
 
 
-def _ruled(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> list[int]:
+def _ruled_rows(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> list[int]:
     """Return the rows above which a ruling crosses `x`, with both ends of the range."""
     ys = sorted(rule.y0 for rule in page.rules if rule.x0 < x - ACROSS and rule.x1 > x + ACROSS)
     found, at = [start], 0
@@ -302,9 +302,9 @@ def _ruled(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> 
     return [*found, end]
 
 
-def _within(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> Iterator[_Columns]:
+def _columns_within(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> Iterator[_Columns]:
     """Yield the parts of a run of rows that are columns of text."""
-    ruled = list(pairwise(_ruled(rows, start, end, x, page)))
+    ruled = list(pairwise(_ruled_rows(rows, start, end, x, page)))
     parts: list[tuple[int, int, int, int]] = []
     for low, high in ruled:
         cuts = [low, *(low + cut for cut in _cuts(rows[low:high], page.height)), high]
@@ -315,7 +315,7 @@ def _within(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) ->
         down = [part for part in own if _order(rows[slice(*part)], x) is _Order.DOWN]
         found = [part for part in down if any(_is_parted(rows[slice(*part)], x, prose, test) for prose, test in least)]
         if found:
-            yield from (_widened(rows, _Columns(*part, x), low, high, page) for part in found)
+            yield from (_widen(rows, _Columns(*part, x), low, high, page) for part in found)
         elif (low, high) not in down:
             yield from (_without_title(rows, _Columns(*part, x)) for part in _plain(rows, low, high, x, own))
 
@@ -359,7 +359,7 @@ def _has_both(rows: Sequence[Row], x: float) -> bool:
     return any(row[0].x1 <= x for row in rows) and any(row[-1].x0 >= x for row in rows)
 
 
-def _widened(rows: Sequence[Row], found: _Columns, low: int, high: int, page: _Page) -> _Columns:
+def _widen(rows: Sequence[Row], found: _Columns, low: int, high: int, page: _Page) -> _Columns:
     """Return the columns with the rows above that only the first of them has, and those below that only the second has.
     The last line of a paragraph across the page, close above, is left out."""
     start, end, x = found.start, found.end, found.x
@@ -391,7 +391,7 @@ def _columns(rows: Sequence[Row], page: _Page) -> _Columns | None:
     for x in _places(rows):
         for start, end in _runs(rows, x):
             if end - start > (best.end - best.start if best else 1) and _has_both(rows[start:end], x):
-                for found in _within(rows, start, end, x, page):
+                for found in _columns_within(rows, start, end, x, page):
                     if best is None or found.end - found.start > best.end - best.start:
                         best = found
     return best

@@ -173,13 +173,13 @@ def _whole_lines(lines: Sequence[Line], indexes: Iterable[int]) -> list[_Placed]
         if last is not None and (line.x0 >= last.x1 or line.x1 <= last.x0):
             shared = min(line.y1, last.y1) - max(line.y0, last.y0)
             if shared > 0.5 * min(line.y1 - line.y0, last.y1 - last.y0):
-                found[-1] = _Placed(_beside(last, line), (*found[-1].indexes, index))
+                found[-1] = _Placed(_join_beside(last, line), (*found[-1].indexes, index))
                 continue
         found.append(_Placed(line, (index,)))
     return found
 
 
-def _beside(a: Line, b: Line) -> Line:
+def _join_beside(a: Line, b: Line) -> Line:
     cells = tuple(sorted((*a.cells, *b.cells), key=lambda cell: cell.x0))
     return replace(
         a,

@@ -52,12 +52,12 @@ def joined_rules(rules: Sequence[PdfRule]) -> tuple[list[PdfRule], list[PdfRule]
     level = [(r.y0, r.x0, r.x1) for r in rules if r.y1 - r.y0 < NEAR and r.x1 - r.x0 >= r.y1 - r.y0]
     upright = [(r.x0, r.y0, r.y1) for r in rules if r.x1 - r.x0 < NEAR and r.y1 - r.y0 >= r.x1 - r.x0]
     return (
-        [PdfRule(start, at, end, at) for at, start, end in _joined(level)],
-        [PdfRule(at, start, at, end) for at, start, end in _joined(upright)],
+        [PdfRule(start, at, end, at) for at, start, end in _join_pieces(level)],
+        [PdfRule(at, start, at, end) for at, start, end in _join_pieces(upright)],
     )
 
 
-def _joined(pieces: Iterable[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+def _join_pieces(pieces: Iterable[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
     """Join pieces (place, start, end) that go on in one line; what stays short is left out."""
     groups: list[list[tuple[float, float, float]]] = []
     for piece in sorted(pieces):
@@ -78,7 +78,7 @@ def _joined(pieces: Iterable[tuple[float, float, float]]) -> list[tuple[float, f
     return found
 
 
-def _grouped(values: Iterable[float]) -> list[float]:
+def _group_values(values: Iterable[float]) -> list[float]:
     groups: list[list[float]] = []
     for value in sorted(values):
         if groups and value - groups[-1][-1] <= NEAR:
@@ -132,12 +132,12 @@ class Grid:
         inside = self.xs[0] - NEAR <= x <= self.xs[-1] + NEAR and self.ys[0] - NEAR <= y <= self.ys[-1] + NEAR
         return inside and not piece.rotated
 
-    def walled(self, column: int, row: int) -> bool:
+    def has_wall(self, column: int, row: int) -> bool:
         """Say whether a vertical ruling is at the left of the cell."""
         y = (self.ys[row] + self.ys[row + 1]) / 2
         return any(start <= y <= end for start, end in self.walls[column])
 
-    def floored(self, column: int, row: int) -> bool:
+    def has_ceiling(self, column: int, row: int) -> bool:
         """Say whether a horizontal ruling is at the top of the cell."""
         x = (self.xs[column] + self.xs[column + 1]) / 2
         return any(start <= x <= end for start, end in self.floors[row])
@@ -148,8 +148,8 @@ class Grid:
         size = median(piece.size for piece in pieces) if pieces else 0.0
         across = sorted((piece.x0 + piece.x1) / 2 for piece in pieces)
         down = sorted((piece.y0 + piece.y1) / 2 for piece in pieces)
-        columns = _kept(self.xs, self.walls, across, 0.9 * size)
-        bands = _kept(self.ys, self.floors, down, 0.6 * size)
+        columns = _lines_to_keep(self.xs, self.walls, across, 0.9 * size)
+        bands = _lines_to_keep(self.ys, self.floors, down, 0.6 * size)
         return self._only(columns, bands)
 
     def without_short_walls(self, pieces: Sequence[PdfItem]) -> Grid:
@@ -158,7 +158,7 @@ class Grid:
         bands = range(len(self.ys) - 1)
         kept = [0]
         for at in range(1, len(self.xs) - 1):
-            own = [row for row in bands if self.walled(at, row)]
+            own = [row for row in bands if self.has_wall(at, row)]
             divides = any((row, at) in held and any((row, c) in held for c in range(kept[-1], at)) for row in own)
             if divides or len(own) >= LEAST_WALL * len(bands):
                 kept.append(at)
@@ -177,8 +177,8 @@ class Grid:
         """Say whether the lines are those of a chart: most reach over a small part of the grid, and there are few cells
         of text among them."""
         columns, bands = range(len(self.xs) - 1), range(len(self.ys) - 1)
-        walls = [[self.walled(at, row) for at in columns[1:]] for row in bands]
-        floors = [[self.floored(column, at) for at in bands[1:]] for column in columns]
+        walls = [[self.has_wall(at, row) for at in columns[1:]] for row in bands]
+        floors = [[self.has_ceiling(column, at) for at in bands[1:]] for column in columns]
         drawn, filled = min(_share(walls), _share(floors)), cells / (len(columns) * len(bands))
         return drawn < LEAST_WALL or (drawn < FULL_WALL and filled < LEAST_FILLED)
 
@@ -189,7 +189,9 @@ def _share(drawn: Sequence[Sequence[bool]]) -> float:
     return sum(map(sum, some)) / max(sum(map(len, some)), 1) if some else 0.0
 
 
-def _kept(places: Sequence[float], spans: Sequence[Spans], middles: Sequence[float], least: float) -> list[int]:
+def _lines_to_keep(
+    places: Sequence[float], spans: Sequence[Spans], middles: Sequence[float], least: float
+) -> list[int]:
     """Return the indexes of the lines that are left when strips narrower than `least` without text are closed."""
     kept: list[int] = []
     for at, place in enumerate(places):
@@ -228,10 +230,10 @@ def _grids(rules: Sequence[PdfRule], edged: bool = False) -> list[Grid]:
     for group in _components([*level, *upright]):
         walls = [r for r in group if r.y1 - r.y0 > r.x1 - r.x0]
         floors = [r for r in group if r.x1 - r.x0 >= r.y1 - r.y0]
-        xs, ys = _grouped(r.x0 for r in walls), _grouped(r.y0 for r in floors)
+        xs, ys = _group_values(r.x0 for r in walls), _group_values(r.y0 for r in floors)
         if walls and floors:
-            xs = _grouped([*xs, min(r.x0 for r in floors), max(r.x1 for r in floors)])
-            ys = _grouped([*ys, min(r.y0 for r in walls), max(r.y1 for r in walls)])
+            xs = _group_values([*xs, min(r.x0 for r in floors), max(r.x1 for r in floors)])
+            ys = _group_values([*ys, min(r.y0 for r in walls), max(r.y1 for r in walls)])
         if len(xs) >= 3 and len(ys) >= 3:
             at_x = tuple([(r.y0, r.y1) for r in walls if abs(r.x0 - x) <= NEAR] for x in xs)
             at_y = tuple([(r.x0, r.x1) for r in floors if abs(r.y0 - y) <= NEAR] for y in ys)
@@ -292,7 +294,7 @@ def _cut(piece: PdfItem, grid: Grid) -> list[PdfItem]:
     first, last = bisect_right(grid.xs, piece.x0 + NEAR), bisect_left(grid.xs, piece.x1 - NEAR)
     found = []
     for at in range(max(first, 1), min(last, len(grid.xs) - 1)):
-        if not grid.walled(at, row):
+        if not grid.has_wall(at, row):
             continue
         width = (piece.x1 - piece.x0) / max(len(piece.text), 1)
         middle = (grid.xs[at] - piece.x0) / width
@@ -311,22 +313,22 @@ def _cells(grid: Grid, pieces: Sequence[PdfItem]) -> list[_Cell]:
     for piece in pieces:
         row = grid.row((piece.y0 + piece.y1) / 2)
         column = grid.column(min((piece.x0 + piece.x1) / 2, piece.x0 + 8))
-        while column > 0 and not grid.walled(column, row):
+        while column > 0 and not grid.has_wall(column, row):
             column -= 1
-        while row > 0 and not grid.floored(column, row):
+        while row > 0 and not grid.has_ceiling(column, row):
             row -= 1
         if (row, column) not in found:
             width = height = 1
-            while column + width < len(grid.xs) - 1 and not grid.walled(column + width, row):
+            while column + width < len(grid.xs) - 1 and not grid.has_wall(column + width, row):
                 width += 1
-            while row + height < len(grid.ys) - 1 and not grid.floored(column, row + height):
+            while row + height < len(grid.ys) - 1 and not grid.has_ceiling(column, row + height):
                 height += 1
             found[row, column] = _Cell(row, column, height, width)
         found[row, column].pieces.append(piece)
-    return [part for cell in found.values() for part in _unmerged(cell, grid)]
+    return [part for cell in found.values() for part in _unmerge(cell, grid)]
 
 
-def _unmerged(cell: _Cell, grid: Grid) -> list[_Cell]:
+def _unmerge(cell: _Cell, grid: Grid) -> list[_Cell]:
     """Divide a cell over several columns whose lines of text stand apart in these columns: its walls are not drawn."""
     rows = cell.set_lines()
     if cell.width == 1:
@@ -409,7 +411,7 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
         low = [cell for cell in own if cell.height == 1]
         baselines = _baselines(low)
         if len(baselines) > 1 and _has_rows(low, grid, len(baselines)):
-            parts, beside = _divided(low, baselines)
+            parts, beside = _divide_band(low, baselines)
             rows += parts
             tall += beside
             for cell in own:
@@ -424,7 +426,7 @@ def _rows(cells: Sequence[_Cell], grid: Grid) -> tuple[list[Cells], dict[tuple[i
     return rows, spans
 
 
-def _divided(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[list[Cells], list[_Cell]]:
+def _divide_band(cells: Sequence[_Cell], baselines: Sequence[float]) -> tuple[list[Cells], list[_Cell]]:
     """Return the rows of a band, and its cells that stand beside all of them, between their lines."""
     tall = [cell for cell in cells if len(baselines) <= MOST_BESIDE and _is_between(cell, cells)]
     apart = [cell for cell in cells if not any(cell is other for other in tall)]
@@ -490,7 +492,7 @@ def _are_coloured(cells: Sequence[_Cell], grid: Grid) -> bool:
     """Say whether the edges of a grid are those of cells: most cells have walls and text. Shaded rows have white ones
     between them, and bars of a chart hold little text."""
     columns, bands = len(grid.xs) - 1, len(grid.ys) - 1
-    walls = sum(grid.walled(at, row) for at in range(1, columns) for row in range(bands))
+    walls = sum(grid.has_wall(at, row) for at in range(1, columns) for row in range(bands))
     filled = sum(cell.width * cell.height for cell in cells)
     return walls >= LEAST_EDGED * (columns - 1) * bands and 2 * filled >= columns * bands
 

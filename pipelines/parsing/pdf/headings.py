@@ -307,7 +307,7 @@ def _by_number(draft: Draft, following: Draft | None) -> bool:
     return following.kind in ("paragraph", "list_item", "table")
 
 
-def _counted(drafts: Sequence[Draft]) -> set[int]:
+def _counting_lines(drafts: Sequence[Draft]) -> set[int]:
     """Return the positions of short numbered lines that count the sections of a text: 1, 2, 3, each above a paragraph.
     Items of a list follow each other, and are sentences."""
     found: set[int] = set()
@@ -387,7 +387,7 @@ def mark_headings(drafts: list[Draft], style: DocumentStyle, bookmarks: Sequence
     outlined = mark_bookmarked(drafts, bookmarks)
     usual = _usual_gap(drafts)
     tagged = _is_tagged(drafts)
-    counted = set() if tagged else _counted(drafts)
+    counted = set() if tagged else _counting_lines(drafts)
     for at, (draft, following) in enumerate(zip(drafts, [*drafts[1:], None], strict=False)):
         if draft.kind not in ("paragraph", "list_item") or not draft.lines or draft.confidence < 1:
             continue

@@ -93,7 +93,7 @@ def blocks_of(
     words = DocumentWords(line.text for page in bodies for line in page)
     laid_out = turned_back(_blocks(flat, drafts, edges, words), flat, numbers)
     blocks = without_repeated(tuple(laid_out), len(pages))
-    return blocks, _lost(pages, blocks)
+    return blocks, _lossy_pages(pages, blocks)
 
 
 def _laid_flat(pages: Sequence[PdfPage]) -> tuple[list[PdfPage], dict[int, int]]:
@@ -317,7 +317,7 @@ def _block(draft: Draft, words: DocumentWords, indents: Sequence[int]) -> Block:
         return Block("table", cells=words.cells(draft.cells))
     if draft.kind == "code":
         left = min(line.x0 for line in draft.lines)
-        return Block("code", tuple(TextRun(_indented(line, left), line.box) for line in draft.lines))
+        return Block("code", tuple(TextRun(_indent(line, left), line.box) for line in draft.lines))
     runs = list(words.runs(TextRun(line.text, line.box, gaps=line.gaps) for line in draft.lines))
     level, marker = draft.level, draft.marker if draft.kind == "list_item" else None
     if draft.kind == "list_item":
@@ -327,12 +327,12 @@ def _block(draft: Draft, words: DocumentWords, indents: Sequence[int]) -> Block:
     return Block(draft.kind, tuple(runs), level, marker, (), draft.confidence, draft.metadata)
 
 
-def _indented(line: Line, left: float) -> str:
+def _indent(line: Line, left: float) -> str:
     width = (line.x1 - line.x0) / max(len(line.text), 1)
     return " " * round((line.x0 - left) / max(width, 1.0)) + line.text
 
 
-def _lost(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
+def _lossy_pages(pages: Sequence[PdfPage], blocks: Iterable[Block]) -> list[tuple[int, float]]:
     """Return the pages whose blocks hold fewer letters and digits than their pieces, and the share lost; bullets do not
     count."""
     wanted = {

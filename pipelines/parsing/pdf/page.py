@@ -18,7 +18,7 @@ from statistics import quantiles
 from unicodedata import category
 
 from pipelines.parsing.cleaning import expand_ligatures
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.records import Block, Box
 
 # ---------------------------------------------------------------- page and its own characters
@@ -38,7 +38,7 @@ _HYPHENS = dict.fromkeys(map(ord, "\x02\xad\ufffe"), "-")
 RAISED, LOWERED, _MOST_MARKED = 0xF5000, 0xF6000, 0x80
 """Code points that stand for raised and lowered characters while text is matched: the first of each, and how many."""
 _MARKED: dict[int, int | str] = {first + code: code for first in (RAISED, LOWERED) for code in range(_MOST_MARKED)}
-_SIGNS = _MARKED | {RAISED + ord(sign): raised(sign) for sign in "0123456789"}
+_SIGNS = _MARKED | {RAISED + ord(sign): raise_text(sign) for sign in "0123456789"}
 _RUN_OF_MARKED = re.compile("([\U000f5000-\U000f507f]++)|[\U000f6000-\U000f607f]++")
 _STRAIGHT = {
     **_MARKED,
@@ -154,7 +154,7 @@ class Restored:
     coverage: float
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     return "".join(text.split())
 
 
@@ -174,7 +174,7 @@ def as_signs(text: str) -> str:
 
 def written_out(text: str) -> str:
     """Return a text with its marked characters as raised and lowered ones: 10⁶, H₂O."""
-    return _RUN_OF_MARKED.sub(lambda run: (raised if run[1] else lowered)(run[0].translate(_MARKED)), text)
+    return _RUN_OF_MARKED.sub(lambda run: (raise_text if run[1] else lower_text)(run[0].translate(_MARKED)), text)
 
 
 class _Matcher:
@@ -188,7 +188,7 @@ class _Matcher:
         self.left = LEAST_WORK + MOST_WORK * len(self.own)
         self.bounds: set[int] = set()
 
-    def _bounded(self, start: int, end: int) -> bool:
+    def _is_bounded(self, start: int, end: int) -> bool:
         if not self.bounds:
             self.bounds = {0, *accumulate(map(len, self.words))}
         return start in self.bounds and end in self.bounds
@@ -203,12 +203,12 @@ class _Matcher:
         """Take the first free occurrence from `near` on, else the first free one; with `whole`, only between spaces.
         Return None also once the work is spent, as on a page that holds its words in no order: text that is not found
         is taken from the raw text."""
-        at = self._after(wanted, near, whole)
-        return self._take(self._after(wanted, 0, whole) if at is None else at, wanted)
+        at = self._find_after(wanted, near, whole)
+        return self._take(self._find_after(wanted, 0, whole) if at is None else at, wanted)
 
     def nearest(self, wanted: str, near: int) -> int | None:
         """Take the free occurrence between spaces that is closest to `near`; None as in `find`."""
-        at, before = self._after(wanted, near, True), self._before(wanted, near)
+        at, before = self._find_after(wanted, near, True), self._find_before(wanted, near)
         closer = before is not None and (at is None or near - before - len(wanted) < at - near)
         return self._take(before if closer else at, wanted)
 
@@ -217,26 +217,26 @@ class _Matcher:
             self.taken.insert(bisect_left(self.taken, (at, at)), (at, at + len(wanted)))
         return at
 
-    def _after(self, wanted: str, near: int, whole: bool) -> int | None:
+    def _find_after(self, wanted: str, near: int, whole: bool) -> int | None:
         last, at = near, self.plain.find(wanted, near)
-        while self._counted(last, at if at >= 0 else len(self.plain)) and at >= 0:
+        while self._count_look(last, at if at >= 0 else len(self.plain)) and at >= 0:
             if self._fits(at, at + len(wanted), whole):
                 return at
             last, at = at, self.plain.find(wanted, at + 1)
         return None
 
-    def _before(self, wanted: str, near: int) -> int | None:
+    def _find_before(self, wanted: str, near: int) -> int | None:
         last, at = near, self.plain.rfind(wanted, 0, near)
-        while self._counted(max(at, 0), last) and at >= 0:
+        while self._count_look(max(at, 0), last) and at >= 0:
             if self._fits(at, at + len(wanted), True):
                 return at
             last, at = at, self.plain.rfind(wanted, 0, at + len(wanted) - 1)
         return None
 
     def _fits(self, start: int, end: int, whole: bool) -> bool:
-        return (not whole or self._bounded(start, end)) and self._free(start, end)
+        return (not whole or self._is_bounded(start, end)) and self._free(start, end)
 
-    def _counted(self, begin: int, end: int) -> bool:
+    def _count_look(self, begin: int, end: int) -> bool:
         """Count a look at the characters from `begin` to `end`, and say whether there is work left."""
         self.left -= 1 + max(end - begin, 0) // CHARACTERS_A_STEP
         return self.left > 0
@@ -263,7 +263,7 @@ class _Matcher:
         return found
 
 
-def _held(text: str) -> int:
+def _count_held(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
@@ -272,11 +272,11 @@ def _lead(text: str) -> str:
     return match.group() if match else ""
 
 
-def _matched(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, int | None]]:
+def _match(matcher: _Matcher, texts: Sequence[str]) -> list[tuple[str | None, int | None]]:
     """Return each text's own characters, without spaces, and where they begin in the raw text. Long texts are matched
     first, in order, then short ones closest to the text before them, then the others word by word, which have no
     place."""
-    wanted = [squeezed(text.translate(_STRAIGHT)) for text in texts]
+    wanted = [squeeze(text.translate(_STRAIGHT)) for text in texts]
     found: list[str | None] = [None] * len(texts)
     ends = [0] * len(texts)
     for least in TIERS:
@@ -316,20 +316,20 @@ def _without_raised(matcher: _Matcher, text: str, near: int) -> tuple[str, int] 
     return "".join(own), end
 
 
-def restored(items: Sequence[PdfItem], raw: str) -> Restored:
+def restore(items: Sequence[PdfItem], raw: str) -> Restored:
     """Return the pieces in their own characters, and the text that is missing; see `Restored`."""
     matcher = _Matcher(raw)
     heads = [_lead(item.text) for item in items]
     bodies = [expand_ligatures(item.text[len(head) :]) for item, head in zip(items, heads, strict=True)]
     kept, unmatched = [], []
-    for item, head, body, (own, at) in zip(items, heads, bodies, _matched(matcher, bodies), strict=True):
+    for item, head, body, (own, at) in zip(items, heads, bodies, _match(matcher, bodies), strict=True):
         if own is None:
             unmatched.append(item)
         else:
             kept.append(replace(item, text=head + _with_spaces_of(body, own.translate(_HYPHENS)), at=at))
-    missing = tuple((at, text) for at, text in matcher.gaps() if _held(text))
-    total = _held(matcher.own)
-    lost = sum(_held(text) for _, text in missing)
+    missing = tuple((at, text) for at, text in matcher.gaps() if _count_held(text))
+    total = _count_held(matcher.own)
+    lost = sum(_count_held(text) for _, text in missing)
     return Restored(tuple(kept), tuple(unmatched), missing, 1.0 if not total else 1 - lost / total)
 
 
@@ -362,10 +362,10 @@ def monospaced_fonts(pages: Sequence[PdfPage]) -> frozenset[str]:
                 widths[item.font].append((item.x1 - item.x0) / (len(text) * item.size))
                 if _mixes(text):
                     kinds[item.font].add(sum(char in NARROW for char in text) / len(text) > 0.4)
-    return frozenset(font for font, found in widths.items() if len(kinds[font]) == 2 and _even(found))
+    return frozenset(font for font, found in widths.items() if len(kinds[font]) == 2 and _are_even(found))
 
 
-def _even(widths: Sequence[float]) -> bool:
+def _are_even(widths: Sequence[float]) -> bool:
     if len(widths) < LEAST_PIECES:
         return False
     tenths = quantiles(widths, n=10)

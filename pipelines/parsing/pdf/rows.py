@@ -21,8 +21,8 @@ from pipelines.parsing.pdf.cells import (
     atoms_of,
     home,
     is_figures,
-    parted,
-    placed,
+    part_row,
+    place_cells,
 )
 from pipelines.parsing.pdf.lines import Cellet, Line, cellets_of
 from pipelines.parsing.pdf.page import PdfRule
@@ -100,7 +100,7 @@ def number_rows(
 ) -> Rows:
     """Return the rows of a table of numbers. Its first `headers` lines are its header, if that is known; `rules` are
     the level rulings of the page."""
-    rows = [parted(atoms_of(line), columns) for line in lines]
+    rows = [part_row(atoms_of(line), columns) for line in lines]
     framed = headers is not None
     headers = _header_count(rows, columns) if headers is None else headers
     head = head_rows(rows[:headers], columns, rules, framed)
@@ -110,7 +110,7 @@ def number_rows(
     begun: dict[int, list[Cellet]] = {}
     for at, cells in enumerate(body.cells):
         if begun and (len(cells) > 1 or not cells[0][0]):
-            cells = _completed(begun, cells)
+            cells = _complete(begun, cells)
             begun = {}
         if at and built and body.ends_label(at, built[-1]):
             _add(built[-1], cells[0][2])
@@ -128,11 +128,11 @@ def number_rows(
                 cells = _header([atom_of(cells[0][2], False)], columns)
             built.append(cells)
     if begun:
-        built.append(_completed(begun, []))
+        built.append(_complete(begun, []))
     return Rows(built, head.headers, head.row_spans)
 
 
-def _completed(begun: dict[int, list[Cellet]], cells: Cells) -> Cells:
+def _complete(begun: dict[int, list[Cellet]], cells: Cells) -> Cells:
     """Return the cells of a row with the lines of text that begin above it."""
     found = {column: (span, texts) for column, span, texts in cells}
     for column, texts in begun.items():
@@ -232,10 +232,10 @@ def _add(cells: Cells, label: Sequence[Cellet], before: bool = False) -> None:
 
 
 def _cells(row: Sequence[Atom], columns: Sequence[Column]) -> Cells:
-    return merged((column, 1, list(atom.cellets)) for column, _, atom in placed(row, columns))
+    return merge_cells((column, 1, list(atom.cellets)) for column, _, atom in place_cells(row, columns))
 
 
-def merged(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
+def merge_cells(cells: Iterable[tuple[int, int, list[Cellet]]]) -> Cells:
     """Return the cells with those of one column joined."""
     found: Cells = []
     for column, span, cellets in cells:
@@ -364,7 +364,7 @@ def head_rows(
     lowest: dict[int, _Head] = {}
     for at, line in enumerate(rows):
         below = rows[at + 1] if at + 1 < len(rows) else ()
-        row = [part for atom in line for half in _apart(atom, columns) for part in _words_apart(half, below)]
+        row = [part for atom in line for half in _divide_header(atom, columns) for part in _words_apart(half, below)]
         own = [_Head(column, span, [cellets]) for column, span, cellets in _header(row, columns, rules)]
         units = _are_units([head.text for head in own])
         for head in own:
@@ -389,7 +389,7 @@ def head_rows(
     return Rows(found, count, spans)
 
 
-def _apart(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
+def _divide_header(atom: Atom, columns: Sequence[Column]) -> list[Atom]:
     """Divide a header whose pieces are over different columns: headers are closer to each other than their values."""
     pieces = [piece for cellet in atom.cellets for piece in cellet.pieces]
     homes = [home(Atom((), True, piece.x0, piece.x1), columns) for piece in pieces]
@@ -494,34 +494,36 @@ def _header(row: Sequence[Atom], columns: Sequence[Column], rules: Sequence[PdfR
     if any(len(found) > 1 for found in ruled):
         cells: Cells = []
         for atom, under in zip(row, ruled, strict=True):
-            (column, span, _), *_ = placed([atom], columns)
+            (column, span, _), *_ = place_cells([atom], columns)
             cells.append((under[0], len(under), list(atom.cellets)) if under else (column, span, list(atom.cellets)))
-        return merged(cells)
+        return merge_cells(cells)
     values = range(1, len(columns))
     inner = [
         atom for atom in row if atom.x0 > columns[0].x1 or (atom.x1 > columns[1].x0 and atom.x0 > columns[0].x0 + 6)
     ]
     if not inner or len(inner) >= len(values):
-        return merged((column, span, list(atom.cellets)) for column, span, atom in placed(row, columns))
+        return merge_cells((column, span, list(atom.cellets)) for column, span, atom in place_cells(row, columns))
     first = [(0, 1, list(atom.cellets)) for atom in row if not any(atom is other for other in inner)]
     groups: dict[int, list[int]] = {}
     for at in values:
         middle = (columns[at].x0 + columns[at].x1) / 2
         nearest = min(range(len(inner)), key=lambda i: abs((inner[i].x0 + inner[i].x1) / 2 - middle))
         groups.setdefault(nearest, []).append(at)
-    found = [*merged(first)]
+    found = [*merge_cells(first)]
     for number, atom in enumerate(inner):
-        under = _under(atom, groups.get(number, []), columns, CENTRED_AMONG if len(inner) > 1 else CENTRED_ALONE)
+        under = _columns_under(
+            atom, groups.get(number, []), columns, CENTRED_AMONG if len(inner) > 1 else CENTRED_ALONE
+        )
         found.append((under[0], len(under), list(atom.cellets)))
-    return merged(found)
+    return merge_cells(found)
 
 
-def _under(atom: Atom, group: Sequence[int], columns: Sequence[Column], centred: float) -> list[int]:
+def _columns_under(atom: Atom, group: Sequence[int], columns: Sequence[Column], centred: float) -> list[int]:
     """Return the columns of its group that a header covers: all if it is in the middle of them, else those it touches.
     Numbers fill the right of their columns, so the middle is not exact."""
-    over = [at for at, column in enumerate(columns) if column.shared(atom) > 0]
+    over = [at for at, column in enumerate(columns) if column.shared_width(atom) > 0]
     if not group:
-        return over[:1] or [placed([atom], columns)[0][0]]
+        return over[:1] or [place_cells([atom], columns)[0][0]]
     left, right = columns[group[0]].x0, columns[group[-1]].x1
     middle, wide = (atom.x0 + atom.x1) / 2, right - left
     own = [at for at in over if at in group]
@@ -539,13 +541,13 @@ def text_rows(lines: Sequence[Line], columns: Sequence[Column]) -> list[Cells]:
     rows: list[Cells] = []
     last: Line | None = None
     for line in lines:
-        found = placed(atoms_of(line), columns)
+        found = place_cells(atoms_of(line), columns)
         if last is not None and _is_rest(line, last, found, rows):
             for column, _, atom in found:
                 owner = rows[-1][max(bisect_right(rows[-1], column, key=lambda cell: cell[0]) - 1, 0)]
                 owner[2].extend(atom.cellets)
         else:
-            rows.append(merged((column, span, list(atom.cellets)) for column, span, atom in found))
+            rows.append(merge_cells((column, span, list(atom.cellets)) for column, span, atom in found))
         last = line
     return rows
 

@@ -23,17 +23,17 @@ from pipelines.records import Block, Box, TextRun
 Placed = TypeVar("Placed", PdfItem, PdfRule, Box)
 
 
-def turned(page: PdfPage, turn: Turn) -> PdfPage:
+def turn_page(page: PdfPage, turn: Turn) -> PdfPage:
     """Return the page with all its content turned so that text in this direction is upright."""
     width, height = _size(page.width, page.height, turn)
     return replace(
         page,
         width=width,
         height=height,
-        items=tuple(replace(_turned(item, page, turn), rotated=False) for item in page.items),
-        rules=tuple(_turned(rule, page, turn) for rule in page.rules),
+        items=tuple(replace(_turn(item, page, turn), rotated=False) for item in page.items),
+        rules=tuple(_turn(rule, page, turn) for rule in page.rules),
         blocks=tuple(_block(block, {page.number: (page.number, page, turn, True)}) for block in page.blocks),
-        pictures=tuple(replace(picture, box=_turned(picture.box, page, turn)) for picture in page.pictures),
+        pictures=tuple(replace(picture, box=_turn(picture.box, page, turn)) for picture in page.pictures),
         gaps=(),
         turn=turn,
     )
@@ -61,7 +61,7 @@ def _block(block: Block, ways: Mapping[int, _Way]) -> Block:
         if way is None or one.box is None:
             return one
         number, page, turn, there = way
-        box = _turned(one.box, page, turn) if there else shown(one.box, page, turn)
+        box = _turn(one.box, page, turn) if there else turn_back(one.box, page, turn)
         return replace(one, box=replace(box, page=number))
 
     cells = tuple(replace(cell, runs=tuple(map(run, cell.runs))) for cell in block.cells)
@@ -72,7 +72,7 @@ def _size(width: float, height: float, turn: Turn) -> tuple[float, float]:
     return (height, width) if turn.quarters % 2 else (width, height)
 
 
-def _turned(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
+def _turn(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
     """Return something placed on the page as shown as it is placed on the turned page."""
     sides = placed.x0, placed.y0, placed.x1, placed.y1
     width, height = page.width, page.height
@@ -80,14 +80,14 @@ def _turned(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
         x0, y0, x1, y1 = sides
         sides = y0, width - x1, y1, width - x0
         width, height = height, width
-    return _put(placed, *(_mirrored(sides, height) if turn.mirrored else sides))
+    return _put(placed, *(_mirror(sides, height) if turn.mirrored else sides))
 
 
-def shown(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
+def turn_back(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
     """Return something placed on a turned page as it is placed on the page as shown."""
     width, height = page.width, page.height
     sides = placed.x0, placed.y0, placed.x1, placed.y1
-    sides = _mirrored(sides, height) if turn.mirrored else sides
+    sides = _mirror(sides, height) if turn.mirrored else sides
     for _ in range(turn.quarters):
         x0, y0, x1, y1 = sides
         sides = height - y1, x0, height - y0, x1
@@ -95,7 +95,7 @@ def shown(placed: Placed, page: PdfPage, turn: Turn) -> Placed:
     return _put(placed, *sides)
 
 
-def _mirrored(sides: tuple[float, float, float, float], height: float) -> tuple[float, float, float, float]:
+def _mirror(sides: tuple[float, float, float, float], height: float) -> tuple[float, float, float, float]:
     x0, y0, x1, y1 = sides
     return x0, height - y1, x1, height - y0
 
@@ -176,7 +176,7 @@ def _overlap(above: Line, line: Line) -> bool:
 
 def _cell(stack: Sequence[Line], part: PdfPage) -> Cellet:
     """Return the lines of a turned cell as one cell of the page as shown."""
-    box = union([shown(line.box, part, part.turn) for line in stack])
+    box = union([turn_back(line.box, part, part.turn) for line in stack])
     text = " ".join(line.text for line in stack)
     bold, places = all(line.bold for line in stack), (box.x0, box.y0, box.x1, box.y1)
     return Cellet(text, *places, bold, (PdfItem(text, *places, stack[0].size, bold),))

@@ -162,14 +162,14 @@ class FewTexts:
         self._specials = max(packed.special.values()) + 1
         self._longest = max(len(piece) for piece, _ in packed.pieces)
         self._lowest = min(range(len(packed.pieces)), key=lambda number: packed.pieces[number][1])
-        self._plain = self._of(range(self._specials))
+        self._plain = self._rows(range(self._specials))
 
     @property
     def ends(self) -> tuple[int, int]:
         """Return the tokens before and after each text."""
         return self._packed.special["bos"], self._packed.special["eos"]
 
-    def _of(self, numbers: Iterable[int]) -> Any:
+    def _rows(self, numbers: Iterable[int]) -> Any:
         return build_tokenizer(replace(self._packed, pieces=[self._packed.pieces[number] for number in numbers]))
 
     def ids(self, texts: Sequence[str]) -> list[list[int]] | None:
@@ -184,7 +184,7 @@ class FewTexts:
                      for size in range(1, min(self._longest, len(word) - at) + 1)}  # fmt: skip
         numbers = [number for number, (piece, _) in enumerate(pieces)
                    if number < first or piece in occurring or number == self._lowest]  # fmt: skip
-        encoded = self._of(numbers).encode_batch(list(texts), add_special_tokens=False)
+        encoded = self._rows(numbers).encode_batch(list(texts), add_special_tokens=False)
         return [[numbers[own] for own in text.ids] for text in encoded]
 
 

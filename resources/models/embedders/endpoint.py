@@ -183,7 +183,7 @@ class EndpointEmbedder(WholeTexts):
         made: list[NDArray[np.float32] | _NoVector] = []
         for start in range(0, len(pieces), self._batch):
             try:
-                made.extend(self._asked(pieces[start : start + self._batch], fields, whole=asked))
+                made.extend(self._ask(pieces[start : start + self._batch], fields, whole=asked))
             except ModelError as error:
                 error.done = self._whole(texts, made, owners, weights)
                 raise
@@ -221,9 +221,9 @@ class EndpointEmbedder(WholeTexts):
         return {texts[owner]: vectors[owner] for owner in {owners[at] for at in kept}}
 
     def _takes_any(self, fields: Fields) -> bool:
-        return not isinstance(self._asked(["dimension"], fields)[0], _NoVector)
+        return not isinstance(self._ask(["dimension"], fields)[0], _NoVector)
 
-    def _asked(
+    def _ask(
         self, pieces: Sequence[str], fields: Fields, apart: bool = False, whole: bool = False
     ) -> list[NDArray[np.float32] | _NoVector]:
         """Return a vector for each piece, or the failure. Pieces that fail together are sent again in halves until the
@@ -245,7 +245,7 @@ class EndpointEmbedder(WholeTexts):
         if len(pieces) == 1:
             return [failed]
         half = len(pieces) // 2
-        return self._asked(pieces[:half], fields, apart=True) + self._asked(pieces[half:], fields, apart=True)
+        return self._ask(pieces[:half], fields, apart=True) + self._ask(pieces[half:], fields, apart=True)
 
     def _answers(self, fields: Fields) -> bool:
         """Say whether the endpoint answers a short text, even with a refusal."""
@@ -276,13 +276,13 @@ class EndpointEmbedder(WholeTexts):
             raise not_read(error, where) from None
         except openai.APIStatusError as error:
             if error.status_code in _OF_THE_TEXT:
-                said = f"{where} answered {error.status_code}; check the model{self._named(fields)}"
+                said = f"{where} answered {error.status_code}; check the model{self._settings_text(fields)}"
                 raise RefusedText(said, dict.fromkeys(texts, said)) from None
             raise refusal(error, where, "embedder") from None
         except openai.APIError as error:
             raise silent(error, where) from None
         vectors, tokens = vectors_of(reply, where)
-        rows = self._judged(vectors, len(texts), where)
+        rows = self._check_vectors(vectors, len(texts), where)
         self.tokens += tokens
         return rows
 
@@ -291,13 +291,13 @@ class EndpointEmbedder(WholeTexts):
         dimensions = {"dimensions": self.spec.dimensions} if self.spec.dimensions else {}
         return {**encoding, **dimensions, **fields}
 
-    def _named(self, fields: Fields) -> str:
+    def _settings_text(self, fields: Fields) -> str:
         """Return the settings that may be the reason for a refusal."""
         own = "passage_fields" if fields is self.spec.passage_fields else "query_fields"
         given = [name for name in ("dimensions", own) if getattr(self.spec, name)]
         return "".join(f" and embedder.{name}" for name in given)
 
-    def _judged(
+    def _check_vectors(
         self, vectors: dict[int, NDArray[np.float32]], count: int, where: str
     ) -> list[NDArray[np.float32] | _NoVector]:
         """Return the vectors in order of their texts: each finite, not zero, and with the same dimensions as the

@@ -215,20 +215,20 @@ class LightEmbedder(WholeTexts):
 
     def _vector(self, ids: Sequence[int]) -> Array:
         """Return the mean of the tokens' vectors, shape (dimension,)."""
-        hidden = self._embedded(ids)
+        hidden = self._embed_ids(ids)
         for layer in self._layers:
-            hidden = self._through(layer, hidden)
+            hidden = self._apply_layer(layer, hidden)
         mean: Array = hidden.mean(axis=0, dtype=np.float32)
         return mean
 
-    def _embedded(self, ids: Sequence[int]) -> Array:
+    def _embed_ids(self, ids: Sequence[int]) -> Array:
         words = self._weights.get_slice("embeddings.word_embeddings.weight")
         rows = np.concatenate([words[number : number + 1] for number in ids]).astype(np.float32)
         places = self._weights.get_slice("embeddings.position_embeddings.weight")[: len(ids)].astype(np.float32)
         kinds = self._weights.get_slice("embeddings.token_type_embeddings.weight")[:1].astype(np.float32)
         return self._normal(rows + places + kinds, self._pair("embeddings.LayerNorm", turned=False))
 
-    def _through(self, layer: _Layer, hidden: Array) -> Array:
+    def _apply_layer(self, layer: _Layer, hidden: Array) -> Array:
         """Return the tokens of a text after one layer, shape (tokens, dimension)."""
         length, dimension = hidden.shape
         size = dimension // self._heads

@@ -44,7 +44,7 @@ class Embedders:
         self._light_checked = ""
         self._lock = Lock()
 
-    def of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
+    def embedder_of(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
         """Return the embedder of a spec; it is loaded at first use."""
         with self._lock:
             if spec.identity not in self._made:
@@ -57,7 +57,7 @@ class Embedders:
     def ready(self, spec: EmbedderSpec, settings: EmbedderSettings) -> CountingEmbedder:
         """Return the embedder of a spec, loaded. Its weights are checked after loading: weights replaced during a run
         would otherwise pass for the old ones. Raise IndexStateError (`wrong_embedder`)."""
-        embedder = self.of(spec, settings)
+        embedder = self.embedder_of(spec, settings)
         if spec.identity not in self._checked:
             embedder.load()
             require_weights(spec)

@@ -166,7 +166,7 @@ class SpanSums:
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    def of(self, windows: Sequence[Window], tokens: Any) -> list[tuple[int, Any]]:
+    def sums_of(self, windows: Sequence[Window], tokens: Any) -> list[tuple[int, Any]]:
         """Return what these windows add, by number of part. `tokens` are vectors, shape (windows, width, hidden)."""
         found = []
         for window, own in zip(windows, tokens, strict=True):
@@ -367,7 +367,7 @@ class TransformerEmbedder:
         rows = self._windows(encoded, prefix)
         parts = SpanSums([token_ranges(text.offsets, own) for text, own in zip(encoded, spans, strict=True)])
         made = np.empty((len(rows), self.dimension), dtype=np.float32)
-        for batch, vectors, sums in self._passed(rows, parts, progress):
+        for batch, vectors, sums in self._pass_windows(rows, parts, progress):
             made[batch] = vectors
             parts.add(sums)
         whole = average_windows(made, [row.owner for row in rows], [len(row.ids) for row in rows], len(texts))
@@ -380,21 +380,25 @@ class TransformerEmbedder:
         if not parts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         means = torch.from_numpy(parts.means())
-        return unit(self._through(2, {"sentence_embedding": means.to(self._model.device)}))
+        return unit(self._apply_modules(2, {"sentence_embedding": means.to(self._model.device)}))
 
-    def _passed(
+    def _pass_windows(
         self, rows: Sequence[Window], parts: SpanSums, progress: Progress | None
     ) -> Iterator[tuple[list[int], Vectors, list[tuple[int, Any]]]]:
         """Yield numbers of windows of like length, their vectors, shape (len(batch), dimension), and what they add to
         parts of texts."""
 
-        def through(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
+        def pass_batch(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
             features = self._forward([rows[item].ids for item in batch])
-            sums = parts.of([rows[item] for item in batch], features["token_embeddings"].cpu().numpy()) if parts else []
-            return batch, self._through(1, features), sums
+            sums = (
+                parts.sums_of([rows[item] for item in batch], features["token_embeddings"].cpu().numpy())
+                if parts
+                else []
+            )
+            return batch, self._apply_modules(1, features), sums
 
         done = 0
-        for made in in_lanes(through, list(self._batches(rows)), lanes_of(self._model.device)):
+        for made in in_lanes(pass_batch, list(self._batches(rows)), lanes_of(self._model.device)):
             yield made
             done += len(made[0])
             if progress:
@@ -424,7 +428,7 @@ class TransformerEmbedder:
             features["token_embeddings"] = features["token_embeddings"].float()
         return features
 
-    def _through(self, first: int, features: Any) -> Any:
+    def _apply_modules(self, first: int, features: Any) -> Any:
         """Return the vectors of a batch after the model's modules from `first` on, shape (rows, dimension)."""
         import torch
 

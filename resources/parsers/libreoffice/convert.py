@@ -69,16 +69,18 @@ def convert(library: Path, profile: Path, source: Path, target: Path) -> str:
     office = start(os.fsencode(library.parent), profile.as_uri().encode())
     if not office:
         return "LibreOffice does not start"
-    calls = _of(office, _Office)
+    calls = _functions_of(office, _Office)
     document = calls.load(office, source.as_uri().encode())
     if document:
-        written = _of(document, _Document).save_as(document, target.as_uri().encode(), target.suffix[1:].encode(), None)
+        written = _functions_of(document, _Document).save_as(
+            document, target.as_uri().encode(), target.suffix[1:].encode(), None
+        )
         if written and target.is_file():
             return ""
     return (calls.error(office) or b"no reason is given").decode("utf-8", "replace")
 
 
-def _of(handle: int, kind: type[ctypes.Structure]) -> Any:
+def _functions_of(handle: int, kind: type[ctypes.Structure]) -> Any:
     """Return the functions of an object; its first member points to them."""
     return ctypes.cast(ctypes.cast(handle, ctypes.POINTER(_HANDLE))[0], ctypes.POINTER(kind)).contents
 

@@ -48,7 +48,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read a DOC or PPT file, with what it hides if `hidden` is set.
 
     Raise DocumentError as `rewritten`, and as the reader of the new format."""
-    with rewritten(path) as target:
+    with rewrite(path) as target:
         parsed = parser_of(OF_ENDING[target.suffix].media_type)(target, hidden=hidden)
     # LibreOffice writes its own language if the file has none.
     properties = {name: value for name, value in parsed.properties.items() if name != "language"}
@@ -56,7 +56,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 
 @contextmanager
-def rewritten(path: Path) -> Iterator[Path]:
+def rewrite(path: Path) -> Iterator[Path]:
     """Yield the path of the file as DOCX or PPTX; it exists within the context only.
 
     Raise DocumentError: `unsupported` if LibreOffice is missing, `encrypted`, `corrupt`, `crashed`, `timeout`."""

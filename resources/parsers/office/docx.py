@@ -50,8 +50,8 @@ from resources.parsers.office.graphics import chart_blocks, diagram_blocks, pict
 from resources.parsers.package import (
     content_types,
     core_properties,
+    external_links,
     guard,
-    linked,
     opened_package,
     relations,
     unread,
@@ -59,9 +59,9 @@ from resources.parsers.package import (
 )
 from resources.parsers.registry import parser_of
 from resources.parsers.source_text import decode, without_offsets
-from resources.parsers.text.email import POLICY, written
+from resources.parsers.text.email import POLICY, written_body
 from resources.parsers.text.plain import blocks_of_text
-from resources.parsers.untrusted import listed, shortened, whole
+from resources.parsers.untrusted import list_names, shorten, whole
 
 # ---------------------------------------------------------------- included documents (altChunk)
 
@@ -108,16 +108,16 @@ class AltChunks:
             found = self._read(package, name, path)
         except (DocumentError, RecursionError) as error:
             reason = _reason(error, name) if isinstance(error, DocumentError) else "it is nested too deeply"
-            self.warnings.append(f"{shortened(name)}: this part of the text was left out: {reason}")
+            self.warnings.append(f"{shorten(name)}: this part of the text was left out: {reason}")
             return ()
         kept = [without_offsets(block) for block in found.blocks if block.kind != FIGURE]
         told = [warning.removeprefix(f"{_file(name)}: ") for warning in found.warnings]
         if len(kept) < len(found.blocks):
             told.append(f"{len(found.blocks) - len(kept)} pictures in it were left out")
-        self.warnings += (f"{shortened(name)}: {warning}" for warning in told)
+        self.warnings += (f"{shorten(name)}: {warning}" for warning in told)
         return kept
 
-    def told(self) -> list[str]:
+    def list_warnings(self) -> list[str]:
         """Return the warnings, each once; if there are too many, the first ones and how many more."""
         every = list(dict.fromkeys(self.warnings))
         more = [f"{len(every) - MOST_TOLD} more such parts"] if len(every) > MOST_TOLD else []
@@ -146,7 +146,7 @@ class AltChunks:
         if kind == "html":
             return parse_source(*_html(data, _file(name)), hidden=self.hidden.read)
         raise DocumentError(
-            f"nothing here reads {shortened(declared) or 'a part that does not say what it is'}", "unsupported"
+            f"nothing here reads {shorten(declared) or 'a part that does not say what it is'}", "unsupported"
         )
 
     def _take(self, size: int) -> None:
@@ -182,7 +182,7 @@ def _web_archive(data: bytes, name: str, hidden: bool) -> ParsedFile:
     """Read a message whose text is a page (MHT). Its pictures are parts of their own and are left out."""
     message = BytesParser(policy=POLICY).parsebytes(data.lstrip())
     assert isinstance(message, EmailMessage)
-    is_html, content, warnings = written(message, name)
+    is_html, content, warnings = written_body(message, name)
     if not content.strip():
         raise DocumentError("no page is in this web archive", "corrupt")
     if is_html:
@@ -279,11 +279,11 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     Raise DocumentError: `corrupt`, `encrypted`, `limit_exceeded`."""
     with opened_package(path) as package:
         content = HiddenContent(hidden)
-        parsed = _parsed(package, path, AltChunks(_parsed, content))
+        parsed = _parse(package, path, AltChunks(_parse, content))
         return replace(parsed, warnings=(*content.warnings(), *parsed.warnings))
 
 
-def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFile:
+def _parse(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFile:
     roots = relations(package, "", path).values()
     main = next((part for kind, part in roots if kind == "officeDocument"), MAIN)
     document = xml_part(package, main, path)
@@ -295,7 +295,7 @@ def _parsed(package: zipfile.ZipFile, path: Path, chunks: AltChunks) -> ParsedFi
     blocks = with_headings(read, reader.line_of)
     notes = list(reader.notes())
     headers, footers = reader.edges()
-    warnings = (*reader.warnings(), *unread(reader.main.values()), *chunks.told())
+    warnings = (*reader.warnings(), *unread(reader.main.values()), *chunks.list_warnings())
     return ParsedFile((*headers, *blocks, *notes, *footers), core_properties(package, path), None, warnings, ORIGIN)
 
 
@@ -306,21 +306,21 @@ class _DocxReader:
     def __init__(self, package: zipfile.ZipFile, path: Path, main: str, document: Any, chunks: AltChunks) -> None:
         self.package, self.path, self.chunks = package, path, chunks
         self.main = self.related = relations(package, main, path)
-        self.linked = linked(package, main, path)
+        self.linked = external_links(package, main, path)
         self.elsewhere = [target for kind, target in self.linked.values() if kind == "subDocument"]
-        styles = self.root(self.named("styles"))
+        styles = self.root(self.part_named("styles"))
         self.styles = styles_of(styles)
         edges = [self.root(name) for kind, name in self.main.values() if kind in ("header", "footer")]
-        settings = self.root(self.named("settings"))
+        settings = self.root(self.part_named("settings"))
         self.grounds = Grounds(document, settings, styles, [edge for edge in edges if edge is not None])
         self.bare = False
         """True while white letters would be white on white: in the body, outside of shapes and coloured tables."""
-        self.numbering = Numbering(self.root(self.named("numbering")))
+        self.numbering = Numbering(self.root(self.part_named("numbering")))
         self.plain = self.styles.get("", ParagraphStyle())
         self.lines: dict[int, tuple[Block, Line]] = {}
         self.deleted = self.active = 0
 
-    def named(self, kind: str) -> str:
+    def part_named(self, kind: str) -> str:
         return next((part for own, part in self.main.values() if own == kind), f"word/{kind}.xml")
 
     def root(self, name: str) -> Any:
@@ -330,11 +330,11 @@ class _DocxReader:
         """Return the root of the part that a relation points to, or None."""
         return self.root(self.related[key][1]) if key in self.related else None
 
-    def within(self, name: str) -> Any:
+    def enter_part(self, name: str) -> Any:
         """Return the root of another part, or None, and follow that part's relations from now on."""
         root = self.root(name)
         if root is not None:
-            self.related, self.linked = (of(self.package, name, self.path) for of in (relations, linked))
+            self.related, self.linked = (of(self.package, name, self.path) for of in (relations, external_links))
         return root
 
     def warnings(self) -> Iterator[str]:
@@ -344,15 +344,15 @@ class _DocxReader:
         if self.active:
             yield f"the values of {self.active} ActiveX controls were not read"
         if self.elsewhere:
-            told = listed(list(dict.fromkeys(self.elsewhere)))
+            told = list_names(list(dict.fromkeys(self.elsewhere)))
             yield f"parts of the text are only linked to, and nothing is fetched: {told}"
 
     def body(self, body: Any) -> Iterator[Block]:
         """Yield the blocks of the body. In an included document, which may stand anywhere, white letters count as
         seen."""
-        return self._on(body, self.grounds.page_is_white and not self.chunks.depth)
+        return self._blocks_on(body, self.grounds.page_is_white and not self.chunks.depth)
 
-    def _on(self, container: Any, bare: bool) -> Iterator[Block]:
+    def _blocks_on(self, container: Any, bare: bool) -> Iterator[Block]:
         """Yield the blocks of a part that is bare or coloured."""
         before, self.bare = self.bare, bare
         yield from self.blocks(container)
@@ -435,7 +435,7 @@ class _DocxReader:
         if found.text:
             number = self._number(paragraph, style)
             block = self._block(paragraph, style, found, number)
-            if block.kind == "paragraph" and (halves := _divided(found)) is not None:
+            if block.kind == "paragraph" and (halves := _divide_bold(found)) is not None:
                 for part in halves:
                     own = self._block(paragraph, style, part, number)
                     yield self._with_line(own, _line(paragraph, style, part, number))
@@ -445,13 +445,13 @@ class _DocxReader:
             yield self._with_line(block, _line(paragraph, style, found, number))
         elif paragraph.find(f"{W}pPr/{W}pBdr/{W}bottom") is not None:
             yield Block("break")
-        for block in self._drawn(found):
+        for block in self._drawn_blocks(found):
             yield replace(block, metadata={**block.metadata, **METADATA}) if found.hidden_shapes else block
 
-    def _drawn(self, found: Inline) -> Iterator[Block]:
+    def _drawn_blocks(self, found: Inline) -> Iterator[Block]:
         """Yield the blocks of a paragraph's text boxes, charts, diagrams and pictures."""
         for box in found.boxes:
-            yield from self._on(box, False)
+            yield from self._blocks_on(box, False)
         for chart in map(self.part, found.charts):
             yield from chart_blocks(chart, None, figures=True) if chart is not None else ()
         for diagram in map(self.part, found.diagrams):
@@ -476,15 +476,15 @@ class _DocxReader:
         outline = whole(value_of(paragraph, "w:pPr/w:outlineLvl"), style.outline)
         if number.counts:
             runs = (TextRun(number.marker), TextRun(" ", joined=True), *runs)
-        elif number.listed and (mark := self.numbering.check_mark(number.key, number.level)):
+        elif number.is_listed and (mark := self.numbering.check_mark(number.key, number.level)):
             runs = (TextRun(mark), TextRun(" ", joined=True), *runs)
         if not is_clause(text) and (name in TITLES or (outline is not None and outline < LEVELS)):
             return Block("heading", runs, 0 if outline is None or outline >= LEVELS else outline + 1)
         if name == "caption" or (name.startswith("caption") and CAPTION.match(text)):
             return Block("caption", runs)
         listed = _LIST_STYLE.match(name)
-        if number.listed or listed:
-            nesting = max(number.level + 1 if number.listed else 1, int(listed[2] or 1) if listed else 1)
+        if number.is_listed or listed:
+            nesting = max(number.level + 1 if number.is_listed else 1, int(listed[2] or 1) if listed else 1)
             bullets = "•" if listed and listed[1] == "bullet" else None
             return Block("list_item", runs, nesting, number.marker or bullets)
         if "quote" in name:
@@ -504,7 +504,7 @@ class _DocxReader:
         before, bare = self.bare, self.bare and not self.grounds.shades_table(table)
         if sum(map(len, rows)) == 1:
             cell = next(cell for row in rows for cell in row)
-            yield from self._on(cell, bare and not shades_cell(cell))
+            yield from self._blocks_on(cell, bare and not shades_cell(cell))
             return
         cells: list[BlockCell] = []
         figures: list[Block] = []
@@ -543,7 +543,7 @@ class _DocxReader:
         if not is_on(properties.find(f"{W}hidden")):
             return True
         pairs.update(METADATA if self.chunks.hidden.read else {})
-        return self.chunks.hidden.taken("rows")
+        return self.chunks.hidden.take("rows")
 
     def _cell_runs(self, cell: Any, pairs: dict[str, str], figures: list[Block]) -> tuple[TextRun, ...]:
         """Return the text of a cell's paragraphs and of tables inside it, separated by spaces. Add its fields to
@@ -568,26 +568,28 @@ class _DocxReader:
     def notes(self) -> Iterator[Block]:
         """Yield footnotes, endnotes and comments."""
         for tag in ("footnote", "endnote", "comment"):
-            root = self.within(self.named(f"{tag}s"))
+            root = self.enter_part(self.part_named(f"{tag}s"))
             part = {"part": "comment"} if tag == "comment" else {}
             for note in root.findall(f"{W}{tag}") if root is not None else ():
                 if note.get(f"{W}type") in ("separator", "continuationSeparator", "continuationNotice"):
                     continue
                 for block in self.blocks(note):
                     if runs := _runs(block):
-                        yield Block("footnote", runs, marker=note.get(f"{W}id"), metadata={**part, **_hidden(block)})
+                        yield Block(
+                            "footnote", runs, marker=note.get(f"{W}id"), metadata={**part, **_hidden_mark(block)}
+                        )
 
     def edges(self) -> tuple[list[Block], list[Block]]:
         """Return running headers and footers, each text once."""
         found: dict[str, list[Block]] = {"header": [], "footer": []}
         seen: set[tuple[str, str]] = set()
         for kind, name in dict.fromkeys(self.main.values()):
-            root = self.within(name) if kind in found else None
+            root = self.enter_part(name) if kind in found else None
             for block in self.blocks(root) if root is not None else ():
                 text = " ".join("".join(run.text for run in _runs(block)).split())
                 if text and (kind, text) not in seen:
                     seen.add((kind, text))
-                    found[kind].append(Block(f"page_{kind}", _runs(block), metadata=_hidden(block)))
+                    found[kind].append(Block(f"page_{kind}", _runs(block), metadata=_hidden_mark(block)))
         return found["header"], found["footer"]
 
 
@@ -602,11 +604,11 @@ class Number:
     counts: bool
 
     @property
-    def listed(self) -> bool:
+    def is_listed(self) -> bool:
         return bool(self.key)
 
 
-def _divided(found: Inline) -> tuple[Inline, Inline] | None:
+def _divide_bold(found: Inline) -> tuple[Inline, Inline] | None:
     """Return the bold first line of a paragraph and the text below it, which is not bold; None if it is no such one."""
     rest = found.seen - found.seen_first
     bold = found.seen_first and all(look.bold for look in found.seen_first)
@@ -644,7 +646,7 @@ def _line(paragraph: Any, style: ParagraphStyle, found: Inline, number: Number) 
     )
 
 
-def _hidden(block: Block) -> dict[str, str]:
+def _hidden_mark(block: Block) -> dict[str, str]:
     """Return the mark of hidden content if a block has it."""
     return {key: value for key, value in METADATA.items() if block.metadata.get(key) == value}
 

@@ -29,10 +29,10 @@ _LONGEST_COMMAND = 64
 
 def latex(formula: Any) -> str:
     """LaTeX of an `m:oMath`, or of any part of it. Unknown parts give what is in them."""
-    return _joined(_part(child) for child in formula if isinstance(child.tag, str))
+    return _join(_part(child) for child in formula if isinstance(child.tag, str))
 
 
-def _joined(parts: Iterable[str]) -> str:
+def _join(parts: Iterable[str]) -> str:
     text = ""
     for part in parts:
         text += " " if _ENDS_IN_COMMAND.search(text[-_LONGEST_COMMAND:]) and part[:1].isalnum() else ""
@@ -45,12 +45,12 @@ def _part(element: Any) -> str:
     if name.endswith("Pr"):
         return ""
     if name == "t":
-        return _joined(f"\\{SYMBOLS[c]}" if c in SYMBOLS else c for c in (element.text or "").translate(_PLAIN))
+        return _join(f"\\{SYMBOLS[c]}" if c in SYMBOLS else c for c in (element.text or "").translate(_PLAIN))
     written = _WRITTEN.get(name)
     return written(element) if written is not None and element.tag.startswith(M) else latex(element)
 
 
-def _of(element: Any, name: str) -> str:
+def _part_of(element: Any, name: str) -> str:
     found = element.find(f"{M}{name}")
     return "" if found is None else latex(found)
 
@@ -75,56 +75,56 @@ def _run(element: Any) -> str:
 
 
 def _fraction(element: Any) -> str:
-    above, below = _of(element, "num"), _of(element, "den")
+    above, below = _part_of(element, "num"), _part_of(element, "den")
     if _property(element, "type", "bar") == "noBar":
         return rf"\genfrac{{}}{{}}{{0pt}}{{}}{{{above}}}{{{below}}}"
     return rf"\frac{{{above}}}{{{below}}}"
 
 
-def _delimited(element: Any) -> str:
+def _write_delimited(element: Any) -> str:
     fences = [_property(element, name, default) for name, default in (("begChr", "("), ("endChr", ")"))]
     left, right = (_FENCES.get(fence, fence) for fence in fences)
     inside = _property(element, "sepChr", "|").join(latex(part) for part in element.findall(f"{M}e"))
-    return _joined((rf"\left{left}", inside, rf"\right{right}"))
+    return _join((rf"\left{left}", inside, rf"\right{right}"))
 
 
 def _operator(element: Any) -> str:
     sign = _property(element, "chr", "∫")
-    return _joined((f"\\{SYMBOLS[sign]}" if sign in SYMBOLS else sign, _scripts(element), _of(element, "e")))
+    return _join((f"\\{SYMBOLS[sign]}" if sign in SYMBOLS else sign, _scripts(element), _part_of(element, "e")))
 
 
 def _function(element: Any) -> str:
-    return _joined((_named(_of(element, "fName")), _of(element, "e")))
+    return _join((_name_function(_part_of(element, "fName")), _part_of(element, "e")))
 
 
-def _named(text: str) -> str:
+def _name_function(text: str) -> str:
     """`\\lim_{...}` of `lim_{...}`: the letters that a function's name begins with."""
     name = re.match(r"[A-Za-z]*", text.strip())
     return f"\\{text.strip()}" if name and name[0] in _FUNCTIONS else text
 
 
 def _limit(mark: str) -> Callable[[Any], str]:
-    return lambda element: f"{_named(_of(element, 'e'))}{mark}{{{_of(element, 'lim')}}}"
+    return lambda element: f"{_name_function(_part_of(element, 'e'))}{mark}{{{_part_of(element, 'lim')}}}"
 
 
 def _radical(element: Any) -> str:
-    degree = _of(element, "deg")
-    return rf"\sqrt[{degree}]{{{_of(element, 'e')}}}" if degree else rf"\sqrt{{{_of(element, 'e')}}}"
+    degree = _part_of(element, "deg")
+    return rf"\sqrt[{degree}]{{{_part_of(element, 'e')}}}" if degree else rf"\sqrt{{{_part_of(element, 'e')}}}"
 
 
 def _accent(element: Any) -> str:
     mark = _ACCENTS.get(_property(element, "chr", "\u0302"), "hat")
-    return rf"\{mark}{{{_of(element, 'e')}}}"
+    return rf"\{mark}{{{_part_of(element, 'e')}}}"
 
 
 def _bar(element: Any) -> str:
     mark = "overline" if _property(element, "pos", "bot") == "top" else "underline"
-    return rf"\{mark}{{{_of(element, 'e')}}}"
+    return rf"\{mark}{{{_part_of(element, 'e')}}}"
 
 
 def _group(element: Any) -> str:
     mark = _GROUPS.get(_property(element, "chr", "⏟"))
-    return rf"\{mark}{{{_of(element, 'e')}}}" if mark else _of(element, "e")
+    return rf"\{mark}{{{_part_of(element, 'e')}}}" if mark else _part_of(element, "e")
 
 
 def _matrix(element: Any) -> str:
@@ -139,11 +139,11 @@ def _equations(element: Any) -> str:
 _WRITTEN: dict[str, Callable[[Any], str]] = {
     "r": _run,
     "f": _fraction,
-    "sSup": lambda element: _of(element, "e") + _scripts(element),
-    "sSub": lambda element: _of(element, "e") + _scripts(element),
-    "sSubSup": lambda element: _of(element, "e") + _scripts(element),
-    "sPre": lambda element: "{}" + _scripts(element) + _of(element, "e"),
-    "d": _delimited,
+    "sSup": lambda element: _part_of(element, "e") + _scripts(element),
+    "sSub": lambda element: _part_of(element, "e") + _scripts(element),
+    "sSubSup": lambda element: _part_of(element, "e") + _scripts(element),
+    "sPre": lambda element: "{}" + _scripts(element) + _part_of(element, "e"),
+    "d": _write_delimited,
     "nary": _operator,
     "func": _function,
     "limLow": _limit("_"),

@@ -120,7 +120,7 @@ def _weight(text: str) -> int:
     return len(text) + 2 * sum("\u2e80" <= char < "\ue000" for char in text) if not text.isascii() else len(text)
 
 
-def numbered(text: str) -> tuple[Numbered, str]:
+def parse_number(text: str) -> tuple[Numbered, str]:
     """Return the number that begins a text, and the text after it. `Article 5` is a number with its word."""
     if found := _BY_WORD.match(text) or _CHINESE.match(text):
         return Numbered(found["kind"].lower(), 1, found["first"].lower()), text[found.end() :]
@@ -134,8 +134,8 @@ def numbered(text: str) -> tuple[Numbered, str]:
 
 def _number_of(line: Line) -> tuple[Numbered, str]:
     if not line.number:
-        return numbered(line.text)
-    own, _ = numbered(f"{line.number.rstrip()} ")
+        return parse_number(line.text)
+    own, _ = parse_number(f"{line.number.rstrip()} ")
     depth = max(line.level + 1, own.depth)
     return Numbered("1" if own.kind in ("1", "") or depth > 1 else own.kind, depth, own.first), line.text
 
@@ -230,12 +230,12 @@ class _Votes:
             number, rest = self.numbers[at]
             fits = block.kind == "paragraph" or (block.kind == "list_item" and line.number)
             if fits and _could_be(line, number, rest):
-                points[at] = _points(line, number, self._around([one for far, one in prose if far - at <= NEAR]))
+                points[at] = _points(line, number, self._usual_look([one for far, one in prose if far - at <= NEAR]))
             if block.kind in ("paragraph", "list_item") and is_text(line.text):
                 prose.append((at, line))
         return [found if found >= FEWEST else 0 for found in points]
 
-    def _around(self, texts: list[Line]) -> Line:
+    def _usual_look(self, texts: list[Line]) -> Line:
         """Return the look that is usual where texts follow: what they have in common, one alone with the document."""
         sample = texts if len(texts) > 1 else [*texts, self.body]
         return Line(

@@ -17,13 +17,13 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pipelines.parsing.hidden import DELETED, HiddenContent
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.parsing.symbol_fonts import symbol_text
 from resources.parsers.labels import CHECK_MARKS, key_value
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, PICTURES
-from resources.parsers.package import unescaped
-from resources.parsers.untrusted import signed, whole
+from resources.parsers.package import unescape
+from resources.parsers.untrusted import signed_whole, whole
 
 # ---------------------------------------------------------------- numbering
 
@@ -87,7 +87,7 @@ class Numbering:
                 level = whole(override.get(f"{W}ilvl"), 0)
                 start = value_of(override, "w:startOverride")
                 if start is not None:
-                    found.starts[level] = signed(start, 1)
+                    found.starts[level] = signed_whole(start, 1)
                 found.levels.update(_levels(override))
             self.lists[element.get(f"{W}numId")] = found
 
@@ -127,10 +127,10 @@ class Numbering:
             counts[deeper] = 0 if own.levels.get(deeper, _Level()).start == 1 else counts[deeper]
         if definition.format in ("bullet", "none"):
             return "•" if definition.format == "bullet" else ""
-        return re.sub(r"%([1-9])", lambda match: self._written(own, int(match[1]) - 1, counts), definition.text)
+        return re.sub(r"%([1-9])", lambda match: self._write_number(own, int(match[1]) - 1, counts), definition.text)
 
     @staticmethod
-    def _written(own: _List, level: int, counts: list[int]) -> str:
+    def _write_number(own: _List, level: int, counts: list[int]) -> str:
         definition = own.levels.get(level, _Level())
         return numeral(max(counts[level], definition.start if not counts[level] else counts[level]), definition.format)
 
@@ -139,7 +139,7 @@ def _levels(element: Any) -> dict[int, _Level]:
     levels = {}
     for level in element.findall(f"{W}lvl"):
         levels[whole(level.get(f"{W}ilvl"), 0)] = _Level(
-            signed(value_of(level, "w:start"), 1),
+            signed_whole(value_of(level, "w:start"), 1),
             value_of(level, "w:numFmt") or "decimal",
             (value_of(level, "w:lvlText") or "")[:LONGEST_MARKER],
             value_of(level, "w:pStyle") or "",
@@ -211,7 +211,7 @@ class Letters(NamedTuple):
     dressed: bool | None = None
     """True for letters with a ground, an outline, a shadow or a fill of their own, so that white ones may be seen."""
 
-    def over(self, below: Letters) -> Letters:
+    def merge_over(self, below: Letters) -> Letters:
         """Return these properties, and those of `below` that these do not set."""
         kept = {name: own for name, own in self._asdict().items() if own is not None}
         return below._replace(**kept) if kept else below
@@ -244,11 +244,11 @@ def styles_of(root: Any) -> dict[str, ParagraphStyle]:
     elements = {element.get(f"{W}styleId"): element for element in root.findall(f"{W}style")}
     styles = {key: _style(key, elements) for key in elements if key}
     normal = next((key for key, element in elements.items() if key and _is_default(element)), "")
-    usual = letters_of(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr")).over(USUAL)
+    usual = letters_of(root.find(f"{W}docDefaults/{W}rPrDefault/{W}rPr")).merge_over(USUAL)
     styles = {
         key: style
         if elements[key].get(f"{W}type") == "character"
-        else replace(style, letters=style.letters.over(usual))
+        else replace(style, letters=style.letters.merge_over(usual))
         for key, style in styles.items()
     }
     return {"": replace(styles.get(normal, ParagraphStyle(letters=usual)), name=""), **styles}
@@ -264,7 +264,7 @@ def letters_of(properties: Any) -> Letters:
         return PLAIN
     found = {child.tag: child for child in properties if isinstance(child.tag, str)}
 
-    def said(name: str) -> bool | None:
+    def stated(name: str) -> bool | None:
         element = found.get(f"{W}{name}")
         return None if element is None else is_on(element)
 
@@ -273,16 +273,16 @@ def letters_of(properties: Any) -> Letters:
     fonts = found.get(f"{W}rFonts")
     return Letters(
         None if half is None else half / 2,
-        said("b"),
-        said("i"),
+        stated("b"),
+        stated("i"),
         None if line is None else line.get(f"{W}val") != "none",
-        said("caps") or said("smallCaps"),
-        said("vanish"),
+        stated("caps") or stated("smallCaps"),
+        stated("vanish"),
         value_of(properties, "w:vertAlign"),
-        signed(value_of(properties, "w:position"), 0) or None,
+        signed_whole(value_of(properties, "w:position"), 0) or None,
         None if fonts is None else fonts.get(f"{W}ascii") or fonts.get(f"{W}hAnsi"),
         None if (color := found.get(f"{W}color")) is None else _is_white(color),
-        said("strike") or said("dstrike"),
+        stated("strike") or stated("dstrike"),
         _are_dressed(found),
     )
 
@@ -345,7 +345,7 @@ def _style(key: str, elements: dict[str, Any]) -> ParagraphStyle:
         align = align or value_of(element, "w:pPr/w:jc")
         kept = kept if kept is not None else element.find(f"{W}pPr/{W}keepNext")
         shading = shading if shading is not None else element.find(f"{W}pPr/{W}shd")
-        letters = letters.over(letters_of(element.find(f"{W}rPr")))
+        letters = letters.merge_over(letters_of(element.find(f"{W}rPr")))
         at = value_of(element, "w:basedOn")
     outline = outline if outline is not None and outline < 9 else None
     shaded = shading is not None and is_shaded(shading)
@@ -536,7 +536,7 @@ class Walk:
         if tag == f"{W}r":
             self._run(element)
         elif tag == f"{W}t":
-            self._write(symbol_text(unescaped(element.text or ""), self.letters.font or ""))
+            self._write(symbol_text(unescape(element.text or ""), self.letters.font or ""))
         elif tag in _TEXTS:
             self._write(_TEXTS[tag])
         elif tag == f"{W}sym":
@@ -574,13 +574,13 @@ class Walk:
         letters = letters_of(properties)
         style = value_of(properties, "w:rStyle") or ""
         if style and style in self.styles:
-            letters = letters.over(self.styles[style].letters)
-        self.letters = _placed(letters.over(self.base), self.base.size)
+            letters = letters.merge_over(self.styles[style].letters)
+        self.letters = _with_place(letters.merge_over(self.base), self.base.size)
         says = any(text.tag != f"{W}t" or (text.text or "").strip() for text in run.iter(f"{W}t", f"{W}sym"))
         unseen = self.letters.hidden or (self.letters.size or UNSEEN + 1) <= UNSEEN or self._is_white()
         how = "passages" if unseen else DELETED if self.letters.struck else ""
         if how and says:
-            read = self.hidden.read if self.hiding == how else self.hidden.taken(how)
+            read = self.hidden.read if self.hiding == how else self.hidden.take(how)
             self.hiding = how
             if not read:
                 self.stack += reversed(run.findall(f"{W}fldChar"))
@@ -595,7 +595,7 @@ class Walk:
         return self.bare and bool(self.letters.white) and not self.letters.dressed
 
     def _taken_shape(self) -> bool:
-        read = self.hidden.taken("shapes")
+        read = self.hidden.take("shapes")
         self.found.hidden_shapes = self.found.hidden_shapes or read
         return read
 
@@ -656,12 +656,12 @@ class Walk:
 
 
 _REMOVED = frozenset((f"{W}del", f"{W}moveFrom"))
-_FORMS = {"superscript": raised, "subscript": lowered}
+_FORMS = {"superscript": raise_text, "subscript": lower_text}
 LONGEST_RAISED = 40
 """Characters of raised or lowered text that carries a meaning by its place. Anything longer is small print."""
 
 
-def _placed(letters: Letters, usual: float | None) -> Letters:
+def _with_place(letters: Letters, usual: float | None) -> Letters:
     """Return letters with their place if they are shifted and smaller than usual, as LibreOffice writes it."""
     if not letters.shift or letters.place in _FORMS or not letters.size or letters.size > SMALLER * (usual or 0.0):
         return letters

@@ -147,7 +147,7 @@ class NumberFormat:
         if "general" in section.kinds or section.is_text:
             return "".join(_general(size) if t.kind in ("general", "text") else t.text for t in section.tokens).strip()
         written = _number(abs(exact), section.tokens)
-        return _signed(written, section.tokens) if exact < 0 and not positive else "".join(written).strip()
+        return _with_sign(written, section.tokens) if exact < 0 and not positive else "".join(written).strip()
 
     def _section(self, value: Decimal) -> tuple[_Section | None, bool]:
         """Return the section for a number, and whether it shows the number without its minus sign."""
@@ -171,7 +171,7 @@ class NumberFormat:
 
         unit = next((token.text for token in section.tokens if token.kind == "elapsed"), "")
         found = from_excel(value, self._epoch, timedelta=bool(unit))
-        return _elapsed(found, unit) if isinstance(found, timedelta) else _moment(found)
+        return _elapsed_text(found, unit) if isinstance(found, timedelta) else _moment(found)
 
 
 def _moment(value: datetime | date | time) -> str:
@@ -184,7 +184,7 @@ def _moment(value: datetime | date | time) -> str:
     return value.isoformat()
 
 
-def _elapsed(value: timedelta, unit: str) -> str:
+def _elapsed_text(value: timedelta, unit: str) -> str:
     """Return a duration as hours and minutes, with seconds if there are any; or as its format has it, as minutes and
     seconds, or seconds."""
     seconds = round(value.total_seconds())
@@ -210,7 +210,7 @@ _Written = tuple[str, str, str]
 """A number as text before its first digit, digits, and text after its last digit."""
 
 
-def _signed(written: _Written, tokens: Sequence[_Token]) -> str:
+def _with_sign(written: _Written, tokens: Sequence[_Token]) -> str:
     """Return a negative number. The minus sign goes before a currency, and between other words and the digits."""
     before, digits, after = written
     money = any(token.kind == "currency" for token in tokens) or _CURRENCY.search(before)
@@ -262,14 +262,14 @@ def _decimal(value: Decimal, tokens: Sequence[_Token]) -> str:
     places = sum(token.kind == "digit" for token in decimals)
     rounded = _EXACT.quantize(_EXACT.scaleb(value, -scale), Decimal(1).scaleb(-places))
     digits, _, rest = f"{rounded:f}".partition(".")
-    left = _laid(digits.lstrip("0"), whole)
+    left = _lay_digits(digits.lstrip("0"), whole)
     right = _laid_right(rest, decimals)
     if right[:1].isdigit():
         return f"{left or 0}.{right}"
     return left + right
 
 
-def _laid(digits: str, tokens: Sequence[_Token]) -> str:
+def _lay_digits(digits: str, tokens: Sequence[_Token]) -> str:
     """Return the digits before the point. The first place takes all that the others have no room for."""
     first = next((at for at, token in enumerate(tokens) if token.kind == "digit"), -1)
     grouped = any(token.kind == "comma" for token in tokens[first + 1 :])

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import DELETED, HiddenContent
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, ParsedFile
 from resources.parsers.office.number_formats import NumberFormat
@@ -31,7 +31,7 @@ _STATES = ("visible", "hidden", "veryHidden")
 def parse(path: Path, hidden: bool = False) -> ParsedFile:
     """Read an XLS file; also its hidden parts with `hidden`. Raise DocumentError: `corrupt`, `encrypted`."""
     content = HiddenContent(hidden)
-    book = OldWorkbook(_opened(path), path, content)
+    book = OldWorkbook(_open_book(path), path, content)
     blocks: list[Block] = []
     left = MOST_CELLS
     for sheet in book.sheets:
@@ -47,7 +47,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
     return ParsedFile(tuple(blocks), properties, None, (*notes, *content.warnings()), ORIGIN)
 
 
-def _opened(path: Path) -> Any:
+def _open_book(path: Path) -> Any:
     import xlrd
 
     try:
@@ -98,7 +98,7 @@ class OldWorkbook:
                 value = self._value(cell, parts)
                 if value.strip():
                     style = self._style(cell)
-                    shown = self._shown(cell, value, style).strip()
+                    shown = self._shown_text(cell, value, style).strip()
                     number = cell.ctype in _NUMBERS
                     text = shown or value.strip()
                     hidden = not shown or style.white
@@ -115,9 +115,9 @@ class OldWorkbook:
             return "TRUE" if cell.value else "FALSE"
         if cell.ctype == xlrd.XL_CELL_ERROR:
             return str(xlrd.error_text_from_code.get(cell.value, ""))
-        return self._formatted(cell.value, parts) if cell.ctype == xlrd.XL_CELL_TEXT and parts else str(cell.value)
+        return self._format(cell.value, parts) if cell.ctype == xlrd.XL_CELL_TEXT and parts else str(cell.value)
 
-    def _formatted(self, text: str, parts: Sequence[tuple[int, int]]) -> str:
+    def _format(self, text: str, parts: Sequence[tuple[int, int]]) -> str:
         """Return a text whose parts, from the given offsets on, have fonts of their own."""
         starts = [(0, -1), *parts, (len(text), -1)]
         written = []
@@ -125,10 +125,10 @@ class OldWorkbook:
             piece = text[begin:end]
             font = self.book.font_list[font_number] if 0 <= font_number < len(self.book.font_list) else None
             if font is not None:
-                if font.struck_out and piece.strip() and not self.content.taken(DELETED):
+                if font.struck_out and piece.strip() and not self.content.take(DELETED):
                     continue
                 piece = symbol_text(piece, font.name or "")
-                piece = {1: raised, 2: lowered}.get(font.escapement, str)(piece)
+                piece = {1: raise_text, 2: lower_text}.get(font.escapement, str)(piece)
             written.append(piece)
         return "".join(written)
 
@@ -156,7 +156,7 @@ class OldWorkbook:
         fill = look.background
         return bool(fill.fill_pattern == 0) or (fill.fill_pattern == 1 and self._is_white(fill.pattern_colour_index))
 
-    def _shown(self, cell: Any, value: str, style: CellStyle) -> str:
+    def _shown_text(self, cell: Any, value: str, style: CellStyle) -> str:
         import xlrd
 
         if cell.ctype in (xlrd.XL_CELL_NUMBER, xlrd.XL_CELL_DATE):

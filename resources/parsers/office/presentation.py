@@ -22,15 +22,15 @@ from pipelines.parsing.box_order import Placed, in_reading_order
 from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
 from pipelines.parsing.line_text import is_right_to_left
 from pipelines.parsing.pictures import figure, shown_large, without_repeated
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.hashes import bytes_hash
 from resources.parsers.labels import CHECK_MARKS
 from resources.parsers.office.docx_formulas import M, latex
 from resources.parsers.office.graphics import CHARTS, DGM, A, chart_blocks, diagram_blocks
-from resources.parsers.package import core_properties, opened_package, unescaped, unread, xml_root
-from resources.parsers.untrusted import signed, whole
+from resources.parsers.package import core_properties, opened_package, unescape, unread, xml_root
+from resources.parsers.untrusted import signed_whole, whole
 
 # ---------------------------------------------------------------- layers
 #
@@ -61,7 +61,7 @@ def settle(root: Any) -> None:
     for either in list(root.iter(f"{MC}AlternateContent")):
         parent = either.getparent()
         if parent is not None and parent.tag in _HOLDERS:
-            for element in _taken(either):
+            for element in _take_either(either):
                 either.addprevious(element)
             parent.remove(either)
     for formula in list(root.iter(_MATH)):
@@ -72,7 +72,7 @@ def settle(root: Any) -> None:
             formula.getparent().replace(formula, run)
 
 
-def _taken(either: Any) -> list[Any]:
+def _take_either(either: Any) -> list[Any]:
     in_text = either.getparent().tag == f"{A}p"
     for form in either:
         if isinstance(form.tag, str) and any(in_text or child.tag in _SHAPES for child in form):
@@ -109,11 +109,11 @@ def layers_of(slides: Sequence[Any], shown: Sequence[bool]) -> Layers:
     under: dict[str, set[int]] = defaultdict(set)
     read_slides = [(number, slide) for number, slide in enumerate(slides, start=1) if shown[number - 1]]
     for number, slide in read_slides:
-        for layer in _under(slide):
+        for layer in _layers_under(slide):
             name = str(layer.part.partname)
             if name not in read:
                 settle(layer._element)
-                read[name] = list(_said(layer.shapes))
+                read[name] = list(_shapes_with_words(layer.shapes))
             for text, shape in read[name]:
                 first.setdefault(text, (number, shape))
                 under[text].add(number)
@@ -124,7 +124,7 @@ def layers_of(slides: Sequence[Any], shown: Sequence[bool]) -> Layers:
     return layers
 
 
-def _under(slide: Any) -> list[Any]:
+def _layers_under(slide: Any) -> list[Any]:
     """Return the layers that a slide shows: its master and its layout, unless the slide or the layout hides them."""
     try:
         layout = slide.slide_layout
@@ -136,7 +136,7 @@ def _under(slide: Any) -> list[Any]:
     return [layout] if layout._element.get("showMasterSp") in _OFF else [master, layout]
 
 
-def _said(shapes: Any) -> Iterator[tuple[str, Any]]:
+def _shapes_with_words(shapes: Any) -> Iterator[tuple[str, Any]]:
     """Yield the drawn shapes with their words. A field alone, such as a slide's number, has no words."""
     for shape in leaves(shapes):
         if not shape.is_placeholder and not is_hidden(shape):
@@ -167,11 +167,11 @@ def line_of(paragraph: Any) -> str:
             properties = part.find(f"{A}rPr")
             offset = 0 if properties is None else _percent(properties.get("baseline"))
             side = (offset > 0) - (offset < 0)
-            text = _signs(unescaped("".join(text.text or "" for text in part.iter(f"{A}t"))), properties)
+            text = _signs(unescape("".join(text.text or "" for text in part.iter(f"{A}t"))), properties)
             if parts and parts[-1][0] == side:
                 text = parts.pop()[1] + text
             parts.append((side, text))
-    forms = {1: raised, -1: lowered}
+    forms = {1: raise_text, -1: lower_text}
     return "".join(forms[side](text) if side and len(text) <= LONGEST_RAISED else text for side, text in parts)
 
 
@@ -183,7 +183,7 @@ def _settle_struck(root: Any, content: HiddenContent) -> None:
             look = run.find(f"{A}rPr")
             struck = look is not None and look.get("strike", "noStrike") != "noStrike"
             if struck and run.findtext(f"{A}t", "").strip():
-                read = content.read if before else content.taken(DELETED)
+                read = content.read if before else content.take(DELETED)
                 if not read:
                     paragraph.remove(run)
             before = struck
@@ -196,7 +196,7 @@ def text_of(element: Any) -> str:
 
 def _percent(value: str | None) -> int:
     """Return a percentage, written as `30000` or, in strict files, `30%`."""
-    return signed((value or "").rstrip("%"), 0)
+    return signed_whole((value or "").rstrip("%"), 0)
 
 
 def _signs(text: str, properties: Any) -> str:
@@ -306,7 +306,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         raise DocumentError(message, "corrupt") from None
     slides = list(deck.slides)
     content = HiddenContent(hidden)
-    shown = [slide._element.get("show") not in _OFF or content.taken("slides") for slide in slides]
+    shown = [slide._element.get("show") not in _OFF or content.take("slides") for slide in slides]
     for slide, is_shown in zip(slides, shown, strict=True):
         settle(slide._element)
         if is_shown:
@@ -321,7 +321,7 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
         if shown[number - 1]:
             blocks += (block for shape in layers.running[number] for block in _running(shape, place, size[1]))
             blocks += _Slide(slide, layers.own[number], place, path, size, content).blocks()
-    related = [pair for slide in slides for pair in _related(slide.part)]
+    related = [pair for slide in slides for pair in _related_parts(slide.part)]
     active = sum(1 for number, slide in enumerate(slides) if shown[number] for _ in slide._element.iter(f"{P}control"))
     told = [f"the values of {active} ActiveX controls were not read"] if active else []
     warnings = (*content.warnings(), *told, *unread(related))
@@ -343,7 +343,7 @@ def _deck(path: Path) -> Any:
     return part.presentation
 
 
-def _related(part: Any) -> Iterator[tuple[str, str]]:
+def _related_parts(part: Any) -> Iterator[tuple[str, str]]:
     """Yield (last word of its type, name) of each part inside the package that a part points to."""
     for relation in part.rels.values():
         if not relation.is_external:
@@ -394,9 +394,9 @@ class _Slide:
         self.shapes = [*self.own, *under]
 
     def blocks(self) -> Iterator[Block]:
-        parts = (self._shown(), _notes(self.slide, self.place), _comments(self.slide, self.place, self.path))
+        parts = (self._shown_blocks(), _notes(self.slide, self.place), _comments(self.slide, self.place, self.path))
         for block in (block for part in parts for block in part):
-            yield _marked(block) if self.is_hidden else block
+            yield _mark_hidden(block) if self.is_hidden else block
 
     def _is_taken(self, shape: Any) -> bool:
         """Say whether a shape is read: it may be hidden, or lie beside the slide. One without text or picture is not
@@ -404,22 +404,22 @@ class _Slide:
         if not is_hidden(shape) and not self._is_beside(shape):
             return True
         parts = shape._element.iter(f"{A}t", f"{A}blip", f"{A}graphicData")
-        return any(part.tag != f"{A}t" or part.text for part in parts) and self.hidden.taken("shapes")
+        return any(part.tag != f"{A}t" or part.text for part in parts) and self.hidden.take("shapes")
 
     def _is_beside(self, shape: Any) -> bool:
         """Say whether no part of a shape is on the slide. The places of shapes in groups are relative."""
         wide, tall = _side(shape, "width"), _side(shape, "height")
         if not wide or not tall or shape._element.getparent().tag == f"{P}grpSp":
             return False
-        x, y = _left(shape), _top(shape)
+        x, y = _left_edge(shape), _top(shape)
         return x >= self.width or y >= self.height or x + wide <= 0 or y + tall <= 0
 
-    def _shown(self) -> Iterator[Block]:
+    def _shown_blocks(self) -> Iterator[Block]:
         title = self._title()
         if title is not None:
             yield Block("heading", (TextRun(text_of(title._element), locator=self.place),), 1)
         own = None if title is None else title._element
-        shapes = list(self._ordered((shape for shape in self.shapes if shape._element is not own), 0))
+        shapes = list(self._in_order((shape for shape in self.shapes if shape._element is not own), 0))
         furniture = [shape for shape in shapes if _role(shape) in _FURNITURE]
         texts = [lines_of(shape) if shape.has_text_frame else [] for shape in shapes]
         level = 1 if title is None else 2
@@ -427,22 +427,22 @@ class _Slide:
             if shape not in furniture:
                 heads = self._heads(shapes, texts, at)
                 for block in self._blocks(shape, texts[at], heads, level):
-                    yield _marked(block) if is_within_hidden(shape) or self._is_beside(shape) else block
+                    yield _mark_hidden(block) if is_within_hidden(shape) or self._is_beside(shape) else block
         for shape in furniture:
             for line in lines_of(shape):
                 yield Block("page_footer", (TextRun(line.text, locator=self.place),))
 
     # ------------------------------------------------------------ order
 
-    def _ordered(self, shapes: Iterable[Any], depth: int) -> Iterator[Any]:
+    def _in_order(self, shapes: Iterable[Any], depth: int) -> Iterator[Any]:
         """Yield shapes in reading order. A group stays together, and its shapes are ordered in it."""
         if depth > DEEPEST_GROUP:
             yield from leaves(shapes)
             return
-        boxes = [_placed(shape, at) for at, shape in enumerate(shapes)]
+        boxes = [_place(shape, at) for at, shape in enumerate(shapes)]
         for box in in_reading_order([box for box in boxes if _says(box.item)], _from_right(boxes)):
             if hasattr(box.item, "shapes"):
-                yield from self._ordered(filter(self._is_taken, box.item.shapes), depth + 1)
+                yield from self._in_order(filter(self._is_taken, box.item.shapes), depth + 1)
             else:
                 yield box.item
 
@@ -497,7 +497,7 @@ class _Slide:
         below = texts[at + 1] if at + 1 < len(texts) else []
         if len(lines) == 1 and below and _stands_out(lines[0], below[0]) and is_short_line(lines[0].text):
             one, other = shapes[at], shapes[at + 1]
-            left, right = max(_left(one), _left(other)), min(_right(one), _right(other))
+            left, right = max(_left_edge(one), _left_edge(other)), min(_right(one), _right(other))
             if left < right and _top(other) > _top(one) and sum(len(line.text) for line in below) > SHORT:
                 heads.add(0)
         return heads
@@ -534,7 +534,7 @@ def _stands_out(line: SlideLine, after: SlideLine) -> bool:
     return (line.bold and not after.bold) or line.size >= LARGER * after.size
 
 
-def _marked(block: Block) -> Block:
+def _mark_hidden(block: Block) -> Block:
     return replace(block, metadata={**block.metadata, **METADATA})
 
 
@@ -564,16 +564,16 @@ def _top(shape: Any) -> int:
     return _side(shape, "top")
 
 
-def _left(shape: Any) -> int:
+def _left_edge(shape: Any) -> int:
     return _side(shape, "left")
 
 
 def _right(shape: Any) -> int:
-    return _left(shape) + _side(shape, "width")
+    return _left_edge(shape) + _side(shape, "width")
 
 
-def _placed(shape: Any, at: int) -> Placed[Any]:
-    return Placed(shape, at, _left(shape), _top(shape), _right(shape), _top(shape) + _side(shape, "height"))
+def _place(shape: Any, at: int) -> Placed[Any]:
+    return Placed(shape, at, _left_edge(shape), _top(shape), _right(shape), _top(shape) + _side(shape, "height"))
 
 
 def _size(shape: Any, texts: dict[int, list[SlideLine]]) -> int:

@@ -92,14 +92,14 @@ class Grid:
         return int(place[2]) in self.without_rows or self.without_columns[at : at + 1] == [column]
 
 
-def quoted(sheet: str) -> str:
+def quote_sheet(sheet: str) -> str:
     return sheet if re.fullmatch(r"[\w.]+", sheet) else "'" + sheet.replace("'", "''") + "'"
 
 
-def located(sheet: str, row: int, cells: Sequence[SheetCell]) -> str:
+def cell_place(sheet: str, row: int, cells: Sequence[SheetCell]) -> str:
     """Return a place such as `Sheet1!A2:C2`."""
     begin, end = f"{letters(cells[0].column)}{row}", f"{letters(cells[-1].column)}{row}"
-    return f"{quoted(sheet)}!{begin}" + (f":{end}" if end != begin else "")
+    return f"{quote_sheet(sheet)}!{begin}" + (f":{end}" if end != begin else "")
 
 
 def shown_rows(
@@ -120,7 +120,7 @@ def shown_rows(
         for cell in cells:
             tall, wide = grid.merges.get((number, cell.column), _ONE)
             if cell.hidden or cell.struck:
-                taken = content.taken("cells" if cell.hidden else DELETED)
+                taken = content.take("cells" if cell.hidden else DELETED)
                 kept += [cell._replace(hidden=True)] if taken else []
             elif row_hidden and (tall == 1 or content.read):
                 kept += [cell._replace(hidden=True)] if content.read else []
@@ -140,12 +140,12 @@ def shown_rows(
             else:
                 kept.append(cell)
         if row_hidden and cells:
-            content.taken("rows")
+            content.take("rows")
         if row_hidden and not content.read:
             grid.without_rows.add(number)
         kept.sort(key=lambda cell: cell.column)
         yield SheetRow(number, kept, row_hidden)
-    content.taken("columns", len(counted))
+    content.take("columns", len(counted))
 
 
 # ---------------------------------------------------------------- regions of cells
@@ -184,7 +184,7 @@ def _part_blocks(rows: list[SheetRow], grid: Grid) -> Iterator[Block]:
     else:
         header = _header(rows, grid)
         for row in rows[: header.start]:
-            yield from _above(row, grid)
+            yield from _blocks_above(row, grid)
         del rows[: header.start]
         yield _table(rows, grid, header)
     yield from (_line(row, grid) for row in notes)
@@ -260,7 +260,7 @@ def _lines(rows: Sequence[SheetRow], grid: Grid) -> Iterator[Block]:
 
 
 def _line(row: SheetRow, grid: Grid, is_heading: bool = False) -> Block:
-    place = located(grid.sheet, row.number, row.cells)
+    place = cell_place(grid.sheet, row.number, row.cells)
     runs = tuple(TextRun(cell.text, locator=place) for cell in row.cells)
     kind, level = ("heading", 2) if is_heading else ("paragraph", None)
     return Block(kind, runs, level, metadata=_marks(row.cells))
@@ -270,7 +270,7 @@ def _marks(cells: Iterable[SheetCell]) -> dict[str, str]:
     return dict(METADATA) if any(cell.hidden for cell in cells) else {}
 
 
-def _above(row: SheetRow, grid: Grid) -> Iterator[Block]:
+def _blocks_above(row: SheetRow, grid: Grid) -> Iterator[Block]:
     """Yield a row above a table's header: labels with values, which have colons or are side by side, or a line."""
     cells = row.cells
     beside = len(cells) == 2 and cells[1].column == cells[0].column + 1 and not cells[0].is_number
@@ -315,13 +315,13 @@ def _side_by_side(rows: list[SheetRow], grid: Grid) -> list[list[SheetRow]]:
     gaps = ((column, grid.position(column) - grid.position(before) - 1) for before, column in pairwise(sorted(used)))
     for column, gap in islice(((column, gap) for column, gap in gaps if gap > 0), MOST_GAPS):
         if parts:
-            left, right = _within(parts[-1], 0, column), _within(parts[-1], column, 1 << 15)
+            left, right = _rows_within(parts[-1], 0, column), _rows_within(parts[-1], column, 1 << 15)
             if gap > EMPTY_COLUMNS_BETWEEN or _are_two_tables(left, right):
                 parts[-1:] = [part for part in (left, right) if part]
     return sorted(parts, key=lambda part: part[0].number)
 
 
-def _within(rows: list[SheetRow], begin: int, end: int) -> list[SheetRow]:
+def _rows_within(rows: list[SheetRow], begin: int, end: int) -> list[SheetRow]:
     inside = [
         SheetRow(row.number, [cell for cell in row.cells if begin <= cell.column < end], row.hidden) for row in rows
     ]
@@ -385,7 +385,7 @@ def _stands_out(rows: Sequence[SheetRow]) -> bool:
 
 def _pairs(row: SheetRow, grid: Grid) -> Iterator[Block]:
     for label, value in zip(row.cells[::2], row.cells[1::2], strict=True):
-        place = located(grid.sheet, row.number, (label, value))
+        place = cell_place(grid.sheet, row.number, (label, value))
         runs = (TextRun(label.text.rstrip(" :") + ":", locator=place), TextRun(value.text, locator=place))
         yield Block("key_value", runs, metadata=key_value(label.text, value.text) | _marks((label, value)))
 
@@ -536,7 +536,7 @@ def _table(rows: list[SheetRow], grid: Grid, header: _Header) -> Block:
     at = 0
     while rows:
         number, filled, _ = rows.pop()
-        row, place, is_header = number - top, located(grid.sheet, number, filled), at < header.rows
+        row, place, is_header = number - top, cell_place(grid.sheet, number, filled), at < header.rows
         ends = [cell.column for cell in filled[1:]] + [last + 1] if number in header.spread else []
         for nth, cell in enumerate(filled):
             tall, wide = grid.span(number, cell.column)
@@ -569,13 +569,13 @@ def drawing_blocks(
         for older in list(anchor.iter(_FALLBACK)):
             older.getparent().remove(older)
         hidden = any(named.get("hidden") in ("1", "true") for named in anchor.iter(f"{_X}cNvPr"))
-        if hidden and not content.taken("drawings"):
+        if hidden and not content.take("drawings"):
             continue
-        for block in _anchored(anchor, related, package, sheet, path):
-            yield marked(block) if hidden else block
+        for block in _anchored_blocks(anchor, related, package, sheet, path):
+            yield mark_hidden(block) if hidden else block
 
 
-def _anchored(
+def _anchored_blocks(
     anchor: Any, related: dict[str, tuple[str, str]], package: zipfile.ZipFile, sheet: str, path: Path
 ) -> Iterator[Block]:
     """Yield the blocks of the drawings at one anchor."""
@@ -640,10 +640,10 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
             if not sheet.is_chart:
                 found, left, grid = cell_blocks(book, sheet, left, content)
             related = list(dict.fromkeys(relations(package, sheet.part, path).values()))
-            found += _beside(package, sheet, related, path, grid, content)
+            found += _blocks_beside(package, sheet, related, path, grid, content)
             embedded += related
             for kind, text in book.edges(sheet):
-                block = Block(f"page_{kind}", (TextRun(text, locator=quoted(sheet.name)),))
+                block = Block(f"page_{kind}", (TextRun(text, locator=quote_sheet(sheet.name)),))
                 edges.setdefault((kind, text), block)
             only_figures = all(block.kind == FIGURE for block in found)
             blocks += found if only_figures else of_sheet(sheet, found)
@@ -656,16 +656,16 @@ def parse(path: Path, hidden: bool = False) -> ParsedFile:
 
 def takes_sheet(sheet: Sheet, content: HiddenContent) -> bool:
     """Say whether to read a sheet; a hidden one is counted."""
-    return sheet.state == "visible" or content.taken("sheets")
+    return sheet.state == "visible" or content.take("sheets")
 
 
 def of_sheet(sheet: Sheet, blocks: Iterable[Block]) -> list[Block]:
     """Return the blocks of a sheet under its name."""
-    found = [Block("heading", (TextRun(sheet.name, locator=quoted(sheet.name)),), 1), *blocks]
-    return found if sheet.state == "visible" else [marked(block) for block in found]
+    found = [Block("heading", (TextRun(sheet.name, locator=quote_sheet(sheet.name)),), 1), *blocks]
+    return found if sheet.state == "visible" else [mark_hidden(block) for block in found]
 
 
-def marked(block: Block) -> Block:
+def mark_hidden(block: Block) -> Block:
     return replace(block, metadata={**block.metadata, **METADATA})
 
 
@@ -709,17 +709,19 @@ def _goes_on(region: Sequence[SheetRow], row: SheetRow) -> bool:
 
 
 def comment(sheet: Sheet, cell: str, text: str) -> Block:
-    return Block("paragraph", (TextRun(text, locator=f"{quoted(sheet.name)}!{cell}"),), metadata={"comment_on": cell})
+    return Block(
+        "paragraph", (TextRun(text, locator=f"{quote_sheet(sheet.name)}!{cell}"),), metadata={"comment_on": cell}
+    )
 
 
 def shown_comments(comments: Iterable[Block], grid: Grid, content: HiddenContent) -> Iterator[Block]:
     """Yield the comments, those on hidden cells only if these are read."""
     for block in comments:
-        if not grid.leaves_out(block.metadata["comment_on"]) or content.taken("comments"):
+        if not grid.leaves_out(block.metadata["comment_on"]) or content.take("comments"):
             yield block
 
 
-def _beside(
+def _blocks_beside(
     package: zipfile.ZipFile,
     sheet: Sheet,
     related: list[tuple[str, str]],
@@ -744,7 +746,7 @@ def _beside(
     yield from shown_comments(comments, grid, content)
     for kind, name in related:
         if kind == "drawing":
-            yield from drawing_blocks(package, name, quoted(sheet.name), path, content)
+            yield from drawing_blocks(package, name, quote_sheet(sheet.name), path, content)
 
 
 def _elements(package: zipfile.ZipFile, name: str, tag: str, path: Path) -> Iterator[Any]:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
 from pipelines.parsing.hidden import DELETED, HiddenContent
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 from pipelines.parsing.symbol_fonts import is_symbol_font, symbol_text
 from resources.parsers.office.number_formats import NumberFormat
-from resources.parsers.package import relations, streamed, xml_part
+from resources.parsers.package import relations, stream_elements, xml_part
 from resources.parsers.untrusted import whole
 
 # ---------------------------------------------------------------- workbook
@@ -137,12 +137,12 @@ class Workbook:
             return None
         return Sheet(element.get("name") or "", element.get("state") or "visible", part, kind == "chartsheet")
 
-    def _named(self, kind: str) -> str:
+    def _part_named(self, kind: str) -> str:
         return next((part for own, part in self.related.values() if own == kind), "")
 
     def _strings(self) -> Iterator[str]:
         """Yield the shared strings, without the phonetic guides of East Asian text."""
-        for at, item in enumerate(streamed(self.package, self._named("sharedStrings"), "si", self.path)):
+        for at, item in enumerate(stream_elements(self.package, self._part_named("sharedStrings"), "si", self.path)):
             if item.find("{*}r/{*}rPr") is not None:
                 self.formatted.add(at)
             yield self._words(item)
@@ -161,15 +161,15 @@ class Workbook:
                 continue
             look = above.find("{*}rPr") if above.tag.endswith("}r") else None
             struck = look is not None and _is_on(look.find("{*}strike")) and bool(part.text.strip())
-            if not struck or self.content.taken(DELETED):
-                words.append(unescaped(part.text) if look is None else _formatted(unescaped(part.text), look))
+            if not struck or self.content.take(DELETED):
+                words.append(unescape_text(part.text) if look is None else _format(unescape_text(part.text), look))
         return "".join(words)
 
     def _styles(self) -> list[CellStyle]:
         """Return the cell styles; cells name them by number."""
         from openpyxl.styles.numbers import BUILTIN_FORMATS
 
-        root = xml_part(self.package, self._named("styles"), self.path) if self._named("styles") else None
+        root = xml_part(self.package, self._part_named("styles"), self.path) if self._part_named("styles") else None
         if root is None:
             return []
         own = {f.get("numFmtId"): f.get("formatCode") or "General" for f in root.iter(f"{MAIN}numFmt")}
@@ -200,7 +200,7 @@ class Workbook:
         known: dict[str, str] = {}
         number = 0
         coloured = self._is_coloured(sheet)
-        for element in streamed(self.package, sheet.part, "row", self.path):
+        for element in stream_elements(self.package, sheet.part, "row", self.path):
             number = whole(element.get("r"), number + 1)
             column = 0
             cells = []
@@ -213,7 +213,7 @@ class Workbook:
                     continue
                 at = whole(cell.get("s"), 0)
                 style = self.styles[at] if at < len(self.styles) else usual
-                shown = _shown(value, kind, style).strip()
+                shown = _shown_text(value, kind, style).strip()
                 text = shown or value.strip()
                 hidden = not shown or (style.white and not coloured)
                 is_number = kind in ("n", "b", "d")
@@ -243,7 +243,7 @@ class Workbook:
             return self.strings[at] if 0 <= at < len(self.strings) else ""
         if kind == "b":
             return "TRUE" if value.strip() == "1" else "FALSE" if value else ""
-        return value.removesuffix("T00:00:00") if kind == "d" else unescaped(value) if kind == "str" else value
+        return value.removesuffix("T00:00:00") if kind == "d" else unescape_text(value) if kind == "str" else value
 
     def hidden_columns(self, sheet: Sheet) -> frozenset[int]:
         """Return the columns that are hidden or have no width."""
@@ -325,7 +325,7 @@ def _edge_text(code: str, sheet: Sheet) -> str:
     return {"&&": "&", "&A": sheet.name, "&L": " ", "&C": " ", "&R": " "}.get(code, "")
 
 
-def unescaped(text: str) -> str:
+def unescape_text(text: str) -> str:
     """Return text with the characters that XML cannot hold, or Excel does not write, instead of `_x000D_` for them."""
     if "_x" not in text:
         return text
@@ -333,15 +333,15 @@ def unescaped(text: str) -> str:
     return decoded.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _formatted(text: str, look: Any) -> str:
+def _format(text: str, look: Any) -> str:
     """Return a formatted part of a string; signs of fonts and raised letters get characters of their own."""
     font, place = look.find("{*}rFont"), look.find("{*}vertAlign")
     text = symbol_text(text, font.get("val") or "") if font is not None else text
     where = place.get("val") if place is not None else None
-    return raised(text) if where == "superscript" else lowered(text) if where == "subscript" else text
+    return raise_text(text) if where == "superscript" else lower_text(text) if where == "subscript" else text
 
 
-def _shown(value: str, kind: str, style: CellStyle) -> str:
+def _shown_text(value: str, kind: str, style: CellStyle) -> str:
     """Return the text that a cell shows of its value; an empty one if its number format shows nothing."""
     if kind == "n":
         try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pipelines.errors import DocumentError
-from pipelines.parsing.pdf.page import PdfItem, squeezed
+from pipelines.parsing.pdf.page import PdfItem, squeeze
 from pipelines.records import Block, Box, TextRun
 from resources.parsers.html import tree_of
 
@@ -138,12 +138,12 @@ def notes(page: Any, number: int, texts: AnnotationTexts, page_text: Callable[[]
             continue
         if kind == pdfium.FPDF_ANNOT_FILEATTACHMENT:
             attached += _name(pdfium.FPDFAnnot_GetFileAttachment(annotation), texts)
-        said = _said(annotation, texts)
+        said = _annotation_text(annotation, texts)
         if not said or pdfium.FPDFAnnot_HasKey(annotation, b"StateModel"):
             continue
         if kind in marks:
-            own = squeezed(page_text()) if own is None else own
-            if squeezed(said) in own:
+            own = squeeze(page_text()) if own is None else own
+            if squeeze(said) in own:
                 continue
         box = box_of(annotation, number, page)
         run = TextRun(said, box, locator=None if box else f"page {number}")
@@ -168,7 +168,7 @@ def _name(attachment: Any, texts: AnnotationTexts) -> list[str]:
     return [(texts.read(pdfium.FPDFAttachment_GetName, attachment) or "").strip() or "unnamed"] if attachment else []
 
 
-def _said(annotation: Any, texts: AnnotationTexts) -> str:
+def _annotation_text(annotation: Any, texts: AnnotationTexts) -> str:
     """Return an annotation's contents; if it has only formatted ones (`RC`), their text."""
     import pypdfium2.raw as pdfium
 
@@ -238,7 +238,7 @@ def fields(document: Any, number: int, texts: AnnotationTexts | None = None) -> 
     return Form(_distinct(blocks), [field.box for field in found])
 
 
-def outside(items: Iterable[PdfItem], boxes: list[Box]) -> list[PdfItem]:
+def items_outside(items: Iterable[PdfItem], boxes: list[Box]) -> list[PdfItem]:
     """Return the pieces whose middle is in no box. It is meant for pieces that the page's own text does not have."""
     return [item for item in items if not any(_holds(box, item) for box in boxes)]
 
@@ -315,24 +315,24 @@ def _field(form: Any, annotation: Any, number: int, page: Any, texts: Annotation
         return
     password = kind == filled[0] and pdfium.FPDFAnnot_GetFormFieldFlags(form, annotation) & _PASSWORD_FLAG
 
-    def said(read: Any) -> str:
+    def read_text(read: Any) -> str:
         return texts.read(read, form, annotation) or ""
 
-    name = said(pdfium.FPDFAnnot_GetFormFieldName)
+    name = read_text(pdfium.FPDFAnnot_GetFormFieldName)
     yield _Field(
         kind,
         name,
-        _label(name, said(pdfium.FPDFAnnot_GetFormFieldAlternateName)),
-        said(pdfium.FPDFAnnot_GetFormFieldValue),
-        said(pdfium.FPDFAnnot_GetFormFieldExportValue),
+        _label(name, read_text(pdfium.FPDFAnnot_GetFormFieldAlternateName)),
+        read_text(pdfium.FPDFAnnot_GetFormFieldValue),
+        read_text(pdfium.FPDFAnnot_GetFormFieldExportValue),
         bool(pdfium.FPDFAnnot_IsChecked(form, annotation)),
-        tuple(_chosen(form, annotation, texts)),
+        tuple(_chosen_values(form, annotation, texts)),
         box,
         not password and is_shown(annotation),
     )
 
 
-def _chosen(form: Any, annotation: Any, texts: AnnotationTexts) -> Iterator[str]:
+def _chosen_values(form: Any, annotation: Any, texts: AnnotationTexts) -> Iterator[str]:
     import pypdfium2.raw as pdfium
 
     for index in range(min(pdfium.FPDFAnnot_GetOptionCount(form, annotation), MOST_OPTIONS)):

@@ -26,15 +26,15 @@ from pipelines.parsing.pdf.page import (
     Turn,
     as_signs,
     is_readable,
-    restored,
-    squeezed,
+    restore,
+    squeeze,
     written_out,
 )
-from pipelines.parsing.pdf.turned import turned
+from pipelines.parsing.pdf.turned import turn_page
 from pipelines.records import Box
 from resources.parsers.barcodes import PageCodes
 from resources.parsers.ocr import OcrSettings, has_pictures, page_items, remedy
-from resources.parsers.pdf.annotations import AnnotationTexts, fields, notes, outside
+from resources.parsers.pdf.annotations import AnnotationTexts, fields, items_outside, notes
 from resources.parsers.pdf.raw import (
     Area,
     Character,
@@ -56,7 +56,7 @@ from resources.parsers.pdf.raw import (
     vertical_pieces,
     widen,
 )
-from resources.parsers.pdf.scripts import marked
+from resources.parsers.pdf.scripts import mark_scripts
 from resources.parsers.pdf.unseen import (
     LAYERS,
     OUTSIDE,
@@ -68,7 +68,7 @@ from resources.parsers.pdf.unseen import (
     is_outside,
     is_tiny,
     look_alike,
-    sifted,
+    sift,
     suspects_of,
     traits_of,
 )
@@ -169,7 +169,7 @@ def items_of(native: Any) -> tuple[list[PdfItem], bool]:
     on_shapes = False
     for at, piece in enumerate(pieces):
         item = items[at]
-        colours = shapes.under((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2) if shapes.bands else ()
+        colours = shapes.colours_under((item.x0 + item.x1) / 2, (item.y0 + item.y1) / 2) if shapes.bands else ()
         on_shapes = on_shapes or bool(colours)
         if look_alike(piece.fill_color, colours[-1] if colours else WHITE):
             items[at] = replace(item, hidden=True)
@@ -306,18 +306,18 @@ def pages_of(document: Any, path: Path, guard: PageGuard, ocr: OcrSettings, barc
     traits = traits_of(path)
     for number in range(1, len(document) + 1):
         if number in (guard.without or ()):
-            yield _lost(number, LIMITS)
+            yield _lost_page(number, LIMITS)
             continue
         if natives is None:
             guard.report(number)
         native = native_page(path, number) if natives is None else natives(number)
         try:
             read = _page(document, number, native, texts, codes, traits)
-            read = _recognised(document, read, ocr, guard) if read.needs_recognition else read
+            read = _recognise(document, read, ocr, guard) if read.needs_recognition else read
             told = codes.warnings if codes and read.page.pictures else ()
             yield replace(read, warnings=(*read.warnings, *texts.warning(number), *told))
         except (PdfiumError, ArithmeticError, LookupError, ValueError) as error:
-            yield _lost(number, f"{type(error).__name__}: {error}")
+            yield _lost_page(number, f"{type(error).__name__}: {error}")
     if natives is None:
         guard.report(0)
 
@@ -336,7 +336,7 @@ def _by_number(natives: Iterator[Any]) -> Callable[[int], Any]:
     return take
 
 
-def _lost(number: int, reason: str) -> Read:
+def _lost_page(number: int, reason: str) -> Read:
     return Read(PdfPage(number, 0.0, 0.0, ()), (f"page {number}: left out, as it cannot be read ({reason})",))
 
 
@@ -359,7 +359,7 @@ def _page(
             )
             read = _written_out(read)
         written = notes(page, number, texts, lambda: page_text(textpage))
-        blocks = (*form.blocks, *written.blocks, *(codes.of(page, number) if codes and pictures else ()))
+        blocks = (*form.blocks, *written.blocks, *(codes.codes_of(page, number) if codes and pictures else ()))
         read = replace(read, attached=tuple(written.attached))
         return replace(read, page=_stood_up(replace(read.page, blocks=blocks, pictures=pictures)))
     finally:
@@ -367,7 +367,7 @@ def _page(
         page.close()
 
 
-def _recognised(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -> Read:
+def _recognise(document: Any, read: Read, ocr: OcrSettings, guard: PageGuard) -> Read:
     """Return a page that shows something but has no readable text after OCR. Text that cannot be read because a font
     has no Unicode map has a warning of its own."""
     if read.unreadable and remedy(ocr):
@@ -438,7 +438,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     suspects = suspects_of(page, drawing.drawn, on_shapes, LAYERS in drawing.traits, drawing.scan)
     if suspects or any(item.hidden or (item.size <= SMALLEST and is_tiny(item)) for item in items):
         whole = whole if whole is not None else _marked_characters(page, textpage)
-        items, every, unseen = sifted(page, textpage, whole, items, suspects)
+        items, every, unseen = sift(page, textpage, whole, items, suspects)
     if VERTICAL in drawing.traits:
         left = every if every is not None else _marked_characters(page, textpage)
         readable = _readable(left)
@@ -460,17 +460,17 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     plain = page_text(textpage) if every is None else ""
     raw = _marked_text(page, textpage, plain) if every is None else "".join(c.text for c in every)
     if is_right_to_left(raw):
-        lines = _dressed(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
+        lines = _dress_lines(plain_lines(drawn_once(every or _marked_characters(page, textpage))), items)
         lines, unseen = _within_page(lines, size, unseen)
         return Read(PdfPage(number, *size, (*lines, *guessed), rules, parts=parts), (), unreadable, unseen=unseen)
-    found = restored(items, raw)
+    found = restore(items, raw)
     if found.missing:
         every = every if every is not None else _marked_characters(page, textpage)
         if found.coverage < LEAST_COVERAGE:
             if not unseen:
-                items, every, unseen = sifted(page, textpage, every, items, {})
+                items, every, unseen = sift(page, textpage, every, items, {})
             every = drawn_once(every)
-            found = restored(items, "".join(c.text for c in every))
+            found = restore(items, "".join(c.text for c in every))
     if found.coverage < USABLE_COVERAGE:
         read = _plain(page, number, every or [], f"held {found.coverage:.1%} of its text")
         shown = replace(read.page, items=(*read.page.items, *guessed), parts=parts)
@@ -479,7 +479,7 @@ def _laid_out(page: Any, textpage: Any, number: int, native: Any, fields_at: Seq
     added = [item for item in patches(every or [], found.missing) if not _is_drawn_again(item, drawn)]
     added, unseen = _within_page(added, size, unseen)
     over = Area(added)
-    others = [item for item in outside(found.unmatched, list(fields_at)) if not _covered(item, over)]
+    others = [item for item in items_outside(found.unmatched, list(fields_at)) if not _is_covered(item, over)]
     kept = (*found.items, *guessed, *added, *others)
     gaps = gaps_of(page, textpage, plain, as_signs(raw)) if every is None else gaps_among(every)
     return Read(
@@ -500,14 +500,14 @@ def _marked_text(page: Any, textpage: Any, raw: str) -> str:
     """Return the raw text of a page with its raised and lowered figures marked."""
     from pypdfium2.raw import FPDFText_GetCharIndexFromTextIndex as index_of
 
-    return raw if page.get_rotation() else marked(textpage, raw, partial(index_of, textpage.raw))
+    return raw if page.get_rotation() else mark_scripts(textpage, raw, partial(index_of, textpage.raw))
 
 
 def _marked_characters(page: Any, textpage: Any) -> list[Character]:
     """Return every character of a page, its raised and lowered figures marked."""
     every = characters(page, textpage)
     raw = "".join(c.text for c in every)
-    text = raw if page.get_rotation() else marked(textpage, raw, lambda at: at)
+    text = raw if page.get_rotation() else mark_scripts(textpage, raw, lambda at: at)
     return every if text == raw else [c._replace(text=new) for c, new in zip(every, text, strict=True)]
 
 
@@ -520,11 +520,11 @@ def _written_out(read: Read) -> Read:
     def plain(pieces: Iterable[PdfItem]) -> tuple[PdfItem, ...]:
         return tuple(replace(piece, text=written_out(piece.text)) for piece in pieces)
 
-    def written(page: PdfPage) -> PdfPage:
-        return replace(page, items=plain(page.items), parts=tuple(map(written, page.parts)))
+    def write_out(page: PdfPage) -> PdfPage:
+        return replace(page, items=plain(page.items), parts=tuple(map(write_out, page.parts)))
 
     unseen = {reason: plain(pieces) for reason, pieces in read.unseen.items()}
-    return replace(read, page=written(read.page), unseen=unseen)
+    return replace(read, page=write_out(read.page), unseen=unseen)
 
 
 def _parts(
@@ -541,7 +541,7 @@ def _parts(
         readable = set(map(id, _readable([character for character, _ in found])))
         unreadable += len(found) - len(readable)
         pieces = turned_pieces((pair for pair in found if id(pair[0]) in readable), turn)
-        parts += [turned(replace(bare, items=tuple(_dressed(pieces, items))), turn)] if pieces else []
+        parts += [turn_page(replace(bare, items=tuple(_dress_lines(pieces, items))), turn)] if pieces else []
     return upright, tuple(parts), unreadable
 
 
@@ -556,15 +556,15 @@ def _stood_up(page: PdfPage) -> PdfPage:
         return page
     others = tuple(part for part in page.parts if part is not main)
     upright = (replace(page, rules=(), blocks=(), pictures=(), gaps=(), parts=()),) if page.items else ()
-    return replace(turned(page, main.turn), items=main.items, parts=(*upright, *others))
+    return replace(turn_page(page, main.turn), items=main.items, parts=(*upright, *others))
 
 
-def _dressed(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
+def _dress_lines(lines: Sequence[PdfItem], items: Sequence[PdfItem]) -> list[PdfItem]:
     """Return PDFium's lines, whose text is right, with size, font and tag of the piece in the same place."""
     dressed, area = [], Area(items)
     for line in lines:
-        found = max(islice(area.touching(line), _MOST_BESIDE), key=lambda item: _shared(line, item), default=line)
-        fits = _shared(line, found) > 0
+        found = max(islice(area.touching(line), _MOST_BESIDE), key=lambda item: _shared_area(line, item), default=line)
+        fits = _shared_area(line, found) > 0
         placed = replace(found, text=line.text, x0=line.x0, y0=line.y0, x1=line.x1, y1=line.y1, at=line.at)
         dressed.append(placed if fits else line)
     return dressed
@@ -574,7 +574,7 @@ _MOST_BESIDE = 500
 """Pieces in the band of a line that are compared with it. A page may have all of its pieces in one band."""
 
 
-def _shared(a: PdfItem, b: PdfItem) -> float:
+def _shared_area(a: PdfItem, b: PdfItem) -> float:
     """Return the area that two pieces share, in square points."""
     across, down = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
     return across * down if across > 0 and down > 0 else 0.0
@@ -607,10 +607,10 @@ def _sorted_out(items: Sequence[PdfItem], buggy: Sequence[PdfItem], every: Seque
 
 def _is_drawn_again(item: PdfItem, pieces: Area) -> bool:
     """Say whether a few words of raw text are drawn over a piece that has the same words."""
-    text, area = squeezed(item.text), (item.x1 - item.x0) * (item.y1 - item.y0)
-    return any(text in squeezed(piece.text) for piece in pieces.touching(item) if _shared(piece, item) > 0.5 * area)
+    text, area = squeeze(item.text), (item.x1 - item.x0) * (item.y1 - item.y0)
+    return any(text in squeeze(piece.text) for piece in pieces.touching(item) if _shared_area(piece, item) > 0.5 * area)
 
 
-def _covered(item: PdfItem, pieces: Area) -> bool:
+def _is_covered(item: PdfItem, pieces: Area) -> bool:
     """Say whether pieces of raw text are in the place of a piece whose own text the raw text does not have."""
-    return any(_shared(piece, item) > 0 for piece in pieces.touching(item))
+    return any(_shared_area(piece, item) > 0 for piece in pieces.touching(item))

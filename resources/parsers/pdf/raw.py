@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pipelines.parsing.cleaning import expand_ligatures
 from pipelines.parsing.joining import is_spaced
 from pipelines.parsing.line_text import Placed, ends_in, is_right_to_left, logical
-from pipelines.parsing.pdf.page import UPRIGHT, PdfGap, PdfItem, PdfPicture, Turn, as_signs, squeezed
+from pipelines.parsing.pdf.page import UPRIGHT, PdfGap, PdfItem, PdfPicture, Turn, as_signs, squeeze
 from pipelines.records import Box
 from resources.hashes import bytes_hash
 
@@ -173,11 +173,11 @@ def placing(page: Any) -> Placing:
     size = (round(width * _SCALE), round(height * _SCALE))
     across, down = ctypes.c_int(), ctypes.c_int()
 
-    def placed(x: float, y: float) -> tuple[float, float]:
+    def place(x: float, y: float) -> tuple[float, float]:
         pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, across, down)
         return across.value / _SCALE, down.value / _SCALE
 
-    (cx, cy), (rx, ry), (ux, uy) = placed(0, 0), placed(_REACH, 0), placed(0, _REACH)
+    (cx, cy), (rx, ry), (ux, uy) = place(0, 0), place(_REACH, 0), place(0, _REACH)
     return Placing((rx - cx) / _REACH, (ux - cx) / _REACH, cx, (ry - cy) / _REACH, (uy - cy) / _REACH, cy)
 
 
@@ -220,7 +220,7 @@ def _piece(line: Sequence[Character]) -> PdfItem | None:
 
 def plain_lines(found: Iterable[Character]) -> tuple[PdfItem, ...]:
     """Return the characters as pieces, one per line of PDFium's text."""
-    return _numbered(_piece(line) for line in _lines(found))
+    return _number_pieces(_piece(line) for line in _lines(found))
 
 
 def vertical_pieces(found: Iterable[Character]) -> tuple[PdfItem, ...] | None:
@@ -378,7 +378,7 @@ def turned_pieces(found: Iterable[tuple[Character, float]], turn: Turn) -> tuple
                 part = []
             last = character, baseline
         part.append(character)
-    return _numbered([*pieces, _turned_piece(part, turn)])
+    return _number_pieces([*pieces, _turned_piece(part, turn)])
 
 
 def _ends_piece(last: tuple[Character, float], next_one: tuple[Character, float], turn: Turn) -> bool:
@@ -406,7 +406,7 @@ def _turned_piece(line: Sequence[Character], turn: Turn) -> PdfItem | None:
     return PdfItem(text, *sides, round(max(size, 1.0), 1))
 
 
-def _numbered(pieces: Iterable[PdfItem | None]) -> tuple[PdfItem, ...]:
+def _number_pieces(pieces: Iterable[PdfItem | None]) -> tuple[PdfItem, ...]:
     """Return the pieces that have text, each with its place in the order of the file."""
     return tuple(replace(piece, at=at) for at, piece in enumerate(pieces) if piece is not None)
 
@@ -431,7 +431,7 @@ def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> t
     near = 0
     for at, text in missing:
         start = at if whole.startswith(text, at) else max(whole.find(text, near), whole.find(text))
-        if start < 0 or not squeezed(text):
+        if start < 0 or not squeeze(text):
             continue
         near = start + len(text)
         pieces += (replace(piece, at=at) for piece in plain_lines(found[solid[start] : solid[near - 1] + 1]))
@@ -472,7 +472,7 @@ def drawn_on(page: Any) -> list[Drawn]:
             if kind != form:
                 found.append((kind, item, matrix))
             elif depth < DEEPEST:
-                walk(item, _after(_matrix(item), matrix), depth + 1)
+                walk(item, _matrix_after(_matrix(item), matrix), depth + 1)
 
     walk(page.raw, PAGE_SPACE, 0)
     return found
@@ -496,7 +496,7 @@ def bounds_reader(shown: Placing) -> Callable[[Any, _Matrix], Bounds | None]:
         if not read_bounds(item, *edges):
             return None
         if matrix not in to_page:
-            to_page[matrix] = _after(matrix, (ax, ay, bx, by, cx, cy))
+            to_page[matrix] = _matrix_after(matrix, (ax, ay, bx, by, cx, cy))
         a, b, c, d, e, f = to_page[matrix]
         x0, x1, y0, y1 = left.value, right.value, bottom.value, top.value
         ax0, ax1, cy0, cy1 = a * x0, a * x1, c * y0, c * y1
@@ -520,7 +520,7 @@ def _matrix(item: Any) -> _Matrix:
     return found.a, found.b, found.c, found.d, found.e, found.f
 
 
-def _after(inner: _Matrix, outer: _Matrix) -> _Matrix:
+def _matrix_after(inner: _Matrix, outer: _Matrix) -> _Matrix:
     """Return the matrix that applies `inner` first and `outer` second."""
     a, b, c, d, e, f = inner
     oa, ob, oc, od, oe, of = outer

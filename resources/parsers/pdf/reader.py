@@ -31,7 +31,7 @@ from resources.parsers.pdf.annotations import COMMENT, attachments
 from resources.parsers.pdf.pages import MOST_UNREADABLE, Read, pages_of
 from resources.parsers.pdf.unseen import OUTSIDE
 from resources.parsers.registry import PageGuard
-from resources.parsers.untrusted import listed
+from resources.parsers.untrusted import list_names
 
 # ---------------------------------------------------------------- XFA forms
 
@@ -89,7 +89,7 @@ def form_blocks(source: bytes, name: str) -> tuple[list[Block], tuple[str, ...]]
     for part in template if template is not None else ():
         form.read(part, data, "")
     told = f"of the XFA form only the first {MOST_STEPS:,} parts were read"
-    rest = list(form.data.unused(data)) if data is not None else []
+    rest = list(form.data.unused_values(data)) if data is not None else []
     return [*form.blocks, *rest], (told,) * (form.steps > MOST_STEPS)
 
 
@@ -105,7 +105,7 @@ class _Data:
     children: dict[Any, dict[str, deque[Any]]] = field(default_factory=dict)
     taken: set[Any] = field(default_factory=set)
 
-    def _named(self, node: Any, name: str) -> deque[Any]:
+    def _nodes_named(self, node: Any, name: str) -> deque[Any]:
         if node not in self.children:
             by_name = self.children[node] = defaultdict(deque)
             for child in node:
@@ -114,7 +114,7 @@ class _Data:
 
     def groups(self, node: Any, name: str) -> list[Any]:
         """Return all nodes of a name, for a part of the template that is repeated for each."""
-        named = self._named(node, name)
+        named = self._nodes_named(node, name)
         found = list(named)
         named.clear()
         return found
@@ -122,20 +122,20 @@ class _Data:
     def group(self, node: Any, names: Sequence[str]) -> Any:
         """Return the node at a path, or None if it is missing."""
         for name in names:
-            node = next(iter(self._named(node, name)), None) if node is not None else None
+            node = next(iter(self._nodes_named(node, name)), None) if node is not None else None
         return node
 
     def value(self, node: Any, name: str) -> str | None:
         """Return the next value of a name in the node, or else in the nearest node around it."""
         while node is not None:
-            if waiting := self._named(node, name):
+            if waiting := self._nodes_named(node, name):
                 found = waiting.popleft()
                 self.taken.add(found)
                 return _value(found)
             node = node.getparent()
         return None
 
-    def unused(self, root: Any) -> Iterator[Block]:
+    def unused_values(self, root: Any) -> Iterator[Block]:
         """Yield the values that no field took."""
         stack = [root]
         while stack:
@@ -184,7 +184,7 @@ class _XfaForm:
         found = self.data.groups(holder, reference[-1] if reference else name) if holder is not None else []
         return found or [data]
 
-    def _bound(self, part: Any, data: Any, name: str) -> str | None:
+    def _bound_value(self, part: Any, data: Any, name: str) -> str | None:
         """Return the value of a field in the data, or None if it has no value."""
         bound = part.find("{*}bind")
         reference = _reference(bound) or [name]
@@ -194,7 +194,7 @@ class _XfaForm:
         return None if holder is None else self.data.value(holder, reference[-1])
 
     def _field(self, part: Any, data: Any, name: str, path: str) -> None:
-        value = self._bound(part, data, name)
+        value = self._bound_value(part, data, name)
         widget = next(map(_local, part.iterfind("{*}ui/*")), "")
         if widget in _UNFILLED:
             return
@@ -214,7 +214,7 @@ class _XfaForm:
     def _choice(self, part: Any, data: Any, name: str, path: str) -> None:
         """Read a group of buttons of which one is chosen, as one block that shows every option and marks the chosen
         one."""
-        chosen = self._bound(part, data, name)
+        chosen = self._bound_value(part, data, name)
         label = " ".join(_lines(part.find("{*}caption/{*}value"))) or name
         options = []
         for button in part.iterchildren("{*}field"):
@@ -325,7 +325,7 @@ def parse(
 
     Raises DocumentError: `encrypted`, `corrupt`, `no_text` (nothing but pictures), `unmapped_fonts` (most of the
     text is in fonts that do not say which letters they draw)."""
-    document = _opened(path)
+    document = _open_document(path)
     try:
         found = list(pages_of(document, path, guard, ocr, barcodes))
         information = document.get_metadata_dict()
@@ -341,12 +341,12 @@ def parse(
     blocks, lost = blocks_of([read.page for read in found], bookmarks) if not form.instead else ((), [])
     warnings = [*_warnings(found), *form.warnings, *unseen.warnings()]
     warnings += [f"page {number}: {share:.1%} of its text was lost in layout" for number, share in lost]
-    warnings += [f"attachments were not read: {listed(list(dict.fromkeys(attached)))}"] if attached else []
+    warnings += [f"attachments were not read: {list_names(list(dict.fromkeys(attached)))}"] if attached else []
     origin = f"{ORIGIN}, {scans.reader_of(ocr)}" if any(read.recognised for read in found) else ORIGIN
     return ParsedFile((*blocks, *form.blocks), _properties(information), len(found), tuple(warnings), origin)
 
 
-def _opened(path: Path) -> Any:
+def _open_document(path: Path) -> Any:
     import pypdfium2
 
     try:
@@ -438,7 +438,7 @@ def _with_unseen(read: Read, content: HiddenContent) -> Read:
     page = read.page
     blocks: list[Block] = []
     for reason, pieces in read.unseen.items():
-        if content.taken(reason, len(pieces)):
+        if content.take(reason, len(pieces)):
             runs = tuple(_run(piece, page, reason) for piece in pieces)
             blocks.append(Block("paragraph", runs, metadata=HIDDEN))
     return replace(read, page=replace(page, blocks=(*page.blocks, *blocks)))
@@ -481,19 +481,19 @@ def _warnings(pages: Sequence[Read]) -> list[str]:
     if unreadable:
         count = sum(read.unreadable for read in unreadable)
         warnings.append(
-            f"{_named(unreadable)}: unmapped_fonts: {count} characters in fonts without a Unicode map are left out"
+            f"{_pages_text(unreadable)}: unmapped_fonts: {count} characters in fonts without a Unicode map are left out"
         )
     patched = [read for read in pages if read.put_back > 1 - LEAST_COVERAGE]
     if patched:
         most = max(read.put_back for read in patched)
         warnings.append(
-            f"{_named(patched)}: up to {most:.1%} of a page's text was missing in its layout and was put back from "
-            "the raw text"
+            f"{_pages_text(patched)}: up to {most:.1%} of a page's text was missing in its layout and was put back "
+            "from the raw text"
         )
     return warnings
 
 
-def _named(pages: Sequence[Read]) -> str:
+def _pages_text(pages: Sequence[Read]) -> str:
     numbers = [str(read.page.number) for read in pages]
     if len(numbers) == 1:
         return f"page {numbers[0]}"

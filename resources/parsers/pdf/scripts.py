@@ -34,7 +34,7 @@ MOST = 8
 _Box = tuple[float, float, float, float]
 
 
-def marked(textpage: Any, raw: str, index_of: Callable[[int], int]) -> str:
+def mark_scripts(textpage: Any, raw: str, index_of: Callable[[int], int]) -> str:
     """Return the raw text of a page with its raised and lowered figures marked, character by character
     (`pipelines.parsing.pdf.page.written_out`). `index_of` gives PDFium's index of a character."""
     found: dict[int, str] = {}

@@ -112,7 +112,7 @@ class Shapes:
             for band in range(first, last + 1):
                 self.bands[band].append((bounds, shape.fill_color))
 
-    def under(self, x: float, y: float) -> list[str]:
+    def colours_under(self, x: float, y: float) -> list[str]:
         """Return the colours of the shapes at a place, in the order of drawing."""
         near = self.bands.get(int(y) // _BAND, ())
         self.left -= len(near)
@@ -172,7 +172,7 @@ def suspects_of(page: Any, drawn: Sequence[Drawn], may_be_covered: bool, layers:
         if kind == text and (matrix is not PAGE_SPACE or _is_layered(item)):
             suspects[_address(item)].append(Suspicion(LAYER))
     if may_be_covered:
-        for item, bounds in _covered(page, drawn):
+        for item, bounds in _covered_text(page, drawn):
             suspects[_address(item)].append(Suspicion(COVERED, bounds))
     return suspects
 
@@ -194,7 +194,7 @@ def _is_layered(item: Any) -> bool:
     return False
 
 
-def _covered(page: Any, drawn: Sequence[Drawn]) -> Iterator[tuple[Any, Bounds]]:
+def _covered_text(page: Any, drawn: Sequence[Drawn]) -> Iterator[tuple[Any, Bounds]]:
     """Yield each text object that an opaque shape is drawn over, with the shape's bounds."""
     import pypdfium2.raw as pdfium
 
@@ -286,7 +286,7 @@ class Sifted(NamedTuple):
     unseen: Unseen
 
 
-def sifted(
+def sift(
     page: Any,
     textpage: Any,
     every: Sequence[Character],
@@ -295,7 +295,7 @@ def sifted(
 ) -> Sifted:
     """Part the text of a page into seen and unseen. `every` has all its characters. A piece that is marked hidden is
     suspected."""
-    gone = _unseen(page, textpage, every, items, suspects)
+    gone = _unseen_characters(page, textpage, every, items, suspects)
     if not gone:
         return Sifted(list(items), list(every), {})
     area = Area(items)
@@ -341,7 +341,7 @@ def _of_reason(every: Sequence[Character], gone: dict[int, str], reason: str) ->
             yield character
 
 
-def _unseen(
+def _unseen_characters(
     page: Any, textpage: Any, every: Sequence[Character], items: Sequence[PdfItem], suspects: Suspects
 ) -> dict[int, str]:
     """Return the index of each unseen character -> the reason."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.labels import has_header, header_rows, key_value, reads_as_header
-from resources.parsers.package import unescaped
+from resources.parsers.package import unescape
 from resources.parsers.source_text import read_text
 
 ORIGIN = "delimited"
@@ -78,7 +78,7 @@ def _fields(source: str, at: int, delimiter: str) -> Iterator[list[_Field]]:
     plain = re.compile(f"[^{re.escape(delimiter)}\r\n]*")
     row: list[_Field] = []
     while at < len(source):
-        quoted = _quoted(source, at, delimiter)
+        quoted = _quoted_field(source, at, delimiter)
         if quoted is not None:
             found, at = quoted
         else:
@@ -96,7 +96,7 @@ def _fields(source: str, at: int, delimiter: str) -> Iterator[list[_Field]]:
             at += 2 if source.startswith("\r\n", at) else 1
 
 
-def _quoted(source: str, at: int, delimiter: str) -> tuple[_Field, int] | None:
+def _quoted_field(source: str, at: int, delimiter: str) -> tuple[_Field, int] | None:
     """Return a quoted field and its end; None if there is no closed one."""
     start = at
     while source[start : start + 1] == " ":
@@ -271,7 +271,7 @@ def parse(path: Path) -> ParsedFile:
         prose = source if delimiter == "," else None
         blocks += [_line(row, prose, pairs) for row in above]
         if rows:
-            kept = _within(rows, left)
+            kept = _rows_within(rows, left)
             left -= sum(len(row.fields) for row in kept)
             blocks.append(_table(kept))
             if len(kept) < len(rows):
@@ -281,7 +281,7 @@ def parse(path: Path) -> ParsedFile:
     return ParsedFile(tuple(blocks), {}, None, warnings, ORIGIN)
 
 
-def _within(rows: Sequence[_Row], most: int) -> Sequence[_Row]:
+def _rows_within(rows: Sequence[_Row], most: int) -> Sequence[_Row]:
     """Return the rows up to the first that exceeds a number of cells in all."""
     for at, row in enumerate(rows):
         most -= len(row.fields)
@@ -291,7 +291,7 @@ def _within(rows: Sequence[_Row], most: int) -> Sequence[_Row]:
 
 
 def _run(item: _Field, row: _Row, joined: bool = False) -> TextRun:
-    return TextRun(unescaped(item.value), None, item.start, item.end, f"row {row.number}", joined)
+    return TextRun(unescape(item.value), None, item.start, item.end, f"row {row.number}", joined)
 
 
 def _line(row: _Row, prose: str | None, pairs: bool = False) -> Block:

@@ -75,7 +75,7 @@ class _Shown:
             part, is_second = pending.pop()
             inside = part.get_payload()
             if part.get_content_maintype() == "multipart" and isinstance(inside, list):
-                below = self._inside(part, [each for each in inside if isinstance(each, Message)])
+                below = self._parts_inside(part, [each for each in inside if isinstance(each, Message)])
                 pending += [(each, is_second or second) for each, second in reversed(below)]
             elif part.get_content_type() in CALENDARS:
                 self.calendars.append(part)
@@ -85,7 +85,7 @@ class _Shown:
                 self.others.append(part)
 
     @staticmethod
-    def _inside(part: Message, inside: list[Message]) -> list[tuple[Message, bool]]:
+    def _parts_inside(part: Message, inside: list[Message]) -> list[tuple[Message, bool]]:
         """Return the parts of a multipart, and whether each is only a second form of another, or belongs to another,
         such as a logo."""
         if part.get_content_subtype() == "related":
@@ -221,11 +221,11 @@ def _message(path: Path) -> EmailMessage:
 
 def html_of(path: Path) -> str:
     """Return the body of a message if it is written in HTML, else ""."""
-    is_html, content, _ = written(_message(path), path.name)
+    is_html, content, _ = written_body(_message(path), path.name)
     return content if is_html else ""
 
 
-def written(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...]]:
+def written_body(message: EmailMessage, name: str) -> tuple[bool, str, tuple[str, ...]]:
     """Return whether the body that the sender wrote is HTML, the body, and warnings. Raise DocumentError `corrupt` if
     it is not text."""
     part = message.get_body(preferencelist=("html", "plain"))

@@ -117,7 +117,7 @@ def _is_field(key: str) -> bool:
 
 def _in_lines(text: str, markdown: bool) -> str:
     lines = [_plain(line) for line in text.splitlines()[: FIRST_LINES + MOST_LINES]]
-    found = _under_rule(lines, markdown) or _fenced(lines) or _bare(lines)
+    found = _under_rule(lines, markdown) or _fenced_line(lines) or _bare(lines)
     return found.strip()[:80]
 
 
@@ -136,7 +136,7 @@ def _under_rule(lines: Sequence[str], anywhere: bool) -> str:
             # A block at the very head is no example of something, but the head itself.
             fenced = "" if fenced == fence[1] else fenced or (fence[1] if begun else "")
         if not fenced and _is_rule(bare, begun):
-            found = next(_named(lines[at + 1 : at + MOST_LINES], bare.lstrip("-+;")), "")
+            found = next(_named_groups(lines[at + 1 : at + MOST_LINES], bare.lstrip("-+;")), "")
             if found:
                 return found
         begun = begun or bool(bare)
@@ -164,7 +164,7 @@ def _plain(line: str) -> str:
     return plain if plain.isprintable() else "".join(char for char in plain if unicodedata.category(char) != "Cf")
 
 
-def _named(lines: Sequence[str], beside: str) -> Iterator[str]:
+def _named_groups(lines: Sequence[str], beside: str) -> Iterator[str]:
     for line in (beside, *lines):
         if any(means_groups(key) for key in _JSON_KEY.findall(line)):
             yield line
@@ -176,7 +176,7 @@ def _named(lines: Sequence[str], beside: str) -> Iterator[str]:
             return
 
 
-def _fenced(lines: Sequence[str]) -> str:
+def _fenced_line(lines: Sequence[str]) -> str:
     """Return the line that names groups in a fenced block that is the first thing in a text."""
     first = next((at for at, line in enumerate(lines) if line.strip()), None)
     fence = _FENCE.match(lines[first].strip()) if first is not None else None
@@ -187,7 +187,7 @@ def _fenced(lines: Sequence[str]) -> str:
         if line.strip().startswith(fence[1]):
             break
         inner.append(line)
-    return next(_named(inner, ""), "")
+    return next(_named_groups(inner, ""), "")
 
 
 # ---------------------------------------------------------------- bare lines
@@ -347,7 +347,7 @@ def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], i
         return {}, 0, ()
     if block.end is None:
         if block.names_groups:
-            raise _refused(
+            raise _refusal(
                 f"it names groups and does not end within {LONGEST >> 10} KB: end it by a line of three hyphens"
             )
         return {}, 0, ()
@@ -359,10 +359,10 @@ def front_matter(source: str, restricts: bool = True) -> tuple[dict[str, str], i
         if block.after_comment and not block.names_groups:
             return {}, 0, ()
         told = " ".join(str(error).split())[:200]
-        raise _refused(f"it is not valid YAML ({told}): put a text with a colon or another sign in quotes") from None
+        raise _refusal(f"it is not valid YAML ({told}): put a text with a colon or another sign in quotes") from None
     if not isinstance(values, dict):
         if block.names_groups:
-            raise _refused("it names groups and is no mapping: write `groups: [NAME]` on a line of its own")
+            raise _refusal("it names groups and is no mapping: write `groups: [NAME]` on a line of its own")
         return {}, 0, ()
     return _properties(values), block.end, ()
 
@@ -426,7 +426,7 @@ def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
     matter."""
     found = groups_at_top(text, media_type)
     if found and media_type == MARKDOWN:
-        raise _refused(
+        raise _refusal(
             f"it is not between two lines of three hyphens, or not at the head of the file ({found}): put it there"
         )
     if found:
@@ -434,7 +434,7 @@ def require_recognised(text: str, media_type: str = MARKDOWN) -> None:
         raise DocumentError(f"{told}: write `groups: [NAME]` in its side-car, NAME.meta.yaml", "front_matter")
 
 
-def _refused(reason: str) -> DocumentError:
+def _refusal(reason: str) -> DocumentError:
     """Return the error for a reason that ends by saying what to write."""
     return DocumentError(f"the front matter may restrict the document, but {reason}", "front_matter")
 
@@ -478,10 +478,10 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
     for key, value in values.items():
         name = str(key).strip().lower() if str(key).strip().lower() in _OWN else str(key)
         if name in folded:
-            raise _refused(f"{name} is given twice: leave one of them")
+            raise _refusal(f"{name} is given twice: leave one of them")
         folded[name] = value
     if wrong := next(misnamed_keys(folded), None):
-        raise _refused(remedy(wrong))
+        raise _refusal(remedy(wrong))
     metadata, groups = folded.pop("metadata", None), folded.pop(GROUPS, None)
     properties: dict[str, str] = {}
     for key, value in [*(metadata.items() if isinstance(metadata, dict) else ()), *folded.items()]:
@@ -492,7 +492,7 @@ def _properties(values: dict[Any, Any]) -> dict[str, str]:
         try:
             properties[GROUPS] = ", ".join(require_few(group_names(groups)))
         except ValueError as error:
-            raise _refused(str(error)) from None
+            raise _refusal(str(error)) from None
     return properties
 
 

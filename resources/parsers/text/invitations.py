@@ -80,7 +80,7 @@ def _blocks(entry: Sequence[_Property]) -> Iterator[Block]:
     said: dict[str, list[str]] = {}
     for name, parameters, value in entry:
         if name in _FIELDS and len(said.get(name, ())) < _MOST_PEOPLE:
-            said.setdefault(name, []).append(_shown(name, parameters, value))
+            said.setdefault(name, []).append(_value_text(name, parameters, value))
     for name, label in _FIELDS.items():
         values = list(dict.fromkeys(filter(None, said.get(name, ()))))
         if values:
@@ -93,7 +93,7 @@ def _blocks(entry: Sequence[_Property]) -> Iterator[Block]:
                     yield Block("paragraph", (TextRun(words),))
 
 
-def _shown(name: str, parameters: dict[str, str], value: str) -> str:
+def _value_text(name: str, parameters: dict[str, str], value: str) -> str:
     """Return a value as a person reads it."""
     if name in _PEOPLE:
         address = value[7:] if value[:7].lower() == "mailto:" else value

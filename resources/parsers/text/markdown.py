@@ -19,8 +19,8 @@ from typing import Any
 from pipelines.errors import DocumentError
 from pipelines.parsing.bold_headings import with_bold_headings
 from pipelines.parsing.hidden import DELETED, METADATA, HiddenContent
-from pipelines.parsing.joining import unwrapped
-from pipelines.parsing.raised import raised
+from pipelines.parsing.joining import unwrap
+from pipelines.parsing.raised import raise_text
 from pipelines.records import Block, BlockCell, ParsedFile, TextRun
 from resources.parsers.formulas import formula_text, latex_text, plain_formulas
 from resources.parsers.html import blocks_of, data_figure, drawings_with_words, told_of_drawings, tree_of
@@ -63,7 +63,7 @@ def parse(path: Path, restricts: bool = True, hidden: bool = False) -> ParsedFil
         named, begin = title_block(source)
         properties = {**named, **properties}
     reader = _MarkdownReader(source, begin, HiddenContent(hidden))
-    blocks = unwrapped(tuple(reader.read()))
+    blocks = unwrap(tuple(reader.read()))
     return ParsedFile(blocks, properties, reader.pages.count, warnings + problems + reader.warnings(), ORIGIN)
 
 
@@ -125,7 +125,7 @@ class _MarkdownReader:
         self.end = len(source)
         self.source = source
         self.tokens, comments = _tokens(text.replace("\x00", "\ufffd"))
-        hidden.taken("comments", comments)
+        hidden.take("comments", comments)
         self.lists: list[dict[str, Any]] = []
         self.quotes = 0
         self.pending: TextRun | None = None
@@ -155,7 +155,7 @@ class _MarkdownReader:
             if self.size is not None:
                 bold[len(found)] = self.size
             found.append(block)
-        return self.pages.placed(with_bold_headings(found, bold))
+        return self.pages.place(with_bold_headings(found, bold))
 
     def warnings(self) -> tuple[str, ...]:
         return (*self.pages.warnings(), *self.hidden.warnings(), *told_of_drawings(self.drawings))
@@ -324,7 +324,7 @@ class _MarkdownReader:
         if "note" in opened.meta:
             yield Block("footnote", tuple(self._runs(token)), marker=opened.meta["note"])
         elif "definition" in opened.meta:
-            yield from self._defined(token, opened.meta["definition"])
+            yield from self._definition(token, opened.meta["definition"])
         elif (sign := _CAPTION.match(token.content)) and self._is_by_table(at):
             self.finder.at = max(self.finder.at, self._bounds(token)[0] + sign.end())
             token.content = token.content[sign.end() :]
@@ -368,7 +368,7 @@ class _MarkdownReader:
             begin = at + 1
         token.children = children
 
-    def _defined(self, token: Any, part: str) -> Iterator[Block]:
+    def _definition(self, token: Any, part: str) -> Iterator[Block]:
         """Yield a definition after its term, as an item."""
         runs = self._runs(token)
         if part == "term":
@@ -477,7 +477,7 @@ class _MarkdownReader:
         """Say whether the block is left out that the open elements hide, and count it once for all in them."""
         if not self.told:
             self.told = True
-            self.hidden.taken(DELETED if self.hiding[DELETED] else "elements")
+            self.hidden.take(DELETED if self.hiding[DELETED] else "elements")
         return not self.hidden.read
 
     # ------------------------------------------------------------ LaTeX
@@ -620,7 +620,7 @@ class _Line:
 
 def _sign(child: Any) -> str:
     """Return the plain sign that a token shows instead of its own text, "" for other tokens."""
-    return raised(child.meta["number"]) if child.type == "note_mark" else ""
+    return raise_text(child.meta["number"]) if child.type == "note_mark" else ""
 
 
 def _is_placeholder(tag: str, closed: Collection[str]) -> bool:

@@ -64,7 +64,7 @@ def add_rules(parser: Any) -> None:
     parser.block.ruler.before("reference", "fenced_div", _fenced_div, interrupts)
     parser.block.ruler.before("html_block", "html_table", _html_table, interrupts)
     parser.inline.ruler.before("escape", "formula", _inline_formula)
-    for rule in (_note_mark, _wiki_link, _comment, _marked, _callout):
+    for rule in (_note_mark, _wiki_link, _comment, _take_mark_signs, _callout):
         parser.inline.ruler.before("escape", rule.__name__.strip("_"), rule)
 
 
@@ -96,11 +96,11 @@ def _latex(state: Any, start: int, end: int, silent: bool) -> bool:
         return False
     line = _line(state, start)
     if line.startswith("$$"):
-        return _displayed(state, start, end, silent, line, "$$", "$$")
+        return _displayed_formula(state, start, end, silent, line, "$$", "$$")
     if not line.startswith("\\"):
         return False
     if line.startswith("\\["):
-        return _displayed(state, start, end, silent, line, "\\[", "\\]")
+        return _displayed_formula(state, start, end, silent, line, "\\[", "\\]")
     if begin := _BEGIN.match(line):
         name = _name_of_table(line) or begin[1]
         if name in TABLES or name in FORMULAS or name in _VERBATIM:
@@ -132,7 +132,7 @@ def _is_alone(line: str, at: int) -> bool:
     return at >= len(line)
 
 
-def _displayed(state: Any, start: int, end: int, silent: bool, line: str, opens: str, closes: str) -> bool:
+def _displayed_formula(state: Any, start: int, end: int, silent: bool, line: str, opens: str, closes: str) -> bool:
     """Take a displayed formula: its end is on the same line or a later one, and little text follows it."""
     content: list[str] = []
     rest, at = line[len(opens) :], start
@@ -237,11 +237,11 @@ def _note(state: Any, start: int, end: int, silent: bool) -> bool:
     notes[note[1]] = label
     content = state.getLines(start, at, state.blkIndent, False).strip()
     _push_paragraph(state, start, at, content[note.end() :], note=label)
-    _indented(state, at, end, note=label)
+    _take_indented(state, at, end, note=label)
     return True
 
 
-def _indented(state: Any, at: int, end: int, **meta: Any) -> None:
+def _take_indented(state: Any, at: int, end: int, **meta: Any) -> None:
     """Take the indented paragraphs that belong to what is above them."""
     while True:
         begin = at
@@ -272,7 +272,7 @@ def _definition(state: Any, start: int, end: int, silent: bool) -> bool:
         content = state.getLines(begin, at, state.blkIndent, False).strip()
         sign = _DEFINITION.match(content)
         _push_paragraph(state, begin, at, content[sign.end() if sign else 0 :], definition="first")
-        _indented(state, at, end, definition="more")
+        _take_indented(state, at, end, definition="more")
         at = state.line
         if at + 1 < end and state.isEmpty(at) and _begins_definition(state, at + 1, end):
             at += 1
@@ -428,7 +428,7 @@ def _comment(state: Any, silent: bool) -> bool:
     return True
 
 
-def _marked(state: Any, silent: bool) -> bool:
+def _take_mark_signs(state: Any, silent: bool) -> bool:
     """Take the signs around `==marked words==` away."""
     found = _MARKED.match(state.src, state.pos) if state.src.startswith("==", state.pos) else None
     before = state.src[state.pos - 1 : state.pos]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from pipelines.records import Block, TextRun
 from resources.parsers.source_text import run_at
-from resources.parsers.untrusted import listed
+from resources.parsers.untrusted import list_names
 
 _LINE = re.compile(r"[^\r\n\f]*+(?:\r\n|[\r\n\f]|\Z)")
 _FENCE = re.compile(r" {0,3}(`{3,}+|~{3,}+)")
@@ -56,7 +56,7 @@ class Pages:
     def __init__(self, source: str, begin: int = 0) -> None:
         self.source = source
         self.word = "page"
-        self.marks = list(self._found(begin))
+        self.marks = list(self._find_marks(begin))
         self.text = self._without_marks()
         self.starts: list[int] = []
         """Offsets at which pages begin, beside their numbers in `numbers`."""
@@ -69,7 +69,7 @@ class Pages:
         numbers = [str(number) for number in dict.fromkeys(mark.number for mark in missing) if number]
         if not missing:
             return ()
-        which = f"of page {listed(numbers)}" if numbers else f"of {len(missing)} pages"
+        which = f"of page {list_names(numbers)}" if numbers else f"of {len(missing)} pages"
         return (f"the text {which} is missing: what wrote this file could not read the original there",)
 
     @property
@@ -88,7 +88,7 @@ class Pages:
             return None
         return f"{self.word} {self.numbers[max(0, bisect_right(self.starts, offset) - 1)]}"
 
-    def placed(self, blocks: Iterable[Block]) -> list[Block]:
+    def place(self, blocks: Iterable[Block]) -> list[Block]:
         """Return the blocks with their pages, among them the furniture of the marks. A paragraph that a page's end
         divides is one."""
         if not self.marks:
@@ -102,11 +102,11 @@ class Pages:
                 found.append(self._furniture(furniture.pop()))
             found.append(self._on_its_page(block, at))
         found += map(self._furniture, reversed(furniture))
-        return _joined(found) if self.starts else found
+        return _join_paragraphs(found) if self.starts else found
 
     # ------------------------------------------------------------ finding
 
-    def _found(self, begin: int) -> Iterator[_Mark]:
+    def _find_marks(self, begin: int) -> Iterator[_Mark]:
         fence, at = "", begin
         while at < len(self.source):
             line = _LINE.match(self.source, at)
@@ -210,11 +210,11 @@ class Pages:
         if not self.starts:
             return block
 
-        def placed(run: TextRun) -> TextRun:
+        def place_run(run: TextRun) -> TextRun:
             return replace(run, locator=self.locator(at if run.source_start is None else run.source_start))
 
-        cells = tuple(replace(cell, runs=tuple(map(placed, cell.runs))) for cell in block.cells)
-        return replace(block, runs=tuple(map(placed, block.runs)), cells=cells)
+        cells = tuple(replace(cell, runs=tuple(map(place_run, cell.runs))) for cell in block.cells)
+        return replace(block, runs=tuple(map(place_run, block.runs)), cells=cells)
 
 
 _OF_PAGES = frozenset(("break", "begin", "end", "marker"))
@@ -225,7 +225,7 @@ def _offsets(block: Block) -> Iterator[int]:
     return (run.source_start for run in runs if run.source_start is not None)
 
 
-def _joined(blocks: Sequence[Block]) -> list[Block]:
+def _join_paragraphs(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks with each paragraph that ends in mid-sentence joined to its rest on the next page. Furniture
     between the two comes after both."""
     found: list[Block] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.parsing.joining import unwrapped
+from pipelines.parsing.joining import unwrap
 from pipelines.records import Block, ParsedFile, TextRun
 from resources.parsers.source_text import read_text, run_at
 from resources.parsers.text.pages import Pages
@@ -87,7 +87,7 @@ class _PlainReader:
         blocks: list[Block] = []
         for group in groups:
             blocks += self._group(group, one_a_line and not _is_wrapped(group))
-        return self.pages.placed(blocks)
+        return self.pages.place(blocks)
 
     def _group(self, group: list[_Line], one_a_line: bool) -> list[Block]:
         """Return the blocks of lines without an empty line between them: tables, and the text around them."""
@@ -166,11 +166,11 @@ def _heading_level(line: _Line) -> int | None:
 
 
 def blocks_of_text(source: str) -> list[Block]:
-    return list(unwrapped(_PlainReader(source).blocks()))
+    return list(unwrap(_PlainReader(source).blocks()))
 
 
 def parse(path: Path) -> ParsedFile:
     """Read a text file. Raise DocumentError `corrupt` if it is not text."""
     source, warnings = read_text(path)
     reader = _PlainReader(source)
-    return ParsedFile(unwrapped(reader.blocks()), {}, reader.pages.count, warnings + reader.pages.warnings(), ORIGIN)
+    return ParsedFile(unwrap(reader.blocks()), {}, reader.pages.count, warnings + reader.pages.warnings(), ORIGIN)

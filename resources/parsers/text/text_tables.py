@@ -67,10 +67,10 @@ def tables_in(source: str, lines: Sequence[Line]) -> Iterator[FoundTable]:
     while at < len(lines):
         found, end = None, _end_of_bars(lines, at)
         if end > at:
-            found = _barred(source, lines, at, end)
+            found = _barred_table(source, lines, at, end)
             at = end
         elif is_rule(lines[at].text):
-            found, end = _ruled(source, lines, (taken, at)) if left > 0 else (None, at)
+            found, end = _ruled_table(source, lines, (taken, at)) if left > 0 else (None, at)
             left -= 0 if found else end - at
             if found is None and at > max(taken, misfit):
                 found, misfit = _under_one_rule(source, lines, at)
@@ -80,7 +80,7 @@ def tables_in(source: str, lines: Sequence[Line]) -> Iterator[FoundTable]:
         if found is not None:
             at = taken = found.end
             yield found
-    if found := _aligned(source, lines, taken):
+    if found := _aligned_table(source, lines, taken):
         yield found
 
 
@@ -113,7 +113,7 @@ def _has_corner(text: str) -> bool:
     return "+" in text or any("\u2500" <= char <= "\u257f" for char in text)
 
 
-def _barred(source: str, lines: Sequence[Line], begin: int, end: int) -> FoundTable | None:
+def _barred_table(source: str, lines: Sequence[Line], begin: int, end: int) -> FoundTable | None:
     """Return lines with bars as a table if rules part them, or if all of them begin and end with a bar."""
     parts: list[list[_Cells]] = [[]]
     closed = True
@@ -129,7 +129,7 @@ def _barred(source: str, lines: Sequence[Line], begin: int, end: int) -> FoundTa
     count = sum(map(len, parts))
     if count < 2 or not (ruled or closed) or max(len(row) for part in parts for row in part) < 2:
         return None
-    header = [_merged(parts[0])] if len(parts) > 1 and len(parts[0]) <= _MOST_HEADER_LINES else []
+    header = [_merge_lines(parts[0])] if len(parts) > 1 and len(parts[0]) <= _MOST_HEADER_LINES else []
     body = parts[1:] if header else parts
     divided = len(body) > 1 and 2 * len(body) >= sum(map(len, body))
     rows = [row for part in body for row in _rows(source, part, divided)]
@@ -176,7 +176,7 @@ def _rows(source: str, lines: Sequence[_Cells], divided: bool) -> list[_Cells]:
     return rows
 
 
-def _merged(lines: Sequence[_Cells]) -> _Cells:
+def _merge_lines(lines: Sequence[_Cells]) -> _Cells:
     row: _Cells = []
     for cells in lines:
         _extend(row, cells)
@@ -192,7 +192,7 @@ def _extend(row: _Cells, cells: _Cells) -> None:
 # ---------------------------------------------------------------- rules with columns
 
 
-def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
+def _ruled_table(source: str, lines: Sequence[Line], after: tuple[int, int]) -> tuple[FoundTable | None, int]:
     """Return the table whose columns a rule gives: `-----  ----`, and the first line that is no part of one. `after`
     is the first line that the header may begin at, and the rule. Rules above the header and below the last row belong
     to the table."""
@@ -220,7 +220,7 @@ def _ruled(source: str, lines: Sequence[Line], after: tuple[int, int]) -> tuple[
     rows = _rows(source, body, divided=False)
     if not rows or len(header) + len(rows) < 2:
         return None, end
-    head = [_merged(header)] if header else []
+    head = [_merge_lines(header)] if header else []
     return FoundTable(begin, end, _block(source, [*head, *rows], len(head) or None)), end
 
 
@@ -269,7 +269,7 @@ def _under_one_rule(source: str, lines: Sequence[Line], at: int) -> tuple[FoundT
     return FoundTable(at - 1, len(lines), block), -1
 
 
-def _aligned(source: str, lines: Sequence[Line], begin: int) -> FoundTable | None:
+def _aligned_table(source: str, lines: Sequence[Line], begin: int) -> FoundTable | None:
     """Return all lines from `begin` as a table if they have equally many cells, separated by tabs or several spaces."""
     rows = lines[begin:]
     counts = {len(_gaps(line)) for line in rows}
@@ -357,7 +357,7 @@ def table_of(source: str, lines: Sequence[Line]) -> Block:
         elif cells is not None:
             _extend(rows[-1], cells)
         begins = cells is None
-    return _block(source, [*([_merged(header)] if header else []), *rows], int(bool(header)))
+    return _block(source, [*([_merge_lines(header)] if header else []), *rows], int(bool(header)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pipelines.counted import counted
 from pipelines.errors import ModelError, PinciteError, SettingsError
+from pipelines.plural import plural
 from pipelines.ports import Prompt
 from pipelines.settings.base import Settings
 from pipelines.settings.models import RolesSettings, key_variable
@@ -378,7 +378,7 @@ def _instance(home: Path) -> Iterator[Finding]:
         told = f"mend {home / 'dagster.yaml'}, or move {home} away: it holds the history of runs alone"
         yield broken_finding("dagster", f"{home} cannot be opened: {type(error).__name__}", told)
         return
-    yield ok("dagster", f"{version('dagster')}, {counted(runs, 'run')} in {home}")
+    yield ok("dagster", f"{version('dagster')}, {plural(runs, 'run')} in {home}")
 
 
 # ---------------------------------------------------------------- report

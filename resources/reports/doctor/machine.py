@@ -23,7 +23,7 @@ from pipelines.settings.base import Settings
 from resources.models.embedders.specs import AUTO, CHOSEN_FROM, ENGLISH, MULTILINGUAL, package_folder, preset_spec
 from resources.private_files import OTHERS
 from resources.reports.doctor.finding import Finding, broken_finding, doubtful, failed_finding, ok
-from resources.workers.sandbox import holds, shown
+from resources.workers.sandbox import holds, layers_text
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -294,9 +294,11 @@ def clock() -> Iterator[Finding]:
 def confinement() -> Iterator[Finding]:
     held = holds()
     if all(held.values()):
-        yield ok("confinement", shown(held))
+        yield ok("confinement", layers_text(held))
     else:
-        yield doubtful("confinement", shown(held), "use Linux 6.12 or newer, or index only documents that you trust")
+        yield doubtful(
+            "confinement", layers_text(held), "use Linux 6.12 or newer, or index only documents that you trust"
+        )
 
 
 def reading(settings: Settings) -> Iterator[Finding]:

@@ -79,13 +79,13 @@ class Front:
 @contextmanager
 def front(**limits: Any) -> Iterator[Front]:
     made = Front(**limits)
-    opened = made.book.opened
+    opened = made.book.count_opened
 
     def counted(connection: Any) -> None:
         opened(connection)
         made.made += 1
 
-    made.book.opened = counted  # type: ignore[method-assign]
+    made.book.count_opened = counted  # type: ignore[method-assign]
     with in_thread(made.app, http=made.book.protocol(), interface="asgi3", timeout_keep_alive=600) as port:
         made.port = port
         try:

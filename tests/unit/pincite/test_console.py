@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pincite.console import block, guarded, rows, tell
+from pincite.console import block, rows, run_guarded, tell
 from pipelines.errors import DatabaseError, UsageError
 
 
@@ -26,7 +26,7 @@ def test_every_error_is_one_json_document_and_its_exit_code(
         raise error
 
     with pytest.raises(SystemExit) as exit_:
-        guarded(True, work)
+        run_guarded(True, work)
     printed = capsys.readouterr()
     assert json.loads(printed.out)["error"]["code"] == code
     assert exit_.value.code == exit_code

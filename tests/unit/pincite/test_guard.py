@@ -182,7 +182,7 @@ def test_a_body_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None
         return {"type": "http.request", "body": b"", "more_body": True}
 
     async def read() -> None:
-        dripping = guard._bounded(receive)
+        dripping = guard._bound_body(receive)
         while True:
             await dripping()
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pincite.progress import EVERY_SECONDS, INDEXING, WORDS, Progress, in_words, lasting, told
+from pincite.progress import EVERY_SECONDS, INDEXING, WORDS, Progress, in_words, lasting, progress_line
 from pipelines.stages import STAGES
 
 
@@ -29,7 +29,7 @@ class Clock:
     ],
 )
 def test_a_line_says_the_rate_and_what_is_left(done: int, total: int, seconds: float, since: int, line: str) -> None:
-    assert told("links", done, total, seconds, since) == line
+    assert progress_line("links", done, total, seconds, since) == line
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(9.4, "9 s"), (600.0, "10 min"), (7500.0, "2 h 5 min")])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.requests import HTTPConnection
 
-from pincite.guard import named, names_of, of_our_pages
+from pincite.guard import is_named, names_of, of_our_pages
 
 HERE = "127.0.0.1:8750"
 
@@ -29,7 +29,7 @@ def test_an_origin_that_is_no_address_is_another_site(origin: str, method: str) 
 @given(st.text(st.characters(max_codepoint=255)))
 def test_no_header_is_more_than_another_site(text: str) -> None:
     assert of_our_pages(asked(origin=text), "GET", by_cookie=False) in (False, text.lower().endswith(f"//{HERE}"))
-    assert named([text], names_of(["ask.example"])) in (True, False)
+    assert is_named([text], names_of(["ask.example"])) in (True, False)
 
 
 def test_of_two_origins_each_has_to_be_ours() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from linkify_it import LinkifyIt
 from markdown_it import MarkdownIt
 
-from pincite.serve.api import ChatRequest, checked, markdown_answer
+from pincite.serve.api import ChatRequest, check_values, markdown_answer
 from pipelines.defused_text import defuse
 from pipelines.errors import UsageError
 from pipelines.parsing.markdown_view import plain_markdown
@@ -134,9 +134,9 @@ def test_the_last_message_of_the_user_is_the_question() -> None:
         {"role": "user", "content": "First"}, {"role": "assistant", "content": "Answer"},
         {"role": "user", "content": parts}, {"role": "assistant", "content": None},
     ]  # fmt: skip
-    told = checked(ChatRequest, {"messages": messages, "temperature": 0.2, "tools": [1]})
+    told = check_values(ChatRequest, {"messages": messages, "temperature": 0.2, "tools": [1]})
     assert told.question().q == "Second"
     with pytest.raises(UsageError, match="user"):
-        checked(ChatRequest, {"messages": messages[1:2]}).question()
+        check_values(ChatRequest, {"messages": messages[1:2]}).question()
     with pytest.raises(UsageError, match="parameter 'q'"):
-        checked(ChatRequest, {"messages": [{"role": "user", "content": "  "}]}).question()
+        check_values(ChatRequest, {"messages": [{"role": "user", "content": "  "}]}).question()

@@ -18,7 +18,7 @@ from mcp import Client, MCPError
 from pincite.guard import Anybody, Asker
 from pincite.serve.api import markdown_answer
 from pincite.serve.application import application
-from pincite.serve.mcp import Tools, meant, parts_of, server_of, whole_name
+from pincite.serve.mcp import Tools, parts_of, server_of, whole_name, with_whole_names
 from pipelines.defused_text import clear, visible_text
 from pipelines.errors import DocumentError, IndexStateError
 from pipelines.records import Element
@@ -40,9 +40,9 @@ class Hostile(Bare):
     def one(self, doc_id: str, groups: Sequence[str]) -> FoundDocument:
         if doc_id != "d":
             raise IndexStateError(f"there is no document {SMUGGLED}", "unknown_document")
-        return self.listed(groups, "", 1)[0]
+        return self.list_documents(groups, "", 1)[0]
 
-    def listed(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
+    def list_documents(self, groups: Sequence[str], after: str, most: int) -> list[FoundDocument]:
         return [replace(DOCUMENT, uri=f"{SMUGGLED}.pdf", title=SMUGGLED, source="s", summary=SMUGGLED,
                         metadata={SMUGGLED: SMUGGLED})]  # fmt: skip
 
@@ -155,14 +155,14 @@ def test_a_document_is_found_by_the_name_that_an_agent_was_shown() -> None:
 def test_every_name_is_shown_clear_and_found_again(uri: str) -> None:
     shown = whole_name(uri)
     assert shown == clear(shown) and len(shown.splitlines()) <= 1
-    assert f"uri={uri}" in meant([f"uri={shown}"]) or "\\" in uri
+    assert f"uri={uri}" in with_whole_names([f"uri={shown}"]) or "\\" in uri
 
 
 @pytest.mark.parametrize(
     "given", ["uri=a.md", "uri=a\\u0062.md", "uri=a\\ud800.md", "uri=\\U00110000", "title=\\u200b", "uri"]
 )
 def test_a_filter_that_names_nothing_hidden_stays_as_it_is(given: str) -> None:
-    assert meant([given]) == [given]
+    assert with_whole_names([given]) == [given]
 
 
 def test_nothing_that_nobody_sees_leaves_in_a_chat_an_error_or_a_page() -> None:

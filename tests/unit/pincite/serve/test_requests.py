@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from pincite.serve.answers import status_of, told_of
-from pincite.serve.api import Ask, Listing, Search, asked, number_in
+from pincite.serve.api import Ask, Listing, Search, number_in, parse_request
 from pincite.serve.turns import Busy
 from pipelines.errors import DatabaseError, DocumentError, IndexStateError, ModelError, SettingsError, UsageError
 
@@ -26,7 +26,7 @@ def request(query: str = "", body: bytes | None = None) -> Request:
 
 
 def read(model: Any, query: str = "", body: bytes | None = None) -> Any:
-    return asyncio.run(asked(request(query, body), model))
+    return asyncio.run(parse_request(request(query, body), model))
 
 
 def test_a_query_string_and_json_say_the_same() -> None:

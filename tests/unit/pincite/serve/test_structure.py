@@ -15,7 +15,6 @@ from pincite.serve.marked_text import (
     PART_CHARACTERS,
     Marks,
     alike,
-    around,
     contents_of,
     marks_of,
     occurrences,
@@ -24,6 +23,7 @@ from pincite.serve.marked_text import (
     part_of_page,
     parts,
     starts_of,
+    words_around,
 )
 from pipelines.records import Cell, Element
 
@@ -165,9 +165,9 @@ def test_many_places_are_counted_and_the_first_are_listed() -> None:
 
 def test_a_place_is_shown_with_the_words_around_it() -> None:
     body = "word " * 50 + "the\nlamp is lit " + "word " * 50
-    before, words, after = around(body, occurrences(body, "lamp").spans[0])
+    before, words, after = words_around(body, occurrences(body, "lamp").spans[0])
     assert (before[:5], before[-4:], words, after[:7], after[-5:]) == ("…word", "the ", "lamp", " is lit", "word…")
-    assert around("lamp", (0, 4)) == ("", "lamp", "")
+    assert words_around("lamp", (0, 4)) == ("", "lamp", "")
 
 
 def test_the_words_that_are_looked_for_are_marked_and_their_part_is_shown() -> None:

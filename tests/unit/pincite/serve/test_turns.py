@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from pincite.connections import OWNER
 from pincite.guard import Asker
-from pincite.serve.turns import Busy, Caller, NotDrawn, Queues, SearchFirst, Turns, caller_of, searched
+from pincite.serve.turns import Busy, Caller, NotDrawn, Queues, SearchFirst, Turns, caller_of, note_searched
 from pipelines.errors import PinciteError
 from pipelines.settings.serve import ServeSettings
 from resources.search.reading import seconds_left
@@ -288,14 +288,14 @@ def test_pictures_that_are_kept_are_shown_while_others_are_drawn() -> None:
     async def run() -> None:
         made = Queues(ServeSettings())
         await made.pictures.take(Caller("a"))
-        assert await made.drawn(Caller("b"), lambda draw: f"kept {draw}") == "kept False"
+        assert await made.draw(Caller("b"), lambda draw: f"kept {draw}") == "kept False"
 
         def drawn(draw: bool) -> str:
             if not draw:
                 raise NotDrawn()
             return "drawn"
 
-        waiting = asyncio.ensure_future(made.drawn(Caller("b"), drawn))
+        waiting = asyncio.ensure_future(made.draw(Caller("b"), drawn))
         while not made.pictures._queues:
             await asyncio.sleep(0)
         made.pictures.give_back("a")
@@ -315,7 +315,7 @@ def test_who_waits_for_a_language_model_holds_up_no_search() -> None:
 
         def work() -> str:
             assert questions._running.total() == 1
-            searched()
+            note_searched()
             loop.call_soon_threadsafe(model.set)
             return wait()
 

@@ -19,7 +19,7 @@ from pincite.serve.pages import HERE, Words, environment, ukrainian, words_of
 from tests.support.bare_index import URL, bare_service
 
 TEMPLATES = sorted(path.name for path in (HERE / "templates").glob("*.html"))
-CALLS = ("t", "tn", "marked")
+CALLS = ("t", "tn", "translatable")
 SHOWN = {"alt", "aria-label", "placeholder", "title"}
 """Attributes whose values people read or hear."""
 

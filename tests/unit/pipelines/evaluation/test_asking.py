@@ -12,9 +12,9 @@ from pipelines.evaluation.judging import (
     METRICS,
     WRONG_METRICS,
     ask_all,
-    asked,
     bootstrap_interval,
     paired_difference,
+    question_for,
     run_json,
 )
 from pipelines.query.results import Hit
@@ -24,9 +24,9 @@ from tests.support.judged import CORPUS, chunk, mapped
 
 def test_options_join_where_they_are_asked_to() -> None:
     question = mapped(options={"A": "one", "B": "two"})
-    assert asked(question, "none") == Question("What?")
-    assert asked(question, "lexical") == Question("What?", lexical="What? one two")
-    assert asked(question, "all") == Question("What? one two")
+    assert question_for(question, "none") == Question("What?")
+    assert question_for(question, "lexical") == Question("What?", lexical="What? one two")
+    assert question_for(question, "all") == Question("What? one two")
 
 
 def test_a_run_ranks_twenty_whatever_k_and_takes_means_over_questions_with_gold() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipelines.errors import UsageError
-from pipelines.evaluation.document_map import DocumentMap, merged
+from pipelines.evaluation.document_map import DocumentMap, merge_spans
 from pipelines.evaluation.golden import Gold, GoldenQuestion, golden_questions, map_questions
 from pipelines.records import Box, Place
 
@@ -183,7 +183,7 @@ def test_stretches_with_only_space_between_them_are_one() -> None:
 
 
 def test_merged_spans_are_disjoint() -> None:
-    assert merged([(5, 9), (0, 3), (3, 4), (8, 12), (2, 2)]) == [(0, 4), (5, 12)]
+    assert merge_spans([(5, 9), (0, 3), (3, 4), (8, 12), (2, 2)]) == [(0, 4), (5, 12)]
 
 
 # ---------------------------------------------------------------- mapping

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.llm.reply_text import bound, clean, clip, runs_of, unusable
+from pipelines.llm.reply_text import clean, clip, cut_at_sentence, runs_of, unusable
 from pipelines.ports import Reply
 
 PIECES = (
@@ -116,7 +116,7 @@ def test_plain_text_stays(text: str) -> None:
 def test_a_little_too_long_ends_at_a_sentence_else_at_a_word() -> None:
     assert clean("One sentence is here. Another one that goes on.", 40) == "One sentence is here."
     assert clean("No. Then one endless sentence that goes on and on", 30) == "No. Then one endless sentence…"
-    assert bound("short", 5) == "short" and clip("endlessword", 5) == "endl…" and clip("ab", 1) == "…"
+    assert cut_at_sentence("short", 5) == "short" and clip("endlessword", 5) == "endl…" and clip("ab", 1) == "…"
     assert clean("text", 0) == ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.parsing.elements import build_elements
-from pipelines.parsing.joining import DocumentWords, is_spaced, unwrapped
+from pipelines.parsing.joining import DocumentWords, is_spaced, unwrap
 from pipelines.records import Block, BlockCell, Box, ParsedFile, TextRun
 from tests.support.builders import raw
 from tests.support.growth import Parts, assert_linear
@@ -58,7 +58,7 @@ def test_a_space_by_the_characters_that_meet(before: str, after: str, spaced: bo
     ],
 )
 def test_the_documents_own_usage_between_chinese_and_digits(own: str, joined: str) -> None:
-    assert text_of(*unwrapped([lines(own), lines("第", "28")])).endswith(joined)
+    assert text_of(*unwrap([lines(own), lines("第", "28")])).endswith(joined)
 
 
 @pytest.mark.parametrize(
@@ -80,30 +80,30 @@ def test_the_documents_own_usage_between_chinese_and_digits(own: str, joined: st
 )
 def test_a_hyphen_at_a_line_end(before: str, after: str, joined: str) -> None:
     own = Block("paragraph", (TextRun("Rules that are well-known."),))
-    assert text_of(*unwrapped([own, lines(before, after)])).split("\n\n")[1] == joined
+    assert text_of(*unwrap([own, lines(before, after)])).split("\n\n")[1] == joined
 
 
 def test_line_breaks_within_a_run_and_between_joined_runs() -> None:
     block = Block("paragraph", (TextRun("The morn-\n  ing of a\nlong "), TextRun("eve-", joined=True)))
     rest = (TextRun("\nning, 本办\n法 and 休", joined=True), TextRun("\n假", joined=True))
-    assert text_of(*unwrapped([Block("paragraph", block.runs + rest)])) == (
+    assert text_of(*unwrap([Block("paragraph", block.runs + rest)])) == (
         "The morning of a long evening, 本办法 and 休假"
     )
 
 
 def test_breaks_that_an_author_made_stay_spaces() -> None:
     runs = (TextRun("地址：北京"), TextRun("\n", joined=True), TextRun("上海", joined=True))
-    assert text_of(*unwrapped([Block("paragraph", runs)])) == "地址：北京 上海"
+    assert text_of(*unwrap([Block("paragraph", runs)])) == "地址：北京 上海"
 
 
 def test_code_keeps_its_lines() -> None:
     block = Block("code", (TextRun("a-"), TextRun("b"), TextRun("甲"), TextRun("乙")))
-    assert text_of(*unwrapped([block])) == "a-\nb\n甲\n乙"
+    assert text_of(*unwrap([block])) == "a-\nb\n甲\n乙"
 
 
 def test_the_place_of_a_line_ends_before_its_dropped_hyphen() -> None:
     runs = (TextRun("the morn-", None, 10, 19), TextRun("ing", None, 20, 23))
-    (block,) = unwrapped([Block("paragraph", runs)])
+    (block,) = unwrap([Block("paragraph", runs)])
     assert [(run.text, run.source_start, run.source_end) for run in block.runs] == [
         ("the morn", 10, 18),
         ("ing", 20, 23),
@@ -128,7 +128,7 @@ def test_joining_takes_time_in_proportion_to_the_text(part: str) -> None:
     def work(count: int) -> dict[str, int]:
         parts = Parts()
         run = TextRun(part * count)
-        parts.counted("joining", lambda: unwrapped([Block("paragraph", (run, run))]))
+        parts.counted("joining", lambda: unwrap([Block("paragraph", (run, run))]))
         return parts.steps
 
     assert_linear(work, 2_000)

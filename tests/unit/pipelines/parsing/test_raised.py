@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.parsing.raised import lowered, raised
+from pipelines.parsing.raised import lower_text, raise_text
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,9 @@ from pipelines.parsing.raised import lowered, raised
     ],
 )
 def test_a_raised_text_is_a_power_or_stays_a_word(text: str, made: str) -> None:
-    assert raised(text) == made
+    assert raise_text(text) == made
 
 
 @pytest.mark.parametrize(("text", "made"), [("2", "₂"), ("i", "_i"), ("min", "_min"), ("i+1", "_(i+1)")])
 def test_a_lowered_text_is_an_index(text: str, made: str) -> None:
-    assert lowered(text) == made
+    assert lower_text(text) == made

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import pytest
 
-from pipelines.query.answer import chosen, extracted
+from pipelines.query.answer import choose_option, extract_answer
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.clauses import clauses_of
 from pipelines.query.support import Weights, weights_of
@@ -58,8 +58,8 @@ def test_answers_take_steps_in_proportion(given: Callable[[int], Given]) -> None
         lines, sentences, question, options = given(size)
         context = context_of(lines, sentences)
         parts = Parts()
-        parts.counted("extracted", lambda: extracted(question, context, weigh, 0.1, unknown=question.split()))
-        parts.counted("chosen", lambda: chosen(question, options, context, weigh, 0.1))
+        parts.counted("extracted", lambda: extract_answer(question, context, weigh, 0.1, unknown=question.split()))
+        parts.counted("chosen", lambda: choose_option(question, options, context, weigh, 0.1))
         return parts.steps
 
     assert_linear(counted, 200)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.query.asking import LITTLE, MOST_CLAUSES, asking, clauses
-from pipelines.query.wording import Question, addressed
+from pipelines.query.wording import Question, lower_address
 from pipelines.terms import terms_of
 
 
@@ -90,10 +90,10 @@ def test_a_word_that_is_also_asked_for_keeps_its_weight() -> None:
 
 def test_words_of_options_keep_their_weight() -> None:
     text = "What is owed? Answer in millions."
-    asked = addressed(Question(text, f"{text}\nmillions of dollars"))
+    asked = lower_address(Question(text, f"{text}\nmillions of dollars"))
     assert asked.terms["million"] == 1 and asked.terms["answer"] == LITTLE and asked.embedded == "What is owed?"
     plain = Question("What is owed?")
-    assert addressed(plain) is plain
+    assert lower_address(plain) is plain
 
 
 @given(st.text())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.ports import Candidate
-from pipelines.query.routes import reciprocal_rank, standardised, stretched, weighted_sum
+from pipelines.query.routes import reciprocal_rank, standardise, stretch, weighted_sum
 
 DENSE = [Candidate("a", 0.9), Candidate("b", 0.7), Candidate("c", 0.5)]
 LEXICAL = [Candidate("c", 12.0), Candidate("a", 6.0), Candidate("d", 2.0)]
@@ -48,9 +48,9 @@ def test_equal_scores_are_ordered_by_id() -> None:
 
 
 def test_scores_are_stretched_and_all_one_where_they_do_not_differ() -> None:
-    assert stretched([0.9, 0.8, 0.7]) == pytest.approx([1.0, 0.5, 0.0])
-    assert stretched([3.0, 3.0]) == [1.0, 1.0]
-    assert stretched([]) == []
+    assert stretch([0.9, 0.8, 0.7]) == pytest.approx([1.0, 0.5, 0.0])
+    assert stretch([3.0, 3.0]) == [1.0, 1.0]
+    assert stretch([]) == []
 
 
 def test_routes_that_find_nothing_fuse_to_nothing() -> None:
@@ -64,18 +64,18 @@ def named(values: list[float]) -> dict[str, float]:
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=30), st.floats(0.5, 100))
 def test_standard_scores_keep_the_order_whatever_the_scale(values: list[float], factor: float) -> None:
-    given, found = named(values), standardised(named(values), named(values))
+    given, found = named(values), standardise(named(values), named(values))
     assert found.keys() == given.keys() and all(map(math.isfinite, found.values()))
     assert all(found[one] <= found[other] for one in given for other in given if given[one] < given[other])
     if values and max(values) - min(values) > 1:
         scaled = named([value * factor for value in values])
-        assert standardised(scaled, scaled) == pytest.approx(found, abs=1e-6)
+        assert standardise(scaled, scaled) == pytest.approx(found, abs=1e-6)
 
 
 def test_values_that_hardly_differ_tell_hardly_anything() -> None:
-    assert set(standardised(named([0.25, 0.25, 0.25]), "012").values()) == {0.0}
-    assert standardised({}, []) == {} and standardised(named([0.0, 0.0]), "01") == {"0": 0.0, "1": 0.0}
-    low, high = standardised(named([0.7, 0.70000006]), "01").values()
+    assert set(standardise(named([0.25, 0.25, 0.25]), "012").values()) == {0.0}
+    assert standardise({}, []) == {} and standardise(named([0.0, 0.0]), "01") == {"0": 0.0, "1": 0.0}
+    low, high = standardise(named([0.7, 0.70000006]), "01").values()
     assert -1e-4 < low < 0 < high < 1e-4
-    low, high = standardised(named([0.5, 0.9]), "01").values()
+    low, high = standardise(named([0.5, 0.9]), "01").values()
     assert (low, high) == pytest.approx((-1.0, 1.0))

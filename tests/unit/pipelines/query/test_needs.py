@@ -51,15 +51,15 @@ def test_only_a_word_that_no_document_has_is_misspelt() -> None:
 
 def test_another_form_says_the_word() -> None:
     asked = needs("How long are logs kept?")
-    assert "kept" in asked.said(terms("you keep the logs"), ())
+    assert "kept" in asked.with_forms(terms("you keep the logs"), ())
 
 
 def test_a_time_or_number_is_a_value() -> None:
-    assert needs("How long is the leave?").valued(terms("within three days")) is True
-    assert needs("How long is the leave?").valued(terms("the leave is paid")) is False
-    assert needs("How much is the fee?").valued(terms("the fee is 20")) is True
-    assert needs("Who pays the fee?").valued(terms("the fee is 20")) is None
-    assert needs("Скільки коштує скан?").valued(terms("скан коштує 24 грн")) is True
+    assert needs("How long is the leave?").has_value(terms("within three days")) is True
+    assert needs("How long is the leave?").has_value(terms("the leave is paid")) is False
+    assert needs("How much is the fee?").has_value(terms("the fee is 20")) is True
+    assert needs("Who pays the fee?").has_value(terms("the fee is 20")) is None
+    assert needs("Скільки коштує скан?").has_value(terms("скан коштує 24 грн")) is True
 
 
 @pytest.mark.parametrize(

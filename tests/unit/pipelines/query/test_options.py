@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from pipelines.query.answer import chosen
+from pipelines.query.answer import choose_option
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
 from pipelines.query.clauses import clauses_of, denies, read
 from pipelines.query.support import Weights, weights_of
@@ -104,7 +104,7 @@ def context_of(sentences: list[str]) -> list[ContextPassage]:
 
 def option_of(question: str, texts: list[str], sentences: list[str]) -> str | None:
     options = dict(zip("ABCD", texts, strict=False))
-    letter = chosen(question, options, context_of(sentences), weigh, 0.3).option
+    letter = choose_option(question, options, context_of(sentences), weigh, 0.3).option
     return options[letter] if letter else None
 
 
@@ -285,7 +285,7 @@ def test_an_option_may_say_it_in_other_words(
 
 def test_the_item_of_a_list_is_quoted_with_its_lead_in() -> None:
     options = {"A": "private fans", "B": "ear defenders"}
-    (citation,) = chosen(
+    (citation,) = choose_option(
         "What must not be brought into the laboratory?", options, context_of(LAB), weigh, 0.3
     ).citations
     assert citation.quote == "The following must not be brought into the laboratory:\nprivate electric fans"
@@ -294,7 +294,7 @@ def test_the_item_of_a_list_is_quoted_with_its_lead_in() -> None:
 def test_a_heading_does_not_lend_its_words_to_another_record() -> None:
     context = context_of([*RECORDS[:1], "Logs are kept for 400 days."])
     question = "how long are audit logs kept?"
-    assert chosen(question, {"A": "seven years", "B": "nine years"}, context, weigh, 0.2).option is None
+    assert choose_option(question, {"A": "seven years", "B": "nine years"}, context, weigh, 0.2).option is None
 
 
 @pytest.mark.parametrize(

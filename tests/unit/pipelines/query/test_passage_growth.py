@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines.ports import Candidate, Filters, Passage, Prompt, Reply, Terms
-from pipelines.query.answer import chosen, extracted, marked_of, picked, written
+from pipelines.query.answer import choose_option, extract_answer, marked_of, pick_option, write_answer
 from pipelines.query.assemble import QuotableSentence, assemble
 from pipelines.query.repeats import without_repeats
 from pipelines.query.rerankers import RERANKERS
@@ -138,12 +138,12 @@ def answered(parts: Parts, kind: str, assembled: Callable[[], Any]) -> None:
     picks: Any = FakeModel(by=lambda prompt: f"B [1] [{'9' * 5000}]")
     prompts = {name: shipped_prompt(name, "en") for name in ("answer", "choice")}
     for name, work in {
-        "extracted": lambda: extracted(QUESTION, shown, weigh, 0.1),
-        "chosen": lambda: chosen(QUESTION, OPTIONS, shown, weigh, 0.1),
+        "extracted": lambda: extract_answer(QUESTION, shown, weigh, 0.1),
+        "chosen": lambda: choose_option(QUESTION, OPTIONS, shown, weigh, 0.1),
         "marked": lambda: marked_of(QUESTION, shown),
         "without repeats": lambda: without_repeats(shown),
-        "written": lambda: written(QUESTION, shown, model, prompts["answer"], weigh),
-        "picked": lambda: picked(QUESTION, OPTIONS, shown, picks, prompts["choice"], weigh),
+        "written": lambda: write_answer(QUESTION, shown, model, prompts["answer"], weigh),
+        "picked": lambda: pick_option(QUESTION, OPTIONS, shown, picks, prompts["choice"], weigh),
     }.items():
         parts.counted(f"{name}, {kind}", work)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.query.assemble import ContextPassage, QuotableSentence, assemble
-from pipelines.query.repeats import MOST_LOST, Words, _contained, without_repeats
+from pipelines.query.repeats import MOST_LOST, Words, _contained_texts, without_repeats
 from tests.support.query_fakes import hit, passage
 
 LONG = "The hotel limit in London is 195 pounds a night, and a manager approves every booking that is above it."
@@ -116,7 +116,7 @@ def test_contained_texts_are_those_that_a_search_of_all_others_finds(given_texts
         return any(other[at : at + len(text)] == text for at in range(len(other)))
 
     expected = {text for text in given_texts if any(text != other and stands(text, other) for other in given_texts)}
-    assert _contained(given_texts) == expected
+    assert _contained_texts(given_texts) == expected
 
 
 WORDS = st.lists(st.sampled_from(["alpha", "beta.", "GAMMA"]), min_size=1, max_size=4).map(" ".join)

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.ports import Reply
 from pipelines.query.rerankers import LONGEST_CROSS_ENCODED_PASSAGE as LONGEST_PASSAGE
-from pipelines.query.rerankers import RERANKERS, answer_score, document_score, evidence, full_text, reranked
+from pipelines.query.rerankers import RERANKERS, answer_score, document_score, evidence, full_text, rerank_candidates
 from pipelines.query.results import Scored
 from pipelines.query.retrieve import FUSED_DEPTH, MEASURED_DEPTH
 from pipelines.query.routes import MEASURES
@@ -36,7 +36,7 @@ class ByLength:
 def test_every_reranker_keeps_all_candidates_and_their_scores_and_adds_its_own(name: str) -> None:
     candidates = [scored(letter, 1 / at, doc_id=letter) for at, letter in enumerate("abcdefg", 1)]
     asked = FakeModel(by=lambda prompt: Reply("[7] > [2]", logprobs=(("Yes", -0.5), ("No", -1.0))))
-    ranked = reranked(candidates, [name], context(asked, cross_encoder=ByLength))
+    ranked = rerank_candidates(candidates, [name], context(asked, cross_encoder=ByLength))
     assert sorted(item.passage.chunk_id for item in ranked) == list("abcdefg")
     assert [item.score for item in ranked] == sorted((item.score for item in ranked), reverse=True)
     for item in ranked:
@@ -47,12 +47,12 @@ def test_every_reranker_keeps_all_candidates_and_their_scores_and_adds_its_own(n
 
 def test_none_changes_nothing() -> None:
     candidates = [scored("a", 0.1), scored("b", 0.9)]
-    assert reranked(candidates, ["none"], context()) == candidates
+    assert rerank_candidates(candidates, ["none"], context()) == candidates
 
 
 def test_equal_scores_stay_in_the_incoming_order() -> None:
     candidates = [scored(letter, 0.5, text="same") for letter in "cab"]
-    ranked = reranked(candidates, ["cross-encoder"], context(cross_encoder=ByLength))
+    ranked = rerank_candidates(candidates, ["cross-encoder"], context(cross_encoder=ByLength))
     assert [item.passage.chunk_id for item in ranked] == ["c", "a", "b"]
 
 
@@ -184,5 +184,5 @@ def test_a_cross_encoder_is_given_so_much_of_a_passage() -> None:
         return [0.5 for _ in passages]
 
     long = scored("a", 1.0, text="[" * 20_000_000)
-    reranked([long], ["cross-encoder"], context(cross_encoder=lambda: SimpleNamespace(scores=scores)))
+    rerank_candidates([long], ["cross-encoder"], context(cross_encoder=lambda: SimpleNamespace(scores=scores)))
     assert [len(text) for text in given] == [LONGEST_PASSAGE]

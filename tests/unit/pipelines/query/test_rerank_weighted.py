@@ -7,10 +7,10 @@ import pytest
 from pipelines.errors import SettingsError
 from pipelines.query.rerankers import (
     adjacency_factor,
-    combined,
+    combine,
     hierarchy_factor,
     recency_factors,
-    weighted,
+    rerank_weighted,
 )
 from pipelines.settings.base import settings_from
 from pipelines.settings.query import WeightedSettings
@@ -92,11 +92,11 @@ def test_adjacency_is_the_share_of_neighbours_among_the_candidates() -> None:
 
 def test_weights_are_renormalised_over_the_factors_that_are_there() -> None:
     factors = {"similarity": 1.0, "recency": 0.5, "hierarchy": 0.5, "adjacency": 0.0}
-    assert combined(factors, SHIPPED) == pytest.approx(0.70)
-    assert combined({name: factors[name] for name in ("similarity", "hierarchy", "adjacency")}, SHIPPED) == (
+    assert combine(factors, SHIPPED) == pytest.approx(0.70)
+    assert combine({name: factors[name] for name in ("similarity", "hierarchy", "adjacency")}, SHIPPED) == (
         pytest.approx(0.75)
     )
-    assert combined({"similarity": 0.4}, SHIPPED) == pytest.approx(0.4)
+    assert combine({"similarity": 0.4}, SHIPPED) == pytest.approx(0.4)
 
 
 def test_weights_are_those_of_the_settings() -> None:
@@ -105,9 +105,9 @@ def test_weights_are_those_of_the_settings() -> None:
         scored("new", 0.1, effective_date="2026-01-01"),
     ]
     only = {"similarity": 0, "recency": 2, "hierarchy": 0, "adjacency": 0}
-    ranked = weighted(candidates, context(newest="2026-01-01", weighted=only))
+    ranked = rerank_weighted(candidates, context(newest="2026-01-01", weighted=only))
     assert [(item.passage.chunk_id, round(item.score, 3)) for item in ranked] == [("new", 1.0), ("near", 0.5)]
-    undated = weighted([scored("a", 0.9)], context(weighted=only))
+    undated = rerank_weighted([scored("a", 0.9)], context(weighted=only))
     assert undated[0].score == 0.0
     with pytest.raises(SettingsError, match="at least one weight must be above 0"):
         settings_from({"query": {"weighted": {**only, "recency": 0}}})
@@ -115,7 +115,7 @@ def test_weights_are_those_of_the_settings() -> None:
 
 def test_section_patterns_are_those_of_the_settings() -> None:
     candidates = [scored(name, 0.5, header_chain=(name,)) for name in ("Leave", "Prices", "News")]
-    ranked = weighted(candidates, context(important_sections=("prices",), unimportant_sections=("news",)))
+    ranked = rerank_weighted(candidates, context(important_sections=("prices",), unimportant_sections=("news",)))
     assert [(item.passage.chunk_id, item.scores["weighted.hierarchy"]) for item in ranked] == [
         ("Prices", 1.0),
         ("Leave", 0.6),
@@ -128,15 +128,15 @@ def test_of_two_versions_the_newer_wins_where_they_say_the_same() -> None:
     others = [scored(f"other {at}", 0.5 - at / 100) for at in range(5)]
     old = scored("old", 0.85, effective_date="2024-05-01", **text)
     new = scored("new", 0.80, effective_date="2025-05-01", **text)
-    ranked = weighted([old, new, *others], context(newest="2026-01-01"))
+    ranked = rerank_weighted([old, new, *others], context(newest="2026-01-01"))
     assert [item.passage.chunk_id for item in ranked][:2] == ["new", "old"]
     apart = scored("old", 0.85, effective_date="2024-05-01", family="other", header_chain=("Travel policy", "Meals"))
-    ranked = weighted([apart, new, *others], context(newest="2026-01-01"))
+    ranked = rerank_weighted([apart, new, *others], context(newest="2026-01-01"))
     assert "weighted.recency" in ranked[0].scores and ranked[0].scores["weighted.recency"] > 0
 
 
 def test_every_factor_is_reported_and_the_earlier_scores_stay() -> None:
-    (item,) = weighted([scored("a", 0.5, next_id="z")], context())
+    (item,) = rerank_weighted([scored("a", 0.5, next_id="z")], context())
     assert set(item.scores) == {
         "dense",
         "weighted",

@@ -10,7 +10,7 @@ import pytest
 from pipelines.ports import FoundSentence
 from pipelines.query.results import Hit, hit_json
 from pipelines.query.retrieve import Retrieved, retrieve
-from pipelines.query.sentence_route import crowded
+from pipelines.query.sentence_route import crowding_losses
 from pipelines.settings.query import QuerySettings, SentenceRouteSettings
 from tests.support.query_fakes import passage
 from tests.support.sentence_fakes import BOX, SentenceIndex, sentence
@@ -205,10 +205,10 @@ def test_paragraphs_of_another_kind_of_source_than_the_best_lose_the_penalty() -
 
 
 def test_better_paragraphs_of_the_same_chunk_take_from_the_next() -> None:
-    assert crowded({("c", "a"): 90.0, ("c", "b"): 80.0, ("d", "a"): 70.0}, 20) == {
+    assert crowding_losses({("c", "a"): 90.0, ("c", "b"): 80.0, ("d", "a"): 70.0}, 20) == {
         ("c", "a"): 0, ("d", "a"): 0, ("c", "b"): 20,
     }  # fmt: skip
-    assert list(crowded({("c", "a"): 90.0, ("c", "b"): 80.0, ("d", "a"): 70.0}, 20)) == [
+    assert list(crowding_losses({("c", "a"): 90.0, ("c", "b"): 80.0, ("d", "a"): 70.0}, 20)) == [
         ("c", "a"), ("d", "a"), ("c", "b"),
     ]  # fmt: skip
 

@@ -37,12 +37,12 @@ def known(keys: Collection[str]) -> list[FoundAbbreviation]:
 
 def meant(text: str, synonyms: str = FILE, **settings: bool) -> Question:
     found = read_synonyms(synonyms, "own.txt") if synonyms else Synonyms()
-    return Wordings(QuerySettings(**settings), found, "own.txt").of(Question(text), frequencies, known)
+    return Wordings(QuerySettings(**settings), found, "own.txt").wordings_of(Question(text), frequencies, known)
 
 
 def test_a_plain_question_is_searched_for_as_it_is() -> None:
     question = Question("who signs the register?")
-    assert Wordings(QuerySettings()).of(question, frequencies, lambda _: []) is question
+    assert Wordings(QuerySettings()).wordings_of(question, frequencies, lambda _: []) is question
 
 
 def test_synonyms_are_added_at_less_weight_and_told() -> None:

@@ -11,7 +11,7 @@ from pincite.serve.api import Ask, Listing
 from pincite.serve.mcp import AskFor, Fetch, PageImageOf, SearchFor
 from pipelines.errors import SettingsError
 from pipelines.settings.base import Settings, settings_from
-from pipelines.settings.section import described, explained
+from pipelines.settings.section import describe_type, explain_errors
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ EVERY = [(model, *found) for model in (Settings, Ask, Listing, SearchFor, Fetch,
 def test_every_field_says_what_it_expects_and_no_mistake_in_it_is_told_in_pydantics_words(
     model: type[BaseModel], place: Path, field: FieldInfo
 ) -> None:
-    told = described(Annotated[field.annotation, field])
+    told = describe_type(Annotated[field.annotation, field])
     nested = [it for part in get_args(field.annotation) for it in getattr(part, "__metadata__", ())]
     bounds = [*field.metadata, *(bound for it in nested for bound in getattr(it, "metadata", [it]))]
     for bound in bounds:
@@ -153,7 +153,7 @@ def test_every_field_says_what_it_expects_and_no_mistake_in_it_is_told_in_pydant
             mistakes = [item for item in error.errors() if item["loc"][: len(place)] == place]
             refused += bool(mistakes)
             for item in mistakes:
-                (said,) = explained(model, [item])
+                (said,) = explain_errors(model, [item])
                 assert item["type"] == "value_error" or item["msg"] not in said, said
                 assert said.startswith((f"setting '{'.'.join(map(str, place))}", "unknown setting")), said
     assert refused, "nothing that is written there is refused"

@@ -6,7 +6,15 @@ from email import message_from_bytes
 import pytest
 
 from pipelines.parsing import mail as mail_parts
-from pipelines.parsing.mail import WHOLE, AttachmentNames, MailDocument, cleaned, document_name, documents_of, parameter
+from pipelines.parsing.mail import (
+    WHOLE,
+    AttachmentNames,
+    MailDocument,
+    clean_name,
+    document_name,
+    documents_of,
+    parameter,
+)
 from pipelines.parsing.mail import decoded_body as decoded
 from resources.connectors.mail import mail_name
 from resources.connectors.mail_client import Folder, folder_name, folder_of, groups, message_of, values
@@ -110,7 +118,7 @@ def test_folders_have_parts() -> None:
     ],
 )
 def test_names_are_parts_of_a_path(given: str, name: str) -> None:
-    assert cleaned(given) == name
+    assert clean_name(given) == name
 
 
 @pytest.mark.parametrize(
@@ -161,7 +169,7 @@ def test_what_is_read_has_a_name_that_says_so(said: str, media_type: str, name: 
 def test_names_within_a_mail_are_told_apart() -> None:
     names = AttachmentNames()
     given = ("a.txt", "A.TXT", "a.txt", "m.eml", "m.eml.eml", "m.pdf", "m")
-    assert [names.taken(name) for name in given] == [
+    assert [names.take(name) for name in given] == [
         *("a.txt", "A~2.TXT", "a~3.txt", "m.eml", "m.eml~2.eml", "m.pdf", "~2.m"),
     ]
 

@@ -19,7 +19,7 @@ from pipelines.schemas import schema_of, to_table
 from resources.documents.checks import sound
 from resources.documents.tasks import TASK_TYPES
 from resources.models.text_models import TextModels
-from resources.workers.frames import decoded, encoded
+from resources.workers.frames import decode, encode
 from tests.support.builders import heading, noise_rules, paragraph, units
 
 DOCUMENT, ELEMENTS, UNITS = units(
@@ -105,24 +105,24 @@ def stream(schema: pa.Schema, table: pa.Table, **options: Any) -> memoryview:
 
 def test_a_table_that_is_larger_than_its_bytes_is_not_unpacked() -> None:
     schema, table = pa.schema([("text", pa.string())]), pa.table({"text": ["x" * 10_000_000]})
-    assert decoded(stream(schema, table), schema).num_rows == 1
+    assert decode(stream(schema, table), schema).num_rows == 1
     for compression in ("zstd", "lz4"):
         packed = stream(schema, table, compression=compression)
         assert len(packed) < 200_000
         with pytest.raises(ValueError, match="compressed"):
-            decoded(packed, schema)
+            decode(packed, schema)
     words = pa.table({"text": pa.array(["x"] * 5).dictionary_encode()})
     with pytest.raises(ValueError, match=r"dictionary|schema"):
-        decoded(stream(words.schema, words), schema)
+        decode(stream(words.schema, words), schema)
 
 
 def test_bytes_that_are_no_table_are_a_value_error() -> None:
     schema = schema_of(TABLES["chunks"])
-    whole = bytes(encoded(to_table(TABLES["chunks"], CHUNKS)))
-    assert decoded(memoryview(whole), schema).num_rows == len(CHUNKS)
+    whole = bytes(encode(to_table(TABLES["chunks"], CHUNKS)))
+    assert decode(memoryview(whole), schema).num_rows == len(CHUNKS)
     for cut in (0, 1, 7, 100, len(whole) // 2):
         with pytest.raises(ValueError):
-            decoded(memoryview(whole[:cut]), schema)
+            decode(memoryview(whole[:cut]), schema)
 
 
 def test_rows_of_several_documents_are_parted_in_the_order_in_which_they_were_given() -> None:

@@ -17,7 +17,7 @@ class Documents:
     def __init__(self, sentences: Mapping[str, Sequence[str]]) -> None:
         self._sentences = sentences
 
-    def listed(self, groups: Sequence[str], after: str, most: int) -> list[Any]:
+    def list_documents(self, groups: Sequence[str], after: str, most: int) -> list[Any]:
         assert (groups, after, most) == ((), "", MOST_ASKABLE)
         return [replace(DOCUMENT, doc_id=name, uri=f"{name}.md", title=name) for name in self._sentences]
 

@@ -70,11 +70,11 @@ def test_no_picture_takes_the_place_of_another() -> None:
 
 def test_what_is_left_is_told_by_what_was() -> None:
     clock = _Clock()
-    assert clock.left(2, 5) == ""
+    assert clock.seconds_left(2, 5) == ""
     clock.runs += [1.0, 3.0]
-    assert clock.left(0, 5) == ", about 10 s left"
+    assert clock.seconds_left(0, 5) == ", about 10 s left"
     clock.indexes += [30.0]
-    assert clock.left(2, 5) == ", about 70 s left"
+    assert clock.seconds_left(2, 5) == ", about 70 s left"
 
 
 @pytest.mark.parametrize("pattern", _ANSWERING)

@@ -130,7 +130,7 @@ def test_what_several_people_said_is_asked_once(
 ) -> None:
     for said in (SAID, replace(SAID, asked_by="oleh", groups=("hr",)), replace(SAID, page=4)):
         file.add(said)
-    monkeypatch.setattr(golden, "_evaluated", lambda state, questions, *given: {"asked": questions})
+    monkeypatch.setattr(golden, "_evaluate", lambda state, questions, *given: {"asked": questions})
     asked = evaluate_feedback(cast("State", SimpleNamespace(project=project(tmp_path))))["asked"]
     assert [(each.gold[0].page, each.groups) for each in asked] == [(3, ("hr",)), (4, ())]
 
@@ -150,7 +150,7 @@ def test_an_id_may_be_named_by_its_beginning(file: FeedbackFile) -> None:
     other = replace(SAID, page=4)
     file.add(SAID)
     file.add(other)
-    assert file.chosen([SAID.id[:8], SAID.id]) == [SAID]
+    assert file.find([SAID.id[:8], SAID.id]) == [SAID]
     for wrong in ("zzz", ""):
         with pytest.raises(UsageError, match="no feedback has it"):
-            file.chosen([wrong])
+            file.find([wrong])

@@ -169,7 +169,7 @@ SAID: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("name", SAID)
 def test_a_reader_is_not_believed(name: str, tmp_path: Path) -> None:
     """Whoever took it over may say anything."""
-    from resources.workers.frames import packed
+    from resources.workers.frames import pack
 
     pq.write_table(GOOD, tmp_path / "good.parquet")
     with open(tmp_path / "good.parquet", "rb") as stream, VectorFile("given.parquet", stream, DIMENSION) as file:
@@ -178,7 +178,7 @@ def test_a_reader_is_not_believed(name: str, tmp_path: Path) -> None:
         file._process.wait()
         taken, given = os.pipe()
         os.dup2(taken, file._process.stdout.fileno())
-        os.write(given, SAID[name](packed({"kind": "rows", "first": 1}, {"rows": b"no table"})))
+        os.write(given, SAID[name](pack({"kind": "rows", "first": 1}, {"rows": b"no table"})))
         os.close(given)
         os.close(taken)
         with pytest.raises(VectorFileError) as caught:

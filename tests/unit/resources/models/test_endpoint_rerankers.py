@@ -15,7 +15,7 @@ from pipelines.settings.base import settings_from
 from pipelines.settings.query import CrossEncoderSettings
 from resources.models.rerankers import EndpointCrossEncoder, make_cross_encoder
 from resources.search.passages import QueryModels
-from resources.settings_file import anchored
+from resources.settings_file import with_absolute_places
 from tests.support.rerank_server import FORMS, RerankServer, rerank_server, scored, shared_words
 
 QUESTION = "when is the boiler inspected"
@@ -122,7 +122,7 @@ def test_a_query_asks_the_endpoint_for_the_model_by_its_name_there(server: Reran
     """A folder of that name beside the settings file is another model."""
     (tmp_path / "judge").mkdir()
     chosen = {"rerank": ["cross-encoder"], "cross_encoder": {"endpoint": server.url, "model": "judge"}}
-    state: Any = SimpleNamespace(settings=anchored(settings_from({"query": chosen}), tmp_path))
+    state: Any = SimpleNamespace(settings=with_absolute_places(settings_from({"query": chosen}), tmp_path))
     assert len(QueryModels(state).cross_encoder().scores(QUESTION, PASSAGES)) == len(PASSAGES)
     assert server.bodies[0]["model"] == "judge"
 

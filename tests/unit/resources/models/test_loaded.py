@@ -21,13 +21,13 @@ def test_those_that_were_used_last_are_kept_and_others_given_back(monkeypatch: p
     monkeypatch.setattr(loaded, "make_embedder", lambda spec, settings: Made())
     found, settings = Embedders(), EmbedderSettings()
     specs = [EmbedderSpec("model", "name", f"weights-{at}", None, None, 512, "all") for at in range(MOST_KEPT + 1)]
-    first = found.of(specs[0], settings)
+    first = found.embedder_of(specs[0], settings)
     for spec in specs[1:MOST_KEPT]:
-        found.of(spec, settings)
-    assert found.of(specs[0], settings) is first
-    gone, kept = weakref.ref(found.of(specs[1], settings)), weakref.ref(first)
-    found.of(specs[0], settings)
-    found.of(specs[MOST_KEPT], settings)
+        found.embedder_of(spec, settings)
+    assert found.embedder_of(specs[0], settings) is first
+    gone, kept = weakref.ref(found.embedder_of(specs[1], settings)), weakref.ref(first)
+    found.embedder_of(specs[0], settings)
+    found.embedder_of(specs[MOST_KEPT], settings)
     del first
     gc.collect()
     assert gone() is None and kept() is not None

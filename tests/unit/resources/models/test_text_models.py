@@ -49,9 +49,9 @@ def test_static_vectors_of_few_texts_are_those_of_the_whole_vocabulary_which_mor
         yield
 
     models, texts = TextModels(loading), [TEXT, "Строк зберігання — 5 років."]
-    made = [models.watched(loading).passages(texts) for _ in range(FEW_CALLS)]
+    made = [models.watching(loading).passages(texts) for _ in range(FEW_CALLS)]
     assert len(loads) == 1
-    made += [models.watched(loading).passages(texts) for _ in range(2)]
+    made += [models.watching(loading).passages(texts) for _ in range(2)]
     assert len(loads) == 2
     assert all(np.array_equal(each, StaticEmbedder().passages(texts)) for each in made[::FEW_CALLS])
 

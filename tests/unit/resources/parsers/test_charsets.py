@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipelines.errors import DocumentError
-from resources.parsers.charsets import codec_of, guessed, is_language
+from resources.parsers.charsets import codec_of, guess_encoding, is_language
 from resources.parsers.source_text import decode
 
 TEXTS = {
@@ -228,10 +228,12 @@ def test_utf_8_with_invalid_bytes_stays_utf_8() -> None:
 
 def test_the_guess_looks_at_all_parts_of_a_file() -> None:
     notice, filler = "© Müller\n".encode("cp1252"), b"plain words\n" * 20_000
-    assert guessed(filler + TEXTS["uk"].encode("cp1251")).codec == "cp1251"
-    assert guessed(filler + TEXTS["uk"].encode("cp1251") + filler).codec == "cp1251"
-    assert guessed(notice + filler).codec == "cp1252"
-    assert guessed("© 2020\n".encode("cp1251") + filler + TEXTS["uk"].encode("cp1251") + filler).codec == "cp1251"
+    assert guess_encoding(filler + TEXTS["uk"].encode("cp1251")).codec == "cp1251"
+    assert guess_encoding(filler + TEXTS["uk"].encode("cp1251") + filler).codec == "cp1251"
+    assert guess_encoding(notice + filler).codec == "cp1252"
+    assert (
+        guess_encoding("© 2020\n".encode("cp1251") + filler + TEXTS["uk"].encode("cp1251") + filler).codec == "cp1251"
+    )
 
 
 @pytest.mark.parametrize(

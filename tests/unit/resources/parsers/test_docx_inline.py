@@ -260,5 +260,5 @@ def test_a_formula_of_many_parts_looks_at_each_once(monkeypatch: pytest.MonkeyPa
             looked.append(len(text))
 
     monkeypatch.setattr(docx_formulas, "_ENDS_IN_COMMAND", Search())
-    docx_formulas._joined(["x + "] * 1000)
+    docx_formulas._join(["x + "] * 1000)
     assert len(looked) == 1000 and max(looked) < 100

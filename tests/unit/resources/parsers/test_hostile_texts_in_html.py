@@ -128,7 +128,7 @@ def test_lines_are_compared_with_few_of_the_pieces_beside_them(monkeypatch: pyte
     def counted(size: int) -> dict[str, int]:
         pieces = [PdfItem("a", float(at), 10.0, at + 0.5, 20.0, 10.0) for at in range(size)]
         parts = Parts()
-        parts.counted("dressed", lambda: pages._dressed(pieces, pieces))
+        parts.counted("dressed", lambda: pages._dress_lines(pieces, pieces))
         return parts.steps
 
     assert_linear(counted, 100)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resources.parsers.registry import media_type_of, parse_file
-from resources.parsers.untrusted import signed, whole
+from resources.parsers.untrusted import signed_whole, whole
 from tests.support.places import LIBRARY
 
 NUMBER = re.compile(r'(?<=[\w:]=")-?[0-9A-F]{1,9}(?=")')
@@ -100,7 +100,7 @@ def test_whole_numbers(text: str | None, number: int) -> None:
     ("text", "number"), [("12", 12), (" -3 ", -3), ("-", 5), ("-+3", 5), ("--3", 5), ("-" + "1" * 5000, -999_999_999)]
 )
 def test_whole_numbers_below_0(text: str, number: int) -> None:
-    assert signed(text, 5) == number
+    assert signed_whole(text, 5) == number
 
 
 def test_numbers_of_base_16() -> None:

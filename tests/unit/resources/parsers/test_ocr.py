@@ -229,15 +229,15 @@ def hocr(*lines: tuple[str, int], unread: int = 0) -> bytes:
 @pytest.mark.parametrize("page", [hocr(("TIpaviBHuK", 20), ("Mae", 37)), hocr(("Scope", 99), unread=40)])
 def test_a_script_that_the_program_does_not_know_is_no_text(page: bytes, reader: str) -> None:
     """Tesseract reads another script as Latin letters of low confidence; RapidOCR leaves its letters out."""
-    found = ocr._recognised(page, 1.0, 4, reader)
+    found = ocr._parse_markup(page, 1.0, 4, reader)
     assert found.items == () and found.warning.startswith(f"page 4: no_text: OCR ({reader}) cannot read its text")
 
 
 def test_lines_that_were_not_read_are_told() -> None:
-    found = ocr._recognised(hocr(("Retention", 99), unread=3), 1.0, 4, ocr.PACKAGED)
+    found = ocr._parse_markup(hocr(("Retention", 99), unread=3), 1.0, 4, ocr.PACKAGED)
     assert [item.text for item in found.items] == ["Retention"]
     assert found.warning == "page 4: OCR could not read 25% of its text"
-    assert ocr._recognised(hocr(("Retention", 74)), 1.0, 4, ocr.ORIGIN).warning == ""
+    assert ocr._parse_markup(hocr(("Retention", 74)), 1.0, 4, ocr.ORIGIN).warning == ""
 
 
 BOX = [[10, 20], [210, 20], [210, 40], [10, 40]]

@@ -111,7 +111,7 @@ def test_raised_and_symbol_letters_of_a_text(tmp_path: Path) -> None:
 def test_comments_stand_after_the_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """xlwt writes none, so xlrd is told one."""
     write_xls(tmp_path / "a.xls")
-    opened = old_spreadsheet._opened
+    opened = old_spreadsheet._open_book
 
     def with_note(path: Path) -> object:
         book = opened(path)
@@ -120,7 +120,7 @@ def test_comments_stand_after_the_cells(tmp_path: Path, monkeypatch: pytest.Monk
         book.sheet_by_index(0).cell_note_map[1, 2] = note
         return book
 
-    monkeypatch.setattr(old_spreadsheet, "_opened", with_note)
+    monkeypatch.setattr(old_spreadsheet, "_open_book", with_note)
     found = parsed(tmp_path / "a.xls").blocks[2]
     assert (found.runs[0].text, found.runs[0].locator) == ("Ask Anna.", "Leave!C2")
     assert found.metadata == {"comment_on": "C2"}

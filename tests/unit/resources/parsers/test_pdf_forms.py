@@ -15,7 +15,7 @@ from pipelines.indexing.structural_chunks import structural_chunks
 from pipelines.parsing.elements import build_elements
 from pipelines.parsing.pdf.page import PdfItem
 from pipelines.records import Block, Box, ParsedFile
-from resources.parsers.pdf.annotations import Form, fields, outside
+from resources.parsers.pdf.annotations import Form, fields, items_outside
 from tests.support.builders import CLAUSE_TOKENS, raw
 
 Draw = Callable[[Any], None]
@@ -167,7 +167,7 @@ def test_the_values_are_not_in_the_text_of_the_page(tmp_path: Path) -> None:
 
 def test_text_drawn_in_a_field_gives_way_to_the_field() -> None:
     inside, beside = PdfItem("Anna", 154, 84, 180, 96, 10.0), PdfItem("Name:", 72, 84, 110, 96, 10.0)
-    assert outside([inside, beside], [Box(1, 150, 82, 350, 102)]) == [beside]
+    assert items_outside([inside, beside], [Box(1, 150, 82, 350, 102)]) == [beside]
 
 
 def test_damaged_forms_raise_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pipelines.indexing.boundaries import sentence_spans
 from pipelines.indexing.places import line_boxes
 from pipelines.records import Box, Element, Span
-from resources.parsers.ocr import _recognised
+from resources.parsers.ocr import _parse_markup
 from resources.parsers.pdf.raw import Character, characters
 from tests.support.documents import elements_of, pdf_of
 
@@ -137,5 +137,5 @@ HOCR = """<div class="ocr_page"><span class="ocr_line" title="bbox 10 100 400 12
 
 
 def test_a_scan_has_gaps_between_its_words() -> None:
-    (gap,) = _recognised(HOCR.encode(), 0.5, 1, "tesseract").gaps
+    (gap,) = _parse_markup(HOCR.encode(), 0.5, 1, "tesseract").gaps
     assert (gap.y, gap.x_end, gap.x_start) == (55, 80, 87.5)

@@ -26,7 +26,7 @@ from resources.engine.tables import ParquetTables
 from resources.postgres.catalog import GenerationRow, ManifestRow
 from resources.settings_file import Project
 from resources.stages.sentence_links import floor_used, link_sentences
-from resources.state.generation import frozen_from, installed
+from resources.state.generation import frozen_from, installed_models
 from resources.state.parts import Parts
 from resources.state.run import Run
 from resources.state.state import State
@@ -62,7 +62,7 @@ LIBRARY["alone.txt"] = [("0", 0)]
 def state(tmp_path: Path) -> Iterator[State]:
     floors = {"related_floor": 0.5, "related_floors": {"english-small": 0.9}}
     settings = settings_from({"buckets": BUCKETS, "sentences": floors})
-    unfrozen, spec = installed(settings), {"name": "english-small", "identity": "weights"}
+    unfrozen, spec = installed_models(settings), {"name": "english-small", "identity": "weights"}
     statistics = {"overlap": {}, "models": {"static": unfrozen.static, "sentence_models": unfrozen.sentence_models}}
     keys = stage_keys(settings, frozen_from(statistics, "weights"))
     now = datetime.now(UTC)

@@ -22,7 +22,7 @@ from resources.child_process import child_environment
 from resources.documents.pool import FUNCTION, DocumentPool
 from resources.parsers.ocr import OcrSettings, remedy
 from resources.workers.pool import WorkerProcess
-from resources.workers.sandbox import LAYERS, MOST_TASKS, READ_ANY_FILE, holds, shown
+from resources.workers.sandbox import LAYERS, MOST_TASKS, READ_ANY_FILE, holds, layers_text
 from resources.workers.template import Template
 from tests.faults.parsing import parsed
 from tests.support.places import LIBRARY
@@ -550,6 +550,6 @@ def test_what_holds_is_told_without_changing_this_process(tmp_path: Path) -> Non
 @pytest.mark.defends("2d")
 def test_what_does_not_hold_is_said() -> None:
     everything = dict.fromkeys(LAYERS, True)
-    assert "without network" in shown(everything)
-    assert LAYERS["files"] in shown({**everything, "files": False})
-    assert all(words in shown({}) for words in LAYERS.values())
+    assert "without network" in layers_text(everything)
+    assert LAYERS["files"] in layers_text({**everything, "files": False})
+    assert all(words in layers_text({}) for words in LAYERS.values())

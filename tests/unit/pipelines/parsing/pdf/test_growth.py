@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, restored
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, restore
 from tests.support.growth import calls
 
 pytestmark = pytest.mark.defends("1b")
@@ -74,5 +74,5 @@ RAW: dict[str, Callable[[int], tuple[list[PdfItem], str]]] = {
 @pytest.mark.parametrize("name", RAW)
 def test_pieces_are_looked_for_only_so_often(name: str) -> None:
     made = [RAW[name](count) for count in (1000, 2000)]
-    once, twice = (calls(partial(restored, *given)) for given in made)
+    once, twice = (calls(partial(restore, *given)) for given in made)
     assert twice < TIMES * once

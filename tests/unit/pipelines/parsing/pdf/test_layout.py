@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.parsing.joining import DocumentWords
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restored
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restore
 from pipelines.records import Block
 
 LETTER = 5.0
@@ -276,7 +276,7 @@ def test_two_columns_are_read_one_after_the_other() -> None:
 
 def test_restored_gives_pieces_their_own_characters() -> None:
     items = [item("it's 4-6 hours", 0, 0), item("- ef", 0, 20), item("ficient", 0, 40), item("nowhere", 0, 60)]
-    found = restored(items, "it\u2019s 4\u20136 hours\r\nef\ufb01cient\r\nextra words")
+    found = restore(items, "it\u2019s 4\u20136 hours\r\nef\ufb01cient\r\nextra words")
     assert [i.text for i in found.items][:1] == ["it\u2019s 4\u20136 hours"]
     assert [i.text for i in found.unmatched] == ["nowhere"]
     assert [text for _, text in found.missing] == ["extrawords"]

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.parsing.pdf.page import PdfItem, restored
+from pipelines.parsing.pdf.page import PdfItem, restore
 
 MAC = "Mac net sales decreased compared to 2022 due to lower net sales of MacBook Pro®."
 RAW = "Year\n2022\nMac net sales decreased compared to 2022 due to lower net sales of MacBook Pro .\nof the year\n®"
@@ -18,7 +18,7 @@ def item(text: str, x: float = 0, y: float = 0) -> PdfItem:
 
 
 def test_a_line_whose_raised_signs_stand_elsewhere_is_found_whole() -> None:
-    found = restored([item("Year"), item("2022"), item(MAC), item("of the year")], RAW)
+    found = restore([item("Year"), item("2022"), item(MAC), item("of the year")], RAW)
     assert [piece.text for piece in found.items] == ["Year", "2022", MAC, "of the year"]
     assert not found.unmatched and not found.missing and found.coverage == 1
 
@@ -27,12 +27,12 @@ def test_a_short_piece_is_the_one_that_stands_closest() -> None:
     """Not the next one of its words, which are of a line whose own piece is not found."""
     raw = "December 31,\n2022\nDecember 25,\n2021\nsold to others in 2022 and since"
     pieces = ["December 31,", "December 25,", "2022", "2021", "sold to others in 2022 and unsold since"]
-    found = restored([item(text) for text in pieces], raw)
+    found = restore([item(text) for text in pieces], raw)
     assert [text for _, text in found.missing] == ["soldtoothersin2022andsince"]
 
 
 def test_a_raised_number_is_not_given_twice() -> None:
-    found = restored([item("Products net sales by category (1) fell")], "Products net sales by category fell\n(1)")
+    found = restore([item("Products net sales by category (1) fell")], "Products net sales by category fell\n(1)")
     assert [piece.text for piece in found.items] == ["Products net sales by category (1) fell"]
     assert not found.missing
 
@@ -42,7 +42,7 @@ def test_no_letter_is_held_twice(pieces: list[str], random: object) -> None:
     """Letters that the pieces and what is missing hold are those of the raw text, whatever its order."""
     pieces = [piece for piece in pieces if piece.strip()]
     raw = "\n".join(sorted(pieces, key=lambda _: random.random()))  # type: ignore[attr-defined]
-    found = restored([item(text) for text in pieces], raw)
+    found = restore([item(text) for text in pieces], raw)
     held = Counter("".join(piece.text for piece in found.items) + "".join(text for _, text in found.missing))
     assert {sign: count for sign, count in held.items() if sign.isalnum()} == {
         sign: count for sign, count in Counter(raw).items() if sign.isalnum()

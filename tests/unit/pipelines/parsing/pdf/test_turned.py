@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.parsing.pdf.layout import blocks_of
 from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfPicture, PdfRule, Turn
-from pipelines.parsing.pdf.turned import turned, turned_back
+from pipelines.parsing.pdf.turned import turn_page, turned_back
 from pipelines.records import Block, BlockCell, Box, TextRun
 from tests.unit.pipelines.parsing.pdf.test_layout import FULL, REST, column, grid, item, text_of
 
@@ -25,7 +25,7 @@ HALF = Turn(2)
 
 
 def test_all_that_is_on_a_page_is_turned() -> None:
-    page = turned(PAGE, HALF)
+    page = turn_page(PAGE, HALF)
     assert page.items[0] == PdfItem("word", 50, 88, 100, 100, 12)
     assert page.rules == (PdfRule(300, 780, 590, 780),)
     assert page.blocks[0].runs[0].box == Box(2, 597, 796, 599, 798)
@@ -36,7 +36,7 @@ def test_all_that_is_on_a_page_is_turned() -> None:
 def test_only_places_on_turned_pages_come_back() -> None:
     runs = (TextRun("one", Box(2, 50, 88, 100, 100)), TextRun("two", Box(3, 50, 88, 100, 100)), TextRun("nowhere"))
     blocks = [Block("paragraph", runs), Block("table", cells=(BlockCell(0, 0, runs[:1]),))]
-    paragraph, table = turned_back(blocks, [turned(PAGE, HALF), PdfPage(3, 600, 800, ())], {})
+    paragraph, table = turned_back(blocks, [turn_page(PAGE, HALF), PdfPage(3, 600, 800, ())], {})
     assert [run.box for run in paragraph.runs] == [Box(2, 500, 700, 550, 712), runs[1].box, None]
     assert table.cells[0].runs[0].box == Box(2, 500, 700, 550, 712)
 
@@ -54,7 +54,7 @@ def test_only_places_on_turned_pages_come_back() -> None:
 )
 def test_where_the_top_left_of_a_page_comes_to_be(turn: Turn, corner: tuple[int, int]) -> None:
     """A piece 20 points from the left and 30 from the top of a page of 600 x 800; its places come back exactly."""
-    page = turned(replace(PAGE, items=(PdfItem("a", 20, 30, 40, 50, 10),)), turn)
+    page = turn_page(replace(PAGE, items=(PdfItem("a", 20, 30, 40, 50, 10),)), turn)
     assert (page.width, page.height) == ((600, 800) if turn.quarters == 2 else (800, 600))
     assert (page.items[0].x0, page.items[0].y0) == corner
     own = page.items[0]

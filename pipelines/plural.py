@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(count: int, noun: str, several: str = "") -> str:
+def plural(count: int, noun: str, several: str = "") -> str:
     """Return a number with its noun. `several` is the plural if it is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
