@@ -20,6 +20,7 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from resources.dagster_instance.backfills import Backfill
 from resources.dagster_instance.backfills import _seen_backfill as _seen
 from tests.support.daemon import make_home, running_daemon
+from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import (
@@ -97,7 +98,8 @@ def project(served: Project, home: Path, monkeypatch: pytest.MonkeyPatch) -> Pro
         path.unlink()
     for uri, text in DOCUMENTS.items():
         served.write(uri, text)
-    served.index("--allow-deletions")
+    with direct_runs():
+        served.index("--allow-deletions")
     return served
 
 
@@ -117,26 +119,6 @@ def test_the_first_index_is_that_of_one_machine(
         alone = make_project(tmp_path / "alone", database=url, embedder={"endpoint": endpoint.url, "model": "fake"})
         assert counts(first) == counts(alone.index())
         assert content(served) == content(alone)
-
-
-@pytest.mark.faults
-def test_a_change_with_a_failing_document_is_that_of_one_machine(
-    project: Project, server_url: str, tmp_path: Path
-) -> None:
-    def change(docs: Path) -> None:
-        project.write("handbook.md", DOCUMENTS["handbook.md"].replace("ten days", "twelve days"), docs)
-        project.write("new/ferry.txt", "The ferry sails at noon.\n\nIn winter it sails at two.", docs)
-        project.write("broken.pdf", b"%PDF-1.7 and nothing more", docs)
-        (docs / "boilers.txt").unlink()
-
-    with project_copy(project, server_url, tmp_path / "alone") as alone:
-        change(alone.docs)
-        change(project.docs)
-        here, there = project.index("--distributed", code=3), alone.index(code=3)
-        assert counts(here) == counts(there)
-        assert here["documents"]["added"] == here["documents"]["removed"] == here["documents"]["changed"] == 1
-        assert [item["uri"] for item in here["documents"]["failed"]] == ["broken.pdf"]
-        assert content(project) == content(alone)
 
 
 @pytest.mark.faults
@@ -174,8 +156,18 @@ def test_the_error_of_a_run_is_the_error_of_the_command(project: Project, home: 
 
 
 @pytest.mark.faults
-def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path, endpoint: EmbeddingServer) -> None:
-    project.write("new.txt", "The lighthouse is lit at dusk.")
+def test_a_change_goes_on_without_who_asked_for_it_and_is_that_of_one_machine(
+    project: Project, home: Path, endpoint: EmbeddingServer, server_url: str, tmp_path: Path
+) -> None:
+    """One document fails, whoever asked is interrupted, and a worker is killed."""
+    with project_copy(project, server_url, tmp_path / "alone") as alone:
+        for each in (alone, project):
+            each.write("handbook.md", DOCUMENTS["handbook.md"].replace("ten days", "twelve days"))
+            each.write("new/ferry.txt", "The ferry sails at noon.\n\nIn winter it sails at two.")
+            each.write("broken.pdf", b"%PDF-1.7 and nothing more")
+            (each.docs / "boilers.txt").unlink()
+        wanted = alone.index(code=3)
+        served_alone = content(alone)
     endpoint.hold(lambda texts: True)
     try:
         with command(project, "--distributed") as asking:
@@ -196,12 +188,17 @@ def test_the_work_goes_on_without_who_asked_for_it(project: Project, home: Path,
             os.kill(worker, signal.SIGKILL)
             endpoint.released.set()
             out, said = again.communicate(timeout=HANG_SECONDS)
-            assert again.returncode == 0, said
+            assert again.returncode == 3, said
     finally:
         endpoint.released.set()
     assert "tries again what run" in said or "going on from there" in said, "Dagster may close it before the second try"
-    assert json.loads(out)["published"] is True
-    assert project.hits("when is the lighthouse lit")[0]["uri"] == "new.txt"
+    result = json.loads(out)
+    (note,) = result["notes"]
+    assert f"backfill {found.id}" in note and "was there already" in note
+    assert counts(result) | {"notes": []} == counts(wanted)
+    assert result["documents"]["added"] == result["documents"]["removed"] == result["documents"]["changed"] == 1
+    assert [item["uri"] for item in result["documents"]["failed"]] == ["broken.pdf"]
+    assert content(project) == served_alone
     assert project.run("status").json["workers"] == []
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import dagster as dg
@@ -29,6 +30,7 @@ from resources.state.state import State
 from tests.dagster.test_definitions import BUCKETED
 from tests.dagster.test_materialise import BEFORE_INDEX, BEFORE_STATISTICS, QUIET, span
 from tests.faults.held_run import called_at_once
+from tests.support.direct_runs import direct_runs
 from tests.support.embedding_server import EmbeddingServer
 from tests.support.places import ROOT
 from tests.support.projects import Project, content, make_project, new_database
@@ -106,27 +108,40 @@ def everything(most: int = MOST_IN_FILE) -> None:
     assert launch(["retrieval_quality"]).success
 
 
+@pytest.fixture(scope="module")
+def of_one_run(
+    server_url: str, endpoint: EmbeddingServer, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows that one run of all buckets makes."""
+    with new_database(server_url) as url, direct_runs():
+        embedder = {"endpoint": endpoint.url, "model": "fake"}
+        alone = make_project(tmp_path_factory.mktemp("alone") / "project", database=url, embedder=embedder)
+        alone.index()
+        return content(alone)
+
+
 @pytest.mark.faults
-def test_ranges_side_by_side_make_the_rows_of_one_run(parted: Project, project: Project) -> None:
-    project.index()
+def test_ranges_side_by_side_make_the_rows_of_one_run(
+    parted: Project, of_one_run: dict[str, list[tuple[Any, ...]]]
+) -> None:
     with files_of(1):
         everything(1)
-    assert content(parted) == content(project)
+    assert content(parted) == of_one_run
     assert parted.run("verify").json["ok"] is True
 
 
 @pytest.mark.faults
 def test_ranges_side_by_side_take_over_what_other_buckets_have(
-    parted: Project, project: Project, endpoint: EmbeddingServer
+    parted: Project, of_one_run: dict[str, list[tuple[Any, ...]]], endpoint: EmbeddingServer
 ) -> None:
-    project.index()
     parted.configure(buckets=5)
-    parted.index()
+    with direct_runs():
+        parted.index()
     endpoint.forget()
     parted.configure(buckets=4)
     everything()
     assert [text for text in endpoint.texts if text != "dimension"] == []
-    assert content(parted) == content(project)
+    assert content(parted) == of_one_run
     assert parted.rows("SELECT generation FROM pincite.live") == [(2,)]
     made = parted.rows("SELECT first, after FROM pincite.manifest WHERE table_name = 'chunks'")
     assert all(len(buckets_over(ends, 4)) == 1 for ends in made)
@@ -134,7 +149,8 @@ def test_ranges_side_by_side_take_over_what_other_buckets_have(
 
 
 def test_a_range_may_not_write_other_buckets(parted: Project) -> None:
-    parted.index()
+    with direct_runs():
+        parted.index()
     with closing(State(locate(str(parted.config)), Run("one", buckets=frozenset({0, 1})))) as state:
         rows, key = state.engine.commits("packed_chunks").rows, state.engine.key("packed_chunks")
         with state.parts.database.share("index", [0, 1]):
@@ -159,7 +175,8 @@ def test_a_range_does_nothing_for_the_whole_corpus(parted: Project) -> None:
 
 @pytest.mark.faults
 def test_a_range_mends_what_is_damaged_of_its_own_buckets_alone(parted: Project) -> None:
-    parted.index()
+    with direct_runs():
+        parted.index()
     damaged = {
         first: next(parted.state.glob(f"parquet/chunks/*/{first}-*.parquet")) for first in ("00000000", "80000000")
     }

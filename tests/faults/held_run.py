@@ -133,7 +133,7 @@ def wrap(name: str, number: int, wait: Callable[[], None]) -> None:
     setattr(holder, attribute, _wrapped(getattr(holder, attribute), point, pass_))
 
 
-def _divide_here() -> None:
+def divide_here() -> None:
     """Text is divided in this process, which has the models from the one it was forked from; a worker would
     load them anew, in seconds."""
     from resources.documents.pool import DocumentPool
@@ -159,7 +159,7 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    _divide_here()
+    divide_here()
     if point:
         wrap(point, number, wait)
     sys.argv = ["pincite", *arguments]
@@ -173,7 +173,7 @@ def _run(arguments: list[str], point: str | None, number: int, output: Path, the
 
 
 def _call(target: Callable[..., Any], arguments: tuple[Any, ...], there: Connection) -> None:
-    _divide_here()
+    divide_here()
     there.send(target(*arguments))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import dagster as dg
 
 from resources.dagster_instance.backfills import last_signs
+from tests.support.places import ROOT
 from tests.support.projects import Project
 from tests.support.waiting import HANG_SECONDS, until
 
@@ -30,11 +31,12 @@ _QUICK = """\
 import sys
 import dagster._daemon.controller as controller
 controller.DEFAULT_DAEMON_INTERVAL_SECONDS = 1
+controller.RELOAD_WORKSPACE_INTERVAL = controller.DEFAULT_WORKSPACE_FRESHNESS_TOLERANCE = 10**6
 from dagster._daemon.cli import main
 sys.argv[0] = "dagster-daemon"
 main()
 """
-"""The daemon as it is, but that it looks every second and not every half minute."""
+"""The daemon as it is, but that it looks every second and not every half minute, and never loads the code anew."""
 
 
 def make_home(folder: Path) -> Path:
@@ -50,14 +52,15 @@ def running_daemon(home: Path, project: Project) -> Iterator[subprocess.Popen[by
     """Serves the code location with the settings of a project, and runs what is launched, until the end."""
     environment = {
         **os.environ, "DAGSTER_HOME": str(home), "PINCITE_CONFIG": str(project.config), "PYTHONWARNINGS": "ignore",
+        "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     # Dagster takes the first entry of the path for the current folder and drops it. With PYTHONSAFEPATH, which a test
     # before this may have set, it would be the first of PYTHONPATH.
-    environment.pop("PYTHONPATH", None)
+    environment.pop("PYTHONSAFEPATH", None)
     log = home / "daemon.log"
     with log.open("ab") as said:
         daemon = subprocess.Popen(
-            [sys.executable, "-c", _QUICK, "run", "-m", "pincite.definitions"],
+            [sys.executable, "-c", _QUICK, "run", "-m", "tests.support.forked_location"],
             cwd=home, env=environment, stdout=said, stderr=said, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
         )  # fmt: skip

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,10 +26,14 @@ def hashed_vector(text: str, dimension: int, model: str = MODEL) -> list[float]:
     models have nothing to do with one another."""
     total = np.zeros(dimension)
     for word in re.findall(r"\w+", text.lower()) or [""]:
-        named = word if model == MODEL else f"{model} {word}"
-        seed = int.from_bytes(hashlib.blake2b(named.encode(), digest_size=8).digest())
-        total += np.random.default_rng(seed).standard_normal(dimension)
+        total += _word_vector(word if model == MODEL else f"{model} {word}", dimension)
     return [float(value) for value in total]
+
+
+@lru_cache(10_000)
+def _word_vector(word: str, dimension: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+    return np.random.default_rng(seed).standard_normal(dimension)
 
 
 class EmbeddingServer:

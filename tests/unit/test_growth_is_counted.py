@@ -7,6 +7,7 @@ from functools import cache
 
 import pytest
 
+from tests.support import growth
 from tests.support.growth import Parts, assert_linear
 
 
@@ -53,3 +54,29 @@ def test_work_in_proportion_passes(work: Callable[[int], object]) -> None:
 def test_quadratic_work_is_found(work: Callable[[int], object]) -> None:
     with pytest.raises(AssertionError, match="work"):
         assert_linear(counted(work), 150)
+
+
+@pytest.fixture
+def soon_plenty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "MUCH", 100)
+    monkeypatch.setattr(growth, "PLENTY", 100)
+
+
+@pytest.mark.usefixtures("soon_plenty")
+def test_what_costs_plenty_is_counted_in_short_texts_alone() -> None:
+    sizes: dict[int, bool] = {}
+
+    def measured(length: int) -> dict[str, int]:
+        steps = counted(linear)(length)
+        sizes[length] = "work" in steps
+        return steps
+
+    assert_linear(measured, 400)
+    assert sizes == {50: True, 100: True, 200: True, 400: False, 800: False}
+    assert "work" in counted(linear)(400), "the next is counted again"
+
+
+@pytest.mark.usefixtures("soon_plenty")
+def test_quadratic_work_that_costs_plenty_is_found() -> None:
+    with pytest.raises(AssertionError, match="work"):
+        assert_linear(counted(quadratic), 40)
