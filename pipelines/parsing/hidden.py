@@ -35,7 +35,7 @@ class HiddenContent:
 
     def warnings(self) -> tuple[str, ...]:
         """Return one warning that counts the hidden parts; none if there are none."""
-        named = ", ".join(_counted(count, what) for what, count in sorted(self.counts.items()) if count)
+        named = ", ".join(_count_text(count, what) for what, count in sorted(self.counts.items()) if count)
         if not named:
             return ()
         if self.read:
@@ -43,6 +43,6 @@ class HiddenContent:
         return (f"hidden in the file, and left out: {named}; `parsing.hidden: read` takes them",)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     noun, space, rest = what.partition(" ")
     return plural(count, noun.removesuffix("s")) + space + rest

@@ -65,7 +65,7 @@ def decode(data: bytes, name: str, declared: str | None = None) -> tuple[str, tu
     if (invalid := mostly.count("\ufffd")) * _VALID < sum(char > "\x7f" for char in mostly):
         if are_western(data):
             return _read_as(data, MIXED, name, codec)
-        return mostly, (_replaced(invalid),)
+        return mostly, (_replacement_warning(invalid),)
     guess = guess_encoding(data, codec)
     if not guess.probable:
         message = f"{name}: the text reads like no language in any encoding known; save the file as UTF-8"
@@ -88,7 +88,7 @@ def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[
         foreign = plural(count, "byte that is not UTF-8 was", "bytes that are not UTF-8 were")
         return text, (f"{foreign} read as windows-1252",)
     if codec == "utf-8":
-        return text, (_replaced(text.count("\ufffd")),)
+        return text, (_replacement_warning(text.count("\ufffd")),)
     read = name_of(codec)
     if declared is None:
         warnings += (f"{name}: not UTF-8; read as {read}",)
@@ -100,7 +100,7 @@ def _read_as(data: bytes, codec: str, name: str, declared: str | None) -> tuple[
     return text, warnings
 
 
-def _replaced(count: int) -> str:
+def _replacement_warning(count: int) -> str:
     return plural(count, "invalid byte in UTF-8 text was", "invalid bytes in UTF-8 text were") + " replaced"
 
 

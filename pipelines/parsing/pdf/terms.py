@@ -96,7 +96,7 @@ def _parts(line: Line, left: float, right: float) -> tuple[list[Cellet], list[Ce
     part that begins where the meanings do. A wide term may leave no gap."""
     if line.rotated or line.mono or is_caption(line):
         return None
-    pieces = _parted([piece for cell in line.cells for piece in cell.pieces], right)
+    pieces = _cut_after_term([piece for cell in line.cells for piece in cell.pieces], right)
     term = [piece for piece in pieces if piece.x0 < right - SAME_LEFT]
     meaning = [piece for piece in pieces if piece.x0 >= right - SAME_LEFT]
     if not meaning or abs(meaning[0].x0 - right) > SAME_LEFT or any(piece.x1 > right for piece in term):
@@ -107,7 +107,7 @@ def _parts(line: Line, left: float, right: float) -> tuple[list[Cellet], list[Ce
     return (list(own), list(cellets_of(meaning))) if len(own) < 2 else None
 
 
-def _parted(pieces: list[PdfItem], right: float) -> list[PdfItem]:
+def _cut_after_term(pieces: list[PdfItem], right: float) -> list[PdfItem]:
     """Return the pieces with the first one cut if it is an abbreviation and its meaning: a layout library joins what is
     close."""
     first = pieces[0]
