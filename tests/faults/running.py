@@ -164,7 +164,8 @@ def changed(base: Project, server_url: str, folder: Path, change: Change) -> Ite
 
 Answer = dict[tuple[str, str], frozenset[tuple[str, str]]]
 """(route, uri) to (chunk id, all that is told of it) of the document's passages."""
-OF_THE_QUESTION = {"rank", "score", "scores", "ranks"}
+NOT_OF_THE_DOCUMENT = {"rank", "score", "scores", "ranks", "name"}
+"""Fields of a hit that the question decides, or other documents: a name says the file where a title is shared."""
 
 
 class Reader:
@@ -224,7 +225,7 @@ def answer(opened: Index, k: int = 100) -> Answer:
     found: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for route, question in QUESTIONS.items():
         for hit in opened.query(question, k=k, strategy=route)["hits"]:
-            told = {key: value for key, value in hit.items() if key not in OF_THE_QUESTION}
+            told = {key: value for key, value in hit.items() if key not in NOT_OF_THE_DOCUMENT}
             passage = (hit["chunk_id"], json.dumps(told, sort_keys=True, default=str))
             found.setdefault((route, hit["uri"]), set()).add(passage)
     return {key: frozenset(passages) for key, passages in found.items()}
