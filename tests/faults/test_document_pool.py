@@ -408,9 +408,9 @@ def test_a_worker_that_lies_is_not_believed(
     module.write_text(
         "import sys\n"
         "from resources.workers import template\n"
-        "from resources.workers.frames import packed, read_message\n"
+        "from resources.workers.frames import pack, read_message\n"
         "def serve(limits, out, function):\n"
-        "    out.raw.write(packed({'kind': 'ready'}))\n"
+        "    out.raw.write(pack({'kind': 'ready'}))\n"
         "    while (task := read_message(sys.stdin.buffer)) is not None:\n"
         f"        out.raw.write({said!r})\n"
         f"        out.raw.write({said!r})\n"

@@ -58,7 +58,7 @@ POOR: dict[str, tuple[Callable[[EmbeddingServer, list[str]], Reply], str]] = {
     "infinite": (lambda server, texts: first_vector(server, texts, lambda _: math.inf), "zero or not finite"),
     "zero": (lambda server, texts: first_vector(server, texts, lambda _: 0.0), "zero or not finite"),
     "past-single-precision": (lambda server, texts: first_vector(server, texts, lambda _: 1e300), "zero or not finite"),
-    "one-short": (EmbeddingServer.one_short, "vectors for"),
+    "one-short": (EmbeddingServer.one_short, "vectors? for"),
     "uneven": (EmbeddingServer.uneven, "dimensions"),
 }
 

@@ -68,7 +68,7 @@ A = [
 ]
 B = [
     case("b", ORPHAN, "orphan_chunk", "e" * 32, "orphan"),
-    case("b", TWICE, "duplicate_sentence", "there twice", "twice"),
+    case("b", TWICE, "duplicate_sentence", "stored twice", "twice"),
     case(
         "b",
         f"UPDATE g0001.documents SET row_hash = 'other' WHERE {OF_CARDS}",
