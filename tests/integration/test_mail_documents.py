@@ -201,5 +201,5 @@ def test_hostile_mails_cost_no_others(project: Project, server: ImapServer) -> N
         "read by the second reader"
     )
     skipped = [(plain(item["uri"]).count("/deep.eml"), item["message"]) for item in said["skipped"]]
-    assert next(told for deep, told in skipped if deep).endswith("since 5 mails are around it: save them as files")
+    assert next(told for deep, told in skipped if deep).endswith("since 5 mails are around the mail: save them as files")
     assert warned["many.eml"].endswith("plan.txt and 9,980 more")
