@@ -201,5 +201,6 @@ def test_hostile_mails_cost_no_others(project: Project, server: ImapServer) -> N
         "read by the second reader"
     )
     skipped = [(plain(item["uri"]).count("/deep.eml"), item["message"]) for item in said["skipped"]]
-    assert next(told for deep, told in skipped if deep).endswith("since 5 mails are around the mail: save them as files")
+    deep = next(told for deep, told in skipped if deep)
+    assert deep.endswith("since 5 mails are around the mail: save them as files")
     assert warned["many.eml"].endswith("plan.txt and 9,980 more")

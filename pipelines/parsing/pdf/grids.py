@@ -94,12 +94,22 @@ def _touch(a: PdfRule, b: PdfRule) -> bool:
 
 def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
     """Group rulings that touch, directly or through others."""
-    groups: list[list[PdfRule]] = []
+    groups: list[tuple[list[PdfRule], PdfRule]] = []  # with a ruling as large as all of them
     for rule in rules:
-        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
-        merged = [rule, *(other for group in touching for other in group)]
-        groups = [group for group in groups if not any(group is other for other in touching)] + [merged]
-    return groups
+        merged, whole, apart = [rule], rule, []
+        for group in groups:
+            others, bounds = group
+            if _touch(rule, bounds) and any(_touch(rule, other) for other in others):
+                merged += others
+                whole = _around(whole, bounds)
+            else:
+                apart.append(group)
+        groups = [*apart, (merged, whole)]
+    return [group for group, _ in groups]
+
+
+def _around(a: PdfRule, b: PdfRule) -> PdfRule:
+    return PdfRule(min(a.x0, b.x0), min(a.y0, b.y0), max(a.x1, b.x1), max(a.y1, b.y1))
 
 
 # ---------------------------------------------------------------- grids

@@ -121,11 +121,18 @@ def _reader(page: Any, textpage: Any) -> Callable[[int], Character]:
 
     def read(index: int) -> Character:
         box(raw, index, *edges)
-        x0, x1, y0, y1 = left.value, right.value, bottom.value, top.value
-        xs = (ax * x0 + bx * y0 + cx, ax * x1 + bx * y1 + cx)
-        ys = (ay * x0 + by * y0 + cy, ay * x1 + by * y1 + cy)
-        text = chr(unicode(raw, index))
-        return Character(text, min(xs), min(ys), max(xs), max(ys), unmapped(raw, index) != 1)
+        x, y, to_x, to_y = left.value, bottom.value, right.value, top.value
+        x0, y0, x1, y1 = (
+            ax * x + bx * y + cx,
+            ay * x + by * y + cy,
+            ax * to_x + bx * to_y + cx,
+            ay * to_x + by * to_y + cy,
+        )
+        if x0 > x1:  # this runs for each character, and `min` and `max` take longer
+            x0, x1 = x1, x0
+        if y0 > y1:
+            y0, y1 = y1, y0
+        return Character(chr(unicode(raw, index)), x0, y0, x1, y1, unmapped(raw, index) != 1)
 
     return read
 
@@ -422,8 +429,10 @@ def _lines(found: Iterable[Character]) -> Iterator[list[Character]]:
     yield line
 
 
-def patches(found: Sequence[Character], missing: Iterable[tuple[int, str]]) -> tuple[PdfItem, ...]:
+def patches(found: Sequence[Character], missing: Sequence[tuple[int, str]]) -> tuple[PdfItem, ...]:
     """Return stretches of the squeezed raw text, given by offset and text, as pieces, one per line."""
+    if not missing:
+        return ()
     solid = [index for index, c in enumerate(found) if c.text.strip()]
     solid = [index for index in solid for _ in expand_ligatures(found[index].text)]
     whole = expand_ligatures("".join(c.text for c in found if c.text.strip()))
