@@ -233,7 +233,7 @@ def test_no_tool_shows_a_document_to_an_asker_without_its_group(served: Served) 
             for tool in ("fetch", "page_image"):
                 assert "or you may not see it" in await refused(client, tool, id=name)
         assert "secret.md" not in (await client.list_resources()).model_dump_json()
-        with pytest.raises(MCPError, match="that you may see"):
+        with pytest.raises(MCPError, match="or you may not see it"):
             await client.read_resource(f"pincite://documents/{document}")
 
     served.agent("guest", call)

@@ -257,7 +257,7 @@ def test_statistics_are_added(catalog: Catalog) -> None:
         "chunks": 1,
         "average_terms": 7.5,
     }
-    with pytest.raises(IndexStateError, match="no generation 99"):
+    with pytest.raises(IndexStateError, match="generation 99 does not exist"):
         catalog.add_statistics(99, {})
 
 

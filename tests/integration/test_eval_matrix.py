@@ -193,7 +193,7 @@ def test_people_see_the_tables_and_where_the_files_are(done: Done) -> None:
     assert lines[head - 3] == "Strategies" and lines[head + 1].startswith("hybrid    on ")
     assert "Strategies: differences" in lines and "|" not in ran.out
     assert f"written: {made.experiments / 'ablations' / 'tables.md'}" in ran.out
-    assert f"{RUNS} of {RUNS} runs were finished before" in ran.out
+    assert f"finished before: {RUNS} of {RUNS} runs" in ran.out
 
 
 # ---------------------------------------------------------------- what is shared, and what is left alone

@@ -166,7 +166,7 @@ def test_only_mails_since_a_day_are_taken(server: ImapServer, tmp_path: Path) ->
     server.put(letter("New").as_bytes(), day=date(2026, 1, 1))
     assert found(server, tmp_path, since="2026-01-01").names == ["INBOX/2026-03-02 New.eml"]
     for day in ("yesterday", "2026-13-01", '2026-01-01" DELETED'):
-        with pytest.raises(SettingsError, match="since is a day"):
+        with pytest.raises(SettingsError, match="since must be a day"):
             found(server, tmp_path, since=day)
 
 

@@ -294,7 +294,7 @@ class TestAsRoot:
         try:
             assert here.recv() == "listening"
             for ask in (server.acquire, server.status, partial(server.stop, force=True)):
-                with pytest.raises(DatabaseError, match=rf"in {sockets} is user {STRANGER}, and not the owner"):
+                with pytest.raises(DatabaseError, match=rf"in {sockets} is of user {STRANGER}, not of the owner"):
                     ask()
             with pytest.raises(psycopg.OperationalError, match="requirepeer specifies"):
                 psycopg.connect(server.url)
