@@ -39,7 +39,7 @@ def served(server_url: str, folder: Path, **settings: Any) -> Iterator[Shown]:
     with quick_runs(), new_database(server_url) as database, vectors, embedding_server() as endpoint:
         project = make_project(
             folder / "project", {}, database=database, embedder={"endpoint": endpoint.url, "model": "fake"},
-            chunking={"overlap_tokens": 0}, sentences={"embedded": "bare", "related_most": 0},
+            chunking={"overlap_tokens": 0}, sentences={"embedded": "bare", "related_most": 0}, serve={"seconds": 600},
             **settings,
         )  # fmt: skip
         ran = project.run("index")

@@ -72,7 +72,10 @@ def test_only_parts_with_documents_have_files(project: Project) -> None:
 
 
 def test_what_is_not_there_is_told(project: Project, server_url: str, tmp_path: Path) -> None:
-    with open_index(project.config) as index, pytest.raises(UsageError, match="no table 'chunk'; there are raw_doc"):
+    with (
+        open_index(project.config) as index,
+        pytest.raises(UsageError, match="table 'chunk' does not exist; name one of raw_doc"),
+    ):
         index.table("chunk")
     with new_database(server_url) as url:
         empty = make_project(tmp_path / "empty", {}, database=url)

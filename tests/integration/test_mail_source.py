@@ -282,7 +282,7 @@ def test_beyond_loopback_nothing_is_said_before_tls(
         ("LIST", b'* LIST () "/" INBOX\r\nTAG NO [SERVERBUG] later\r\n', "later"),
         ("EXAMINE", b"TAG OK done\r\n", "does not say which mails"),
         ("EXAMINE", b"* 1 EXISTS\r\n* OK [UIDVALIDITY 0x7] x\r\nTAG OK done\r\n", "does not say which mails"),
-        ("SEARCH ALL", b"* SEARCH 1\r\nTAG OK done\r\n", "tells 1 of the 3 mails"),
+        ("SEARCH ALL", b"* SEARCH 1\r\nTAG OK done\r\n", "tells 1 of 3 mails"),
         ("SEARCH ALL", b"* SEARCH 1", "EOF"),
         ("SEARCH ALL", b"TAG OK done\r\n", "does not answer"),
         ("SEARCH ALL", b"* SEARCH 1 one\r\nTAG OK done\r\n", "no number"),

@@ -372,7 +372,7 @@ def test_every_command_goes_by_the_same_resolution(project: Project) -> None:
     assert (told["groups"], told["principals"]) == ([], ["u-17", "CN=Board,OU=x"])
     with open_index(project.config) as index:
         (listed,) = (it for it in index.documents.list_documents(["docs-board"]) if it.uri == "board.txt")
-        with pytest.raises(IndexStateError, match="no document"):
+        with pytest.raises(IndexStateError, match="does not exist, or you may not see it"):
             index.documents.one(listed.doc_id, ["annexe-board"])
         assert index.sentences_in_place([hit["chunk_id"]], ["docs-board"])
         assert not index.sentences_in_place([hit["chunk_id"]], ["others"])

@@ -126,7 +126,7 @@ def test_an_index_is_made_and_brought_up_to_date(server_url: str, endpoint: Embe
         made = make_project(
             tmp_path / "project", DOCUMENTS, database=url, embedder={"endpoint": endpoint.url, "model": "fake"}
         )
-        with pytest.raises(IndexStateError, match="no index yet"):
+        with pytest.raises(IndexStateError, match="no index exists yet"):
             open_index(made.config)
         assert update_index(place=made.config)["published"] is True
         with open_index(made.config) as index:

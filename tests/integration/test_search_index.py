@@ -306,7 +306,7 @@ def test_the_live_generation_is_read_unless_one_is_named(database: Database, sma
             assert index.generation.number == live.generation
         with search_index(connection, small.generation) as index:
             assert index.generation.number == small.generation
-        with pytest.raises(IndexStateError, match="no generation 99"), search_index(connection, 99):
+        with pytest.raises(IndexStateError, match="generation 99 does not exist"), search_index(connection, 99):
             pass
 
 
