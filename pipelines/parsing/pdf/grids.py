@@ -101,14 +101,14 @@ def _components(rules: Sequence[PdfRule]) -> list[list[PdfRule]]:
             others, bounds = group
             if _touch(rule, bounds) and any(_touch(rule, other) for other in others):
                 merged += others
-                whole = _around(whole, bounds)
+                whole = _rule_around(whole, bounds)
             else:
                 apart.append(group)
         groups = [*apart, (merged, whole)]
     return [group for group, _ in groups]
 
 
-def _around(a: PdfRule, b: PdfRule) -> PdfRule:
+def _rule_around(a: PdfRule, b: PdfRule) -> PdfRule:
     return PdfRule(min(a.x0, b.x0), min(a.y0, b.y0), max(a.x1, b.x1), max(a.y1, b.y1))
 
 
