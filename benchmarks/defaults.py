@@ -81,7 +81,7 @@ NEIGHBOURS: Mapping[str, tuple[Changes, dict[str, Changes]]] = {
     "sentence.crowding, 20 (of strategy sentence)": neighbours("sentence.crowding", (10.0, 40.0), BY_SENTENCE),
     "sentence.per_document, 10 (of strategy sentence)": neighbours("sentence.per_document", (5, 20), BY_SENTENCE),
 }
-"""By default, with its value: the settings it is looked at under, and its neighbours."""
+"""Each default with its value: the settings it is looked at under, and its neighbours."""
 
 
 class Remembered:

@@ -174,7 +174,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Cost:
-    """What encoding costs: CPU milliseconds a question, and chunks a CPU second."""
+    """The cost of encoding: CPU milliseconds a question, and chunks a CPU second."""
 
     question: float
     chunks: float
@@ -257,7 +257,7 @@ def measured(name: str, file: Path, most: int, splade: Splade) -> tuple[list[Ran
 
 
 def hits(questions: Sequence[Ranked], weights: Mapping[str, float]) -> dict[str, Floats]:
-    """By metric, 1 for each question that has gold among the first of hybrid search and SPLADE."""
+    """Return by metric 1 for each question that has gold among the first of hybrid search and SPLADE, else 0."""
     return {f"R@{k}": found_at([one.both for one in questions], summed(weights), k) for k in AT}
 
 

@@ -93,7 +93,7 @@ def shown(one: Measured) -> list[ResultTable]:
 
 
 def caption(one: Measured, table: ResultTable) -> str:
-    """What all rows of a table share beside the shipped settings, and gold that was not found."""
+    """Return what all rows of a table share beside the shipped settings, and gold that was not found."""
     have = [one.runs[name] for name in table.runs if name in one.runs]
     counts = sorted({run["n"] for run in have})
     lost = max((run["unmapped"] for run in have), default=0)
