@@ -110,8 +110,10 @@ def _bounds(kind: object) -> str:
 
 
 def _guess_command(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """Return a question for the known name that is nearest. The dashes that all options begin with count nothing."""
+    bare = {each.lstrip("-"): each for each in known}
+    near = difflib.get_close_matches(name.lstrip("-"), bare, n=1)
+    return f"; did you mean {bare[near[0]]}?" if near else ""
 
 
 def _plain(message: str) -> str:

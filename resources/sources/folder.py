@@ -111,7 +111,8 @@ def _why_no_folder(path: str, folder: Path) -> str:
         drive, rest = path[0].lower(), path[2:].replace("\\", "/")
         return f"no such folder; under WSL it is /mnt/{drive}{rest}"
     near = _nearest_folder(folder)
-    return f"no such folder: {folder}" + (f"; did you mean {near}?" if near else "")
+    whole = f": {folder}" if str(folder) != path else ""
+    return f"no such folder{whole}" + (f"; did you mean {near}?" if near else "")
 
 
 def _nearest_folder(folder: Path) -> Path | None:

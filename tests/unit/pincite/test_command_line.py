@@ -54,6 +54,7 @@ def test_no_command_is_outside_of_the_groups_of_the_help() -> None:
             "index --sorce x",
             "--sorce: `pincite index` has no such option; did you mean --source? See `pincite index --help`",
         ),
+        ("index --buckets", "--buckets: `pincite index` has no such option; see `pincite index --help`"),
         ("--jsn index", "--jsn: `pincite` has no such option; did you mean --json? See `pincite --help`"),
         ("ask", "QUESTION is missing: write `pincite ask [OPTIONS] QUESTION`; see `pincite ask --help`"),
         (

@@ -284,6 +284,7 @@ def test_a_source_must_be_a_folder(tmp_path: Path) -> None:
         ("", "'' names no folder"),
         ("name=", "'name=' names no folder"),
         ("hanbook", "hanbook: no such folder: .*; did you mean .*/handbook"),
+        ("/no/such/folder", "^/no/such/folder: no such folder$"),
         ('"handbook"', "leave out the quotes"),
         (r"C:\Users\me\docs", "under WSL it is /mnt/c/Users/me/docs"),
         ("file.txt", "name the folder that it is in, or look at it with `pincite parse file.txt`"),
