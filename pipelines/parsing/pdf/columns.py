@@ -10,7 +10,7 @@ or a side text may be a column beside running text, whatever it holds.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -264,8 +264,8 @@ def _runs(rows: Sequence[Row], x: float) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page that rows are on: its height, its rulings, whether it is read from right to left, and the left and right
-    ends of the box around each piece that is in one, by the piece's identity."""
+    """The page that rows are on: its height, its rulings from the top, whether it is read from right to left, and the
+    left and right ends of the box around each piece that is in one, by the piece's identity."""
 
     height: float
     rules: Sequence[PdfRule]
@@ -357,13 +357,22 @@ def _is_beside_box(sides: Sequence[Sequence[PdfItem]], x: float, page: _Page) ->
     return texts > 0 and boxed > 0
 
 
-def _ruled_rows(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> list[int]:
-    """Return the rows above which a ruling crosses `x`, with both ends of the range."""
-    ys = sorted(rule.y0 for rule in page.rules if rule.x0 < x - ACROSS and rule.x1 > x + ACROSS)
-    found, at = [start], 0
+def _rules_among(rows: Sequence[Row], page: _Page) -> Sequence[PdfRule]:
+    """Return the rulings between the first and the last row."""
+    middles = list(map(_middle, rows))
+    first = bisect_left(page.rules, min(middles), key=lambda rule: rule.y0)
+    return page.rules[first : bisect_right(page.rules, max(middles), key=lambda rule: rule.y0)]
+
+
+def _middle(row: Row) -> float:
+    return (row[0].y0 + row[0].y1) / 2
+
+
+def _ruled_rows(rows: Sequence[Row], start: int, end: int, ys: Sequence[float]) -> list[int]:
+    """Return the rows above which there is a ruling at one of `ys`, with both ends of the range."""
+    found, at = [start], bisect_right(ys, _middle(rows[start]))
     for index in range(start + 1, end):
-        middle = (rows[index][0].y0 + rows[index][0].y1) / 2
-        above = (rows[index - 1][0].y0 + rows[index - 1][0].y1) / 2
+        middle, above = _middle(rows[index]), _middle(rows[index - 1])
         while at < len(ys) and ys[at] <= above:
             at += 1
         if at < len(ys) and ys[at] < middle:
@@ -371,16 +380,22 @@ def _ruled_rows(rows: Sequence[Row], start: int, end: int, x: float, page: _Page
     return [*found, end]
 
 
-def _columns_within(rows: Sequence[Row], start: int, end: int, x: float, page: _Page) -> Iterator[_Columns]:
-    """Yield the parts of a run of rows that are columns of text."""
-    ruled = list(pairwise(_ruled_rows(rows, start, end, x, page)))
+def _columns_within(
+    rows: Sequence[Row], start: int, end: int, x: float, ys: Sequence[float], page: _Page
+) -> Iterator[_Columns]:
+    """Yield the parts of a run of rows that are columns of text. Rulings cross `x` at `ys`."""
+    ruled = list(pairwise(_ruled_rows(rows, start, end, ys)))
     parts: list[tuple[int, int, int, int]] = []
     for low, high in ruled:
         cuts = [low, *(low + cut for cut in _cuts(rows[low:high], page.height)), high]
         parts += [(a, b, low, high) for a, b in pairwise(cuts) if _has_both(rows[a:b], x)]
     least = _least(parts)
+    several: dict[int, list[tuple[int, int]]] = {}
+    for a, b, low, _ in parts:
+        if b - a > 1:
+            several.setdefault(low, []).append((a, b))
     for low, high in ruled:
-        own = [(a, b) for a, b, first, _ in parts if first == low and b - a > 1]
+        own = several.get(low, [])
         down = [part for part in own if _order(rows[slice(*part)], x) is _Order.DOWN]
         found = [
             part for part in down if any(_is_parted(rows[slice(*part)], x, prose, test, page) for prose, test in least)
@@ -418,7 +433,8 @@ def _plain(
         bottom = max(bottom, *(item.y1 for item in row))
     stretches = list(pairwise([*bounds, high]))
     text = [part for part in stretches if _is_parted(rows[slice(*part)], x, PLAIN_PROSE, test, page)]
-    table = [part for part in stretches if part not in text and part[1] - part[0] > 1]
+    texts = set(text)
+    table = [part for part in stretches if part[1] - part[0] > 1 and part not in texts]
     if any(_has_both(rows[slice(*part)], x) for part in table):
         if 2 * sum(b - a for a, b in text) > high - low:
             yield from text
@@ -459,10 +475,12 @@ def _without_title(rows: Sequence[Row], found: _Columns) -> _Columns:
 def _columns(rows: Sequence[Row], page: _Page) -> _Columns | None:
     """Return the largest part of the rows that is set in columns."""
     best: _Columns | None = None
+    rules = _rules_among(rows, page) if page.rules else ()
     for x in _places(rows):
+        ys = [rule.y0 for rule in rules if rule.x0 < x - ACROSS and rule.x1 > x + ACROSS]
         for start, end in _runs(rows, x):
             if end - start > (best.end - best.start if best else 1) and _has_both(rows[start:end], x):
-                for found in _columns_within(rows, start, end, x, page):
+                for found in _columns_within(rows, start, end, x, ys, page):
                     if best is None or found.end - found.start > best.end - best.start:
                         best = found
     return best
@@ -482,4 +500,5 @@ def _cut(rows: list[Row], page: _Page, depth: int = 0) -> list[list[Row]]:
 def regions_of(items: Sequence[PdfItem], height: float, rules: Sequence[PdfRule] = ()) -> list[list[Row]]:
     """Cut a page into regions in reading order; each is one column, or text across the page."""
     from_right = is_right_to_left(" ".join(item.text for item in items))
-    return _cut(rows_of(items), _Page(height, rules, from_right, _box_ends(items, rules)))
+    from_top = sorted(rules, key=lambda rule: rule.y0)
+    return _cut(rows_of(items), _Page(height, from_top, from_right, _box_ends(items, rules)))

@@ -7,9 +7,10 @@ header is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf
 
 from pipelines.parsing.pdf.cells import Atom, PageTable, atoms_of, columns_of, is_caption, is_cells, is_form
@@ -38,6 +39,8 @@ APART = 0.6
 """Sizes of the font between a ruling and a text that stands alone."""
 FAR = 4.2
 """Sizes of the font. Rows of one table are closer to each other."""
+MOST_NEAR = 100
+"""Lines above and below a table, the nearest, that are looked at for those over and under it."""
 MOST_BETWEEN = 2
 """Short lines between the heads of columns and the first row: a unit, a section."""
 
@@ -109,8 +112,9 @@ def _whole(level: Sequence[PdfRule]) -> list[PdfRule]:
 def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: Sequence[PdfRule]) -> list[PageTable]:
     """Return the tables of a frame. `rules` are the level rulings of the page."""
     found: list[PageTable] = []
+    from_top = sorted(range(len(lines)), key=lambda i: lines[i].y0)
     for run in _runs(frame, lines, taken):
-        whole = not _goes_on_outside(run, lines) and not _are_contents(run.parts, lines, taken)
+        whole = not _goes_on_outside(run, lines, from_top) and not _are_contents(run.parts, lines, taken)
         table = _table(run.parts, rules) if whole else None
         if table is not None:
             found.append(table)
@@ -119,11 +123,19 @@ def framed_tables(frame: Frame, lines: Sequence[Line], taken: set[int], rules: S
 
 @dataclass(slots=True)
 class _Run:
-    """Parts between rulings that may be one table. Lines above `top` and below `bottom` are known to be of others."""
+    """Parts between rulings that may be one table; the first `heads` of them are known to be headers. Lines above `top`
+    and below `bottom` are known to be of others."""
 
     parts: list[list[_Placed]] = field(default_factory=list)
     top: float = -inf
     bottom: float = inf
+    heads: int = 0
+
+    def are_heads(self) -> bool:
+        """Say whether all parts are headers."""
+        while self.heads < len(self.parts) and _is_head(self.parts[self.heads]):
+            self.heads += 1
+        return self.heads == len(self.parts)
 
 
 def _runs(frame: Frame, lines: Sequence[Line], taken: set[int]) -> Iterator[_Run]:
@@ -132,11 +144,11 @@ def _runs(frame: Frame, lines: Sequence[Line], taken: set[int]) -> Iterator[_Run
     run, between = _Run(), _Run()
     inside = [i for i, line in enumerate(lines) if i not in taken and _is_inside(line, frame)]
     inside.sort(key=lambda i: lines[i].y0 + lines[i].y1)
-    crossing = [(li.y0 + li.y1) / 2 for i, li in enumerate(lines) if i not in taken and _reaches_out(li, frame)]
+    middles = [(lines[i].y0 + lines[i].y1) / 2 for i in inside]
+    crossing = sorted((li.y0 + li.y1) / 2 for i, li in enumerate(lines) if i not in taken and _reaches_out(li, frame))
     for top, bottom in (*pairwise(frame.ys), (frame.ys[-1], frame.ys[-1])):
-        own = [i for i in inside if top < (lines[i].y0 + lines[i].y1) / 2 < bottom]
-        part = _whole_lines(lines, own)
-        if _is_part(part, frame) and not any(top < y < bottom for y in crossing):
+        part = _whole_lines(lines, inside[bisect_right(middles, top) : bisect_left(middles, bottom)])
+        if _is_part(part, frame) and bisect_right(crossing, top) >= bisect_left(crossing, bottom):
             if between.parts and _introduces(between, part, run):
                 run.bottom = between.top
                 yield run
@@ -158,18 +170,27 @@ def _introduces(between: _Run, part: Sequence[_Placed], run: _Run) -> bool:
     and a header below it."""
     line = between.parts[0][0].line
     apart = min(line.y0 - between.top, between.bottom - line.y1) > APART * line.size
-    return apart and _is_head(part) and not all(map(_is_head, run.parts))
+    return apart and _is_head(part) and not run.are_heads()
 
 
-def _goes_on_outside(run: _Run, lines: Sequence[Line]) -> bool:
+def _goes_on_outside(run: _Run, lines: Sequence[Line], from_top: Sequence[int]) -> bool:
     """Say whether the next lines above or below are rows of cells: then the rulings are inside a larger table, as those
-    above sums are, or below the heads of its columns."""
+    above sums are, or below the heads of its columns. `from_top` are the indexes of the lines by their upper edge."""
     first, last = run.parts[0][0].line, run.parts[-1][-1].line
     own = {i for part in run.parts for placed in part for i in placed.indexes}
-    across = [li for i, li in enumerate(lines) if i not in own and li.x0 < last.x1 and last.x0 < li.x1]
-    above = sorted((li for li in across if run.top < li.y0 < first.y0), key=lambda li: -li.y0)
-    below = sorted((li for li in across if last.y0 < li.y0 < run.bottom), key=lambda li: li.y0)
-    return _reach_cells(first, above[: MOST_BETWEEN + 1]) or _reach_cells(last, below[: MOST_BETWEEN + 1])
+
+    def across(near: Iterable[int]) -> Iterator[Line]:
+        others = (lines[i] for i in near if i not in own and lines[i].x0 < last.x1 and last.x0 < lines[i].x1)
+        return islice(others, MOST_BETWEEN + 1)
+
+    def index(y: float, find: Callable[..., int]) -> int:
+        return find(from_top, y, key=lambda i: lines[i].y0)
+
+    first_above, below = index(run.top, bisect_right), index(last.y0, bisect_right)
+    above, end = index(first.y0, bisect_left), index(run.bottom, bisect_left)
+    upwards = sorted(from_top[max(first_above, above - MOST_NEAR) : above], key=lambda i: -lines[i].y0)
+    downwards = from_top[below : min(end, below + MOST_NEAR)]
+    return _reach_cells(first, across(upwards)) or _reach_cells(last, across(downwards))
 
 
 def _are_contents(run: Sequence[Sequence[_Placed]], lines: Sequence[Line], taken: set[int]) -> bool:
@@ -178,7 +199,7 @@ def _are_contents(run: Sequence[Sequence[_Placed]], lines: Sequence[Line], taken
     return len(run) == 1 and any(contents_entries(lines, at, taken, at) for at in first)
 
 
-def _reach_cells(last: Line, others: Sequence[Line]) -> bool:
+def _reach_cells(last: Line, others: Iterable[Line]) -> bool:
     """Say whether a row of cells is close, with nothing but short lines before it."""
     for line in others:
         if abs(line.y0 - last.y0) > FAR * last.size or is_caption(line):

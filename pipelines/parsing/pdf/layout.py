@@ -47,7 +47,7 @@ from pipelines.parsing.pdf.paragraphs import (
     is_bullet,
     style_of,
 )
-from pipelines.parsing.pdf.tables import aligned_table, term_entries
+from pipelines.parsing.pdf.tables import table_or_terms
 from pipelines.parsing.pdf.turned import turned_back, with_turned_cells
 from pipelines.parsing.pictures import figure, shown_large, with_figures, without_repeated
 from pipelines.records import Block, BlockCell, Box, TextRun
@@ -169,15 +169,17 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
                 placed.add(id(taken[at]))
                 drafts.append(taken[at])
             at += 1
-        elif entries := (
-            contents_entries(lines, at, blocked, at - len(pending))
-            or term_entries(lines, at, blocked, at - len(pending), level)
-        ):
+            continue
+        floor, table = at - len(pending), None
+        entries = contents_entries(lines, at, blocked, floor)
+        if not entries and at not in drawn:
+            table, entries = table_or_terms(lines, at, blocked, floor, level)
+        if entries:
             del pending[len(pending) - (at - entries[0][0]) :]
             flush()
             drafts += [contents_draft([lines[i] for i in entry]) for entry in entries]
             at = entries[-1][-1] + 1
-        elif at not in drawn and (table := aligned_table(lines, at, blocked, at - len(pending), level)) is not None:
+        elif table is not None:
             del pending[len(pending) - (at - table.lines[0]) :]
             flush_above(lines[table.lines[0]])
             drafts.append(_table_draft(table, page))

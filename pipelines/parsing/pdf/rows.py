@@ -8,7 +8,7 @@ one row.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -99,7 +99,7 @@ def number_rows(
     lines: Sequence[Line], columns: Sequence[Column], headers: int | None = None, rules: Sequence[PdfRule] = ()
 ) -> Rows:
     """Return the rows of a table of numbers. Its first `headers` lines are its header, if that is known; `rules` are
-    the level rulings of the page."""
+    the level rulings of the page from the top."""
     rows = [part_row(atoms_of(line), columns) for line in lines]
     framed = headers is not None
     headers = _header_count(rows, columns) if headers is None else headers
@@ -488,7 +488,8 @@ def _is_stack(lines: Sequence[Sequence[Cellet]], rules: Sequence[PdfRule]) -> bo
         if bottom - top > TIGHT * max(upper[0].y1 - upper[0].y0, lower[0].y1 - lower[0].y0):
             return False
         if any(
-            top < r.y0 < bottom and r.x0 < max(above.x1, below.x1) and min(above.x0, below.x0) < r.x1 for r in rules
+            r.x0 < max(above.x1, below.x1) and min(above.x0, below.x0) < r.x1
+            for r in _rules_between(rules, top, bottom)
         ):
             return False
     return True
@@ -515,20 +516,25 @@ def _is_one_head(above: _Head, head: _Head, columns: Sequence[Column], rules: Se
     if bottom - top > 1.7 * max(upper.y1 - upper.y0, lower.y1 - lower.y0):
         return False
     left, right = min(upper.x0, lower.x0), max(upper.x1, lower.x1)
-    if any(top < rule.y0 < bottom and rule.x0 < right and left < rule.x1 for rule in rules):
+    if any(rule.x0 < right and left < rule.x1 for rule in _rules_between(rules, top, bottom)):
         return False
     if head.span == 1 or _goes_on(above.lines[-1], head.lines[0]):
         return True
     return len(_ruled_under(atom_of(above.lines[-1], False), columns, rules)) == head.span
 
 
+def _rules_between(rules: Sequence[PdfRule], top: float, bottom: float) -> Sequence[PdfRule]:
+    """Return the rulings between two heights, from rulings in order from the top."""
+    first = bisect_right(rules, top, key=lambda rule: rule.y0)
+    return rules[first : bisect_left(rules, bottom, first, key=lambda rule: rule.y0)]
+
+
 def _ruled_under(atom: Atom, columns: Sequence[Column], rules: Sequence[PdfRule]) -> list[int]:
     """Return the columns over which the ruling below a header reaches, or below its second line; an empty list if it
     has none, or one below all columns."""
     bottom, height = max(c.y1 for c in atom.cellets), max(c.y1 - c.y0 for c in atom.cellets)
-    for rule in rules:
-        below = -0.4 * height < rule.y0 - bottom < 1.8 * height
-        if below and rule.x0 - HANGING <= atom.x0 and atom.x1 <= rule.x1 + HANGING:
+    for rule in _rules_between(rules, bottom - 0.4 * height, bottom + 1.8 * height):
+        if rule.x0 - HANGING <= atom.x0 and atom.x1 <= rule.x1 + HANGING:
             under = [at for at, c in enumerate(columns) if rule.x0 <= (c.x0 + c.x1) / 2 <= rule.x1]
             return under if len(under) < len(columns) else []
     return []

@@ -66,14 +66,25 @@ DEEPEST = 48.0
 _INTRODUCES = re.compile(r":\s*(\(\w{1,2}\)\s*)*$")
 
 
-def aligned_table(
-    lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0, rules: Sequence[PdfRule] = ()
-) -> PageTable | None:
-    """Return a table of aligned cells whose first row of cells is line `start`, if there is one. Header lines above it,
-    down to line `floor`, belong to it. `rules` are the level rulings of the page."""
+def table_or_terms(
+    lines: Sequence[Line], start: int, blocked: set[int], floor: int, rules: Sequence[PdfRule]
+) -> tuple[PageTable | None, list[list[int]]]:
+    """Return the table whose first row of cells is line `start`, or the entries of the list of terms that the line
+    begins, each as the indexes of its lines. Lines above it, down to line `floor`, may belong to either. `rules` are
+    the level rulings of the page."""
     terms = terms_of(lines, start, blocked, floor)
     if terms is not None and terms.table.headers:
-        return terms.table
+        return terms.table, []
+    table = _aligned_table(lines, start, blocked, floor, rules)
+    if terms is None:
+        return table, []
+    same = table is not None and table.lines == terms.table.lines and len(table.rows) == len(terms.table.rows)
+    return (table, []) if same else (None, terms.entries)
+
+
+def _aligned_table(
+    lines: Sequence[Line], start: int, blocked: set[int], floor: int, rules: Sequence[PdfRule]
+) -> PageTable | None:
     if not is_cells(lines[start]):
         return None
     end = _run_end(lines, start, blocked)
@@ -101,20 +112,6 @@ def aligned_table(
     if len(texts) < 2 or (not headers and _is_legend(rows, columns)):
         return None
     return made_table(Rows(texts, headers), range(start, end), columns)
-
-
-def term_entries(
-    lines: Sequence[Line], start: int, blocked: set[int], floor: int = 0, rules: Sequence[PdfRule] = ()
-) -> list[list[int]]:
-    """Return the entries of a list of terms that line `start` begins, each as the indexes of its lines; an empty list
-    without such a list, or if a table has the same rows."""
-    terms = terms_of(lines, start, blocked, floor)
-    if terms is None:
-        return []
-    table = aligned_table(lines, start, blocked, floor, rules)
-    own = terms.table
-    same = table is not None and table.lines == own.lines and len(table.rows) == len(own.rows)
-    return [] if same else terms.entries
 
 
 def made_table(found: Rows, lines: Iterable[int], columns: Sequence[Column]) -> PageTable:

@@ -1,4 +1,5 @@
-"""What a page of a PDF costs grows with what stands on it, however that is set: counted in calls, not in seconds."""
+"""What a page of a PDF costs grows with what stands on it, however that is set: counted in calls or steps, not in
+seconds."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import PdfItem, PdfPage, restore
-from tests.support.growth import calls
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule, restore
+from tests.support.growth import Parts, assert_linear, calls
 
 pytestmark = pytest.mark.defends("1b")
 TIMES = 2.7
@@ -46,6 +47,57 @@ def test_a_page_costs_what_stands_on_it(name: str) -> None:
         return blocks_of([PdfPage(1, 612, 792, tuple(PAGES[name](count)))])
 
     assert calls(lambda: work(600)) < TIMES * calls(lambda: work(300))
+
+
+def level(count: int, pitch: float) -> list[PdfRule]:
+    return [PdfRule(50, pitch * at, 400, pitch * at) for at in range(count)]
+
+
+def headers_and_titles(count: int) -> list[PdfItem]:
+    heads = [(x, at) for at in range(1, count, 2) for x in (150, 250)]
+    titles = [(50, at) for at in range(0, count, 2)]
+    return [item("Head", x, 24.0 * at + 7) for x, at in sorted([*heads, *titles], key=lambda place: place[1])]
+
+
+def columns_and_titles(count: int) -> list[PdfItem]:
+    found: list[PdfItem] = []
+    for block in range(count // 4):
+        top = 60.0 * block
+        found += [item("text of a column", x, top + 12 * row, 200) for row in range(3) for x in (50, 300)]
+        found.append(item("a title across both columns", 50, top + 42, 450))
+    return found
+
+
+def tables_and_titles(count: int) -> list[PdfItem]:
+    rows = [(6, "Title", "Title of"), (12, "One", "Two"), (40, "17", "18"), (52, "17", "18")]
+    found: list[PdfItem] = []
+    for table in range(count // 5):
+        for y, *texts in rows:
+            found += [item(text, x, 120.0 * table + y) for text, x in zip(texts, (150, 250), strict=True)]
+            found += [item("Label", 50, 120.0 * table + y)] if y > 20 else []
+    return found
+
+
+RULED: dict[str, Callable[[int], tuple[list[PdfItem], list[PdfRule]]]] = {
+    "headers and titles between rulings": lambda count: (headers_and_titles(count), level(count, 24)),
+    "two cells between rulings": lambda count: (
+        [item(text, x, 12.0 * at + 1) for at in range(count) for text, x in (("Label", 50), ("17", 250))],
+        level(count, 12),
+    ),
+    "columns between titles": lambda count: (columns_and_titles(count), level(2 * count, 7.5)),
+    "tables among rulings": lambda count: (tables_and_titles(count), level(4 * count, 6)),
+}
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_rulings_are_looked_for_near_what_they_part(name: str) -> None:
+    def steps(count: int) -> dict[str, int]:
+        items, rules = RULED[name](count)
+        page, parts = PdfPage(1, 612, 792, tuple(items), tuple(rules)), Parts()
+        parts.counted(name, lambda: blocks_of([page]))
+        return parts.steps
+
+    assert_linear(steps, 600)
 
 
 def test_a_table_over_many_pages_costs_what_it_holds() -> None:
