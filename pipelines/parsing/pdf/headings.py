@@ -191,7 +191,8 @@ def _rank(draft: Draft, style: DocumentStyle) -> _Rank:
     italic = all(line.italic for line in draft.lines)
     letters = [char for char in draft.text if char.isalpha()]
     capitals = len(letters) > 3 and not any(char.islower() for char in letters)
-    size = draft.size * style.size / style.size_on(draft.lines[0].page)
+    # The line `Chapter 2` may be set smaller than the title that it is joined with.
+    size = max(line.size for line in draft.lines) * style.size / style.size_on(draft.lines[0].page)
     return _Rank(size, 4 * bold + 2 * capitals - italic, numbering_of(draft.text))
 
 
@@ -467,7 +468,10 @@ def _is_number_of(first: Draft, second: Draft) -> bool:
     """Say whether a block is the number of the heading below it, not a heading above that one: a chapter above its
     first section is larger, or the section has a number of its own."""
     bare = _BARE_NUMBER.fullmatch(first.text.strip())
-    if bare is None or first.size < second.size - 0.1 or numbering_of(second.text) is not None:
+    if bare is None or numbering_of(second.text) is not None:
+        return False
+    # A digit smaller than the title may be a note or a page number, but `Chapter 2` names what is set larger below it.
+    if bare[1] is None and first.size < second.size - 0.1:
         return False
     if None not in (first.level, second.level) and first.level != second.level:
         return False

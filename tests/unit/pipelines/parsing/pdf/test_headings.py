@@ -249,6 +249,8 @@ def test_a_heading_that_wraps_in_one_size_is_one() -> None:
     ("number", "title", "size", "found"),
     [
         ("Chapter 4", "Methods", 18, [(1, "Chapter 4 Methods")]),
+        ("Chapter 4", "Methods", 24, [(1, "Chapter 4 Methods")]),
+        ("4", "Methods", 24, [(1, "Methods")]),
         ("Chapter 4", "Methods", 14, [(1, "Chapter 4"), (2, "Methods")]),
         ("Chapter 4", "4.1 Methods", 14, [(1, "Chapter 4"), (2, "4.1 Methods")]),
         ("Part 1", "Chapter 1 Methods", 18, [(1, "Part 1"), (2, "Chapter 1 Methods")]),
@@ -260,6 +262,23 @@ def test_a_number_above_its_title_or_above_a_part(
 ) -> None:
     two = [item(number, 60, 60, size=18, bold=True), item(title, 60, 84, size=size, bold=True)]
     assert headings([page(1, *two, *column(BODY, y=200))]) == found
+
+
+def test_chapters_whose_number_is_small_stand_above_their_sections() -> None:
+    pages = [
+        page(
+            number,
+            item(f"Chapter {number}", 60, 60, size=12, bold=True),
+            item(title, 60, 84, size=20, bold=True),
+            item(f"{number}.1 Sites", 60, 140, size=14, bold=True),
+            *column(BODY, y=200),
+        )
+        for number, title in ((1, "Introduction"), (2, "Methods"))
+    ]
+    assert headings(pages) == [
+        *((1, "Chapter 1 Introduction"), (2, "1.1 Sites")),
+        *((1, "Chapter 2 Methods"), (2, "2.1 Sites")),
+    ]
 
 
 def test_a_number_and_a_title_of_other_tags_are_two_headings() -> None:
