@@ -276,10 +276,13 @@ def _turns(parts: re.Match[str]) -> bool:
     return not (_OF_WHAT.match(rest) and len(rest.split()) > _LONGEST_OF)
 
 
+_DETERMINERS = frozenset({"the", "a", "an", "all", "any", "both", "each", "every", "no", "some", "our", "their", "its"})
+
+
 def _small(text: str, known: Collection[str], lead: bool = False) -> str:
     """Return the text as it is written in the middle of a sentence."""
-    first = text.split(" ", 1)[0]
-    return text[0].lower() + text[1:] if lead or first.lower() in known else text
+    first = text.split(" ", 1)[0].lower()
+    return text[0].lower() + text[1:] if lead or first in _DETERMINERS or first in known else text
 
 
 def _sentence(text: str) -> str:

@@ -144,9 +144,12 @@ _JOINED = re.compile("[,:;“«]| then ")
 
 def as_examples(statements: Iterable[Suggestion], rows: Iterable[Suggestion]) -> list[Suggestion]:
     """Return the short candidates in an order in which people like to read them: those of statements first, and of each
-    kind those first that are one plain clause."""
-    ordered = [each for kind in (statements, rows) for each in sorted(spread(kind), key=_is_joined)]
-    return [each for each in ordered if len(each.question) <= LONGEST_EXAMPLE]
+    kind those first that are one plain clause. Statements that keep their order (`Boats pay how much a night?`) are
+    taken only where nothing else can be asked."""
+    short = [[each for each in kind if len(each.question) <= LONGEST_EXAMPLE] for kind in (statements, rows)]
+    turned = [each for each in short[0] if each.rank == 0]
+    kinds = [turned, short[1]] if turned or short[1] else [short[0]]
+    return [each for kind in kinds for each in sorted(spread(kind), key=_is_joined)]
 
 
 def _is_joined(each: Suggestion) -> bool:

@@ -63,3 +63,12 @@ def test_no_more_is_asked_of_the_index_than_a_bound() -> None:
     words = [f"{first}{second}" for first in "bdfgk" for second in ("arn", "ell", "inn", "oat", "uck", "yre")]
     assert made({word: [f"The {word} has 12 pounds of {word} grain."] for word in words}, nothing) == []
     assert len(asked) == TRIES
+
+
+def test_a_question_in_the_order_of_a_statement_is_no_example_beside_a_better_one() -> None:
+    everywhere = {("s", "pier.md"), ("s", "lamp.md")}
+    texts = {"pier": ["Boats pay 12 pounds for each night."], "lamp": ["The lamp must burn for 9 hours."]}
+    assert made(texts, lambda question: everywhere) == [("lamp", "For how many hours must the lamp burn?")]
+    assert made({"pier": texts["pier"]}, lambda question: everywhere) == [
+        ("pier", "Boats pay how much for each night?")
+    ]
