@@ -30,7 +30,7 @@ def test_an_asset_shows_its_metadata(page: Page, indexed: tuple[Project, dict[st
     rows = page.get_by_text("Row count", exact=True).locator("xpath=..")
     expect(rows).to_have_text(f"Row count{chunks}")
     page.locator("tr").filter(has_text="tokens").get_by_text("[Show Markdown]").click()
-    expect(page.get_by_role("dialog").get_by_role("img")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_role("img", name="histogram")).to_be_visible()
     histogram = page.get_by_role("dialog").locator("pre")
     expect(histogram).to_be_visible()
     bars = histogram.inner_text().splitlines()
