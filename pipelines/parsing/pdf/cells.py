@@ -31,7 +31,7 @@ NOTE_GAP = 2.0
 """Sizes of the font."""
 CAPTION = re.compile(
     r"(table|figure|fig\.|exhibit|chart|example|listing|таблиця|рисунок|рис\.|мал\.|схема|таблица)\s*"
-    r"[A-ZА-Я]?\d+([.\-–]\d+)*[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
+    r"[A-ZА-Я]?\d++([.\-–]\d++)*+[a-z]?(\s*[.:)–—|-]|\s*$|\s+(?-i:(?=[^a-zа-яіїєґ])))",
     re.IGNORECASE,
 )
 LEADERS = re.compile(r"(?<!\s)\s*+((\. ?){4,}|…{2,})\s*")

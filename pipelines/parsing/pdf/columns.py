@@ -289,7 +289,7 @@ class _Columns:
 
 def _box_ends(items: Sequence[PdfItem], rules: Sequence[PdfRule]) -> dict[int, tuple[float, float]]:
     """Return the left and right ends of the widest box around each piece that is in one."""
-    boxes = list(islice(_boxes(rules), MOST_BOXES))
+    boxes = list(islice(boxes_of(rules), MOST_BOXES))
     found: dict[int, tuple[float, float]] = {}
     for item in items if boxes else ():
         for x0, y0, x1, y1 in boxes:
@@ -299,7 +299,7 @@ def _box_ends(items: Sequence[PdfItem], rules: Sequence[PdfRule]) -> dict[int, t
     return found
 
 
-def _boxes(rules: Sequence[PdfRule]) -> Iterator[tuple[float, float, float, float]]:
+def boxes_of(rules: Sequence[PdfRule]) -> Iterator[tuple[float, float, float, float]]:
     """Yield the boxes that rulings draw with four sides, the widest first."""
     level = [(r.x0, r.x1, r.y0) for r in rules if r.x1 - r.x0 >= LEAST_BOX and r.y1 - r.y0 < CORNER]
     upright = [(r.y0, r.y1, r.x0) for r in rules if r.y1 - r.y0 >= LEAST_BOX and r.x1 - r.x0 < CORNER]

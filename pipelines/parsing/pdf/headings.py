@@ -327,7 +327,7 @@ def _counting_lines(drafts: Sequence[Draft]) -> set[int]:
 
 def _may_count(draft: Draft, following: Draft) -> bool:
     text = draft.text.rstrip()
-    if draft.kind not in ("paragraph", "list_item") or len(draft.lines) != 1 or draft.gap <= 1.2:
+    if draft.drawn or draft.kind not in ("paragraph", "list_item") or len(draft.lines) != 1 or draft.gap <= 1.2:
         return False
     if len(text) > 80 or len(text.split()) > 10 or text[-1:] in ".:?!" or not _is_title_like(text):
         return False
@@ -421,7 +421,7 @@ def is_bulleted(draft: Draft) -> bool:
 
 def _looks_like_heading(draft: Draft, following: Draft | None, style: DocumentStyle, usual: float) -> bool:
     text = draft.text.strip()
-    if len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text):
+    if draft.drawn or len(text) > LONGEST_HEADING or is_bulleted(draft) or NEVER.fullmatch(text):
         return False
     if _by_style(draft, style) or _by_number(draft, following):
         return True

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from pipelines.fingerprint import combine
 from pipelines.parsing.joining import DocumentWords
@@ -25,6 +25,7 @@ from pipelines.parsing.pdf.cells import (
     same_columns,
     says_units,
 )
+from pipelines.parsing.pdf.columns import MOST_BOXES, boxes_of
 from pipelines.parsing.pdf.frames import framed_tables, frames_of
 from pipelines.parsing.pdf.furniture import (
     furniture_line,
@@ -58,6 +59,10 @@ LEAST_TURNED = 80
 """Characters of one direction other than the page's, from which on they are text as any other."""
 SAME_WIDTH = 0.15
 """Share by which columns of one text may differ in width; the last lines of a column may all be short."""
+NEAR_BOX = 2.5
+"""Sizes of the font between a drawing's box and its caption at most."""
+TALLEST_DRAWING = 0.7
+"""Share of the page's height that a drawing's box takes at most. A taller one is the page's own border."""
 
 
 def blocks_of(
@@ -188,7 +193,21 @@ def _page_drafts(lines: Sequence[Line], page: PdfPage, style: DocumentStyle) -> 
             pending.append(lines[at])
             at += 1
     flush()
+    _mark_drawn(drafts, page)
     return drafts
+
+
+def _mark_drawn(drafts: Sequence[Draft], page: PdfPage) -> None:
+    """Mark the text of drawings: it is in a box right above or below a caption."""
+    captions = [line for draft in drafts if draft.kind == "caption" for line in (draft.lines[0], draft.lines[-1])]
+    for x0, y0, x1, y1 in islice(boxes_of(page.rules), MOST_BOXES) if captions else ():
+        named = any(
+            min(abs(line.y0 - y1), abs(y0 - line.y1)) <= NEAR_BOX * line.size and line.x0 < x1 and line.x1 > x0
+            for line in captions
+        )
+        if named and y1 - y0 <= TALLEST_DRAWING * page.height:
+            for draft in drafts:
+                draft.drawn |= all(x0 <= li.x0 and li.x1 <= x1 and y0 <= li.y0 and li.y1 <= y1 for li in draft.lines)
 
 
 def _table_draft(table: PageTable, page: PdfPage) -> Draft:

@@ -54,7 +54,8 @@ class DocumentStyle:
 @dataclass(slots=True)
 class Draft:
     """A block in the making. `gap` is the distance to the line above, in usual line distances; infinite at the top of a
-    column. `cells` are in the order of rows; `edges` are the left and right ends of a table's columns, in turn."""
+    column. `cells` are in the order of rows; `edges` are the left and right ends of a table's columns, in turn. `drawn`
+    says that it is text of a drawing."""
 
     kind: str
     lines: list[Line]
@@ -67,6 +68,7 @@ class Draft:
     headers: int = 0
     confidence: float = 1.0
     metadata: dict[str, str] = field(default_factory=dict)
+    drawn: bool = False
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.parsing.pdf.headings import NEVER, Bookmark, HeadingNumber, numbering_of
 from pipelines.parsing.pdf.layout import blocks_of
-from pipelines.parsing.pdf.page import PdfItem, PdfPage
+from pipelines.parsing.pdf.page import PdfItem, PdfPage, PdfRule
 from tests.unit.pipelines.parsing.pdf.test_layout import FULL, REST, column, item, page, text_of
 
 BODY = [FULL, FULL, FULL, REST]
@@ -383,3 +383,25 @@ def test_titles_of_tables_and_figures_are_captions_however_they_look() -> None:
         *column(BODY, y=215),
     ]
     assert headings([page(1, *items)]) == []
+
+
+@pytest.mark.parametrize(
+    ("caption", "found"),
+    [
+        ("Figure 3-1 The statement", []),
+        ("Рисунок 2.1 – Запит", []),
+        ("Figure 3-1 shows the statement.", [(1, "GRANT ACCESS"), (1, "ENFORCE")]),
+    ],
+)
+def test_bold_lines_of_a_drawing_are_no_headings(caption: str, found: list[tuple[int, str]]) -> None:
+    """A box right above a caption is a drawing."""
+    drawn = [
+        item("GRANT ACCESS", 70, 220, bold=True),
+        item("names who may read", 200, 245, size=9),
+        item("ENFORCE", 70, 270, bold=True),
+        item("says that it holds", 200, 295, size=9),
+    ]
+    rules = [PdfRule(60, y, 400, y) for y in (205, 320)] + [PdfRule(x, 205, x, 320) for x in (60, 400)]
+    below = column(BODY, y=360)
+    pages = [page(1, *column(BODY, y=60), *drawn, item(caption, 60, 325), *below, rules=tuple(rules))]
+    assert headings(pages) == found
