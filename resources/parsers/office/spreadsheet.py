@@ -157,6 +157,8 @@ MOST_GAPS = 200
 """Empty columns at which one sheet is divided."""
 LONGEST_LABEL = 60
 LONGEST_TITLE = 120
+_CODE = re.compile(r"[^\W\d_]++[-/_.]\d[\w\-/.]*+")
+"""A number of a part, drawing or order, such as `E-123`, which is no title."""
 MOST_ROWS_ABOVE = 12
 """Rows down to which a header is looked for."""
 
@@ -246,7 +248,7 @@ def _is_title(rows: list[SheetRow], at: int, wide: int, grid: SheetLayout) -> bo
 
 def _reads_as_title(cell: SheetCell) -> bool:
     text = cell.text
-    words = not cell.is_number and any(map(str.isalpha, text))
+    words = not cell.is_number and any(map(str.isalpha, text)) and not _CODE.fullmatch(text)
     return words and len(text) <= LONGEST_TITLE and not text.endswith((".", ";", ",", ":")) and text[0] not in "(*["
 
 

@@ -505,3 +505,9 @@ def test_a_sheet_whose_first_column_is_empty(tmp_path: Path) -> None:
     found = parsed(styled(values), tmp_path)
     assert outline(found) == [("paragraph", "Price list"), ("table", "")]
     assert found.blocks[2].cells[0].column == 0 and found.blocks[2].cells[0].runs[0].locator == "Sheet!B4:C4"
+
+
+@pytest.mark.parametrize(("text", "kind"), [("E-123", "paragraph"), ("PO/2026/17", "paragraph"), ("FY2026", "heading")])
+def test_a_number_of_a_part_is_no_title(tmp_path: Path, text: str, kind: str) -> None:
+    values: Rows = [[text], ["Part", "Mass"], ["Lid", 4], ["Jar", 9]]
+    assert outline(parsed(styled(values, bold="A1"), tmp_path))[0] == (kind, text)
