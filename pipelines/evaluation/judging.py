@@ -17,7 +17,7 @@ strategies for retrieval, 2024), in characters. tests/unit/pipelines/evaluation/
 docs/reference/metrics.md defines them for readers.
 
 A run asks all questions. Its means are over the questions with gold; a metric that no question can give is null. Its
-intervals are bootstrap percentiles over questions, from a fixed seed.
+intervals are bootstrap percentiles over questions, from a fixed seed, and exact ones where all scores are 0 or all 1.
 """
 
 from __future__ import annotations
@@ -492,6 +492,8 @@ OptionsUse = Literal["none", "lexical", "all"]
 
 SEED = 20_260_101
 RESAMPLES = 1_000
+CONFIDENCE = 0.95
+"""Share of such intervals that hold the true mean."""
 
 
 def question_for(mapped: MappedQuestion, options: OptionsUse) -> Question:
@@ -536,6 +538,18 @@ def bootstrap_interval(values: Sequence[float], resamples: int = RESAMPLES, seed
     return float(low), float(high)
 
 
+def score_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of scores from 0 to 1.
+
+    Resampling says nothing where all scores are 0 or all are 1. There the interval is the exact one of a proportion
+    (Clopper and Pearson, 1934): three of three questions may be a rate of 29 %."""
+    low, high = bootstrap_interval(values)
+    beyond = ((1 - CONFIDENCE) / 2) ** (1 / len(values))
+    if low == high == 1:
+        return beyond, 1.0
+    return (0.0, 1 - beyond) if low == high == 0 and not any(values) else (low, high)
+
+
 def paired_difference(
     values: Sequence[float | None], others: Sequence[float | None]
 ) -> tuple[float, float, float] | None:
@@ -562,7 +576,7 @@ def summary(outcomes: Sequence[Outcome]) -> tuple[dict[str, float | None], dict[
     for name in (*METRICS, *more):
         values = [value for outcome in outcomes if (value := outcome.scores.get(name)) is not None]
         means[name] = float(np.mean(values)) if values else None
-        intervals[name] = list(bootstrap_interval(values)) if values else None
+        intervals[name] = list(score_interval(values)) if values else None
     return means, intervals
 
 

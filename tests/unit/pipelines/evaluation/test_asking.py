@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from pipelines.evaluation.golden import Gold, GoldenQuestion
 from pipelines.evaluation.judging import (
     ANSWER_METRICS,
@@ -16,6 +18,7 @@ from pipelines.evaluation.judging import (
     paired_difference,
     question_for,
     run_json,
+    score_interval,
 )
 from pipelines.query.results import Hit
 from pipelines.query.wording import Question
@@ -54,6 +57,17 @@ def test_the_interval_is_the_same_every_time_and_holds_the_mean() -> None:
     assert (low, high) == bootstrap_interval(values)
     assert 0.35 < low < 0.5 < high < 0.65
     assert bootstrap_interval([1.0, 1.0]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [([1.0] * 3, (0.292, 1.0)), ([0.0] * 3, (0.0, 0.708)), ([1.0] * 100, (0.964, 1.0)), ([0.5, 0.5], (0.5, 0.5))],
+)
+def test_few_questions_that_are_all_answered_do_not_show_a_sure_rate(
+    scores: list[float], expected: tuple[float, float]
+) -> None:
+    """The bounds are those of Clopper and Pearson, as tables give them."""
+    assert score_interval(scores) == pytest.approx(expected, abs=0.001)
 
 
 def test_answers_are_scored_where_they_are_asked_for_and_questions_without_gold_are_to_be_declined() -> None:
