@@ -19,7 +19,6 @@ import dagster as dg
 
 from assets.metadata import (
     BEFORE,
-    CODE_VERSION,
     IO_MANAGER,
     STATE,
     attach,
@@ -39,6 +38,7 @@ from resources.checks.stages import require_sound
 from resources.child_process import ROOT
 from resources.dagster_instance.run_errors import add_codes
 from resources.generations.upkeep import bring_up_to_date
+from resources.reports.run_record import CODE_VERSION
 from resources.state.generation import swap_of
 from resources.state.launched import BACKFILL, buckets_in
 from resources.state.state import State

@@ -6,19 +6,17 @@ from typing import Any
 import dagster as dg
 
 from assets.declare import NIGHTLY, asset, buckets_of
-from assets.metadata import attach, changes, index_version, log_whole, score_chart, score_rows, table
+from assets.metadata import attach, log_whole, score_chart, score_rows, table
 from resources.checks.findings import remedy_of
 from resources.checks.stages import CHECKS as CHECKED
 from resources.checks.stages import DESCRIPTIONS, unlisted_sources
 from resources.checks.stages import check as find
 from resources.generations.publish import publish, score_live
 from resources.generations.upkeep import update_other_generations
+from resources.reports.run_record import NOT_PUBLISHED, changes, index_version
 from resources.stages.make import freeze_terms, write_index
 from resources.stages.part_rows import INPUTS
 from resources.state.state import State
-
-NOT_PUBLISHED = "not published"
-"""The code version of `search_index` while readers are served from a generation of other settings: it stays stale."""
 
 
 @asset(

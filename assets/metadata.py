@@ -6,22 +6,31 @@ Dagster compares data versions to find stale assets. People read the rest beside
 import base64
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from pipelines.defused_text import defuse
 from pipelines.escaped_text import one_line
-from pipelines.fingerprint import combine
 from pipelines.plots import Curves, Panel, figure
 from pipelines.ranges import bucket_of
 from pipelines.records import Failure, column_description
 from pipelines.schemas import schema_of
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES, UNPARTITIONED, Stage
+from resources.dagster_instance.direct_runs import RunRecord, report_run, taken_runs
 from resources.engine import StageReport
-from resources.postgres.catalog import IndexCommit
+from resources.reports.run_record import (
+    CODE_VERSION,
+    counts_of,
+    counts_of_bucket,
+    counts_of_step,
+    data_versions,
+    generation_tags,
+    rows_in_postgres,
+)
 from resources.state.generation import find_generation, swap_of
 from resources.state.state import State
 
@@ -58,10 +67,6 @@ _LOGGED_HERE = "__source_asset_observation__"
 partitions of a step the same data version."""
 BEFORE: dict[str, list[str]] = {}
 """Names of the assets that each asset comes after, by its name; filled where assets are declared."""
-CODE_VERSION = "1"
-"""The code version of an asset that no setting shapes."""
-GENERATION, EMBEDDER, SETTINGS = "pincite/generation", "pincite/embedder", "pincite/settings_hash"
-"""Tags of a run: the generation that it works on, that generation's embedder, and a hash of all that shapes one."""
 
 
 def log_made(
@@ -102,62 +107,55 @@ def _log(
     code: str = "",
 ) -> None:
     state, key = state_of(context), _sibling(context, name)
-    made_from = {"dagster/code_version": code or state.code_versions.get(name, CODE_VERSION)}
-    made_from |= _made_from(context, key)
-    for bucket, version in versions.items():
-        tags = {**made_from, "dagster/data_version": version, "dagster/data_version_is_user_provided": "true"}
-        partition = None if bucket == UNPARTITIONED else f"{bucket:02d}"
-        context.log_event(dg.AssetMaterialization(key, metadata=metadata(bucket), partition=partition, tags=tags))
+    record_direct_runs(context.instance, state.project.state)
+    code = code or state.code_versions.get(name, CODE_VERSION)
+    for made in _materializations(context.instance, key, code, versions, metadata):
+        context.log_event(made)
     _tag(context, state)
+
+
+def _materializations(
+    instance: dg.DagsterInstance,
+    key: dg.AssetKey,
+    code: str,
+    versions: Mapping[int, str],
+    metadata: Callable[[int], Mapping[str, Any] | None],
+) -> Iterator[dg.AssetMaterialization]:
+    """Yield a materialisation for each bucket. One without a version gets Dagster's own."""
+    made_from = {"dagster/code_version": code, **_made_from(instance, key)}
+    for bucket, version in versions.items():
+        own = {"dagster/data_version": version, "dagster/data_version_is_user_provided": "true"} if version else {}
+        partition = None if bucket == UNPARTITIONED else f"{bucket:02d}"
+        yield dg.AssetMaterialization(key, metadata=metadata(bucket), partition=partition, tags={**made_from, **own})
+
+
+def record_direct_runs(instance: dg.DagsterInstance, state: Path) -> None:
+    """Write the runs into Dagster's storage that were made without Dagster since it was last opened for a state."""
+    with taken_runs(state / "dagster") as records:
+        for record in records:
+            report_run(instance, record, _materializations_of(instance, record))
+
+
+def _materializations_of(instance: dg.DagsterInstance, record: RunRecord) -> Iterator[dg.AssetMaterialization]:
+    for made in record.made:
+        key = dg.AssetKey.from_user_string(made.key)
+        yield from _materializations(instance, key, made.code_version, made.versions, made.metadata.get)
 
 
 def _tag(context: dg.AssetExecutionContext, state: State) -> None:
     """Tag the run with its generation, once it is known."""
-    generation = state.generation
-    if generation is None:
-        return
-    tags = {
-        GENERATION: str(generation.generation),
-        EMBEDDER: generation.embedder["name"],
-        SETTINGS: state.code_versions["search_index"],
-    }
+    tags = generation_tags(state)
     if state.run.tags != tags:
         context.instance.add_run_tags(context.run_id, tags)
         state.run.tags = tags
 
 
-def data_versions(state: State, stage: str) -> dict[int, str]:
-    """Return a hash of a stage's data for each bucket, computed from its commits.
-
-    The hash includes the key of each commit: vectors are identified by their text and model, and data made under
-    another key is another table."""
-    if stage not in STAGES:
-        return {bucket: combine([row.key, row.output])[:16] for bucket, row in _in_postgres(state, stage).items()}
-    versions = state.engine.versions(stage)
-    return {bucket: combine(version)[:16] for bucket, version in versions.items()}
-
-
-def index_version(state: State) -> str:
-    """Return a hash of the rows that readers are served: the live generation and the commits of its rows."""
-    live = state.catalog.live()
-    if live is None:
-        return combine([])[:16]
-    rows = state.catalog.index_commits("indexed_documents", live.schema)
-    return combine([live.schema, *(rows[first].output for first in sorted(rows))])[:16]
-
-
-def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
-    """Return the commits of a stage's rows in Postgres by bucket."""
-    rows, buckets = state.catalog.index_commits(stage, state.ensure_generation().schema), state.settings.buckets
-    return {bucket_of(first, buckets): row for first, row in rows.items()}
-
-
-def _made_from(context: dg.AssetExecutionContext, key: dg.AssetKey) -> dict[str, str]:
+def _made_from(instance: dg.DagsterInstance, key: dg.AssetKey) -> dict[str, str]:
     """Return the tags that tell Dagster from which versions a materialisation was made, in the form that it writes."""
     tags = {}
     for name in BEFORE[key.path[-1]]:
         before = dg.AssetKey([*key.path[:-1], name])
-        for record in context.instance.fetch_materializations(before, limit=1).records:
+        for record in instance.fetch_materializations(before, limit=1).records:
             assert record.asset_materialization is not None
             shown, found = before.to_user_string(), record.asset_materialization.tags or {}
             tags[f"dagster/input_data_version/{shown}"] = found.get("dagster/data_version", "")
@@ -279,53 +277,31 @@ def _columns(record: type) -> dg.TableSchema:
     return dg.TableSchema([dg.TableColumn(name, kind, column_description(record, name)) for name, kind in fields])
 
 
-_OWN = {
-    "computed": "documents computed",
-    "kept": "documents kept",
-    "gone": "documents gone",
-    "documents": "documents",
-    "written": "rows written",
-    "rows": "dagster/partition_row_count",
-}
-"""Names in the UI of the counts that a report has by part."""
-
-
 def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = True, **more: Any) -> None:
     """Log the report of a stage: to every partition its own counts and data version, the counts of the whole step under
     `run: `, and the failures that still hold, whichever run met them. A stage that is not the step's `own` asset is
     logged for all its buckets."""
     state = state_of(context)
     failed = failures_of(state, report.stage)
-    counted = {
-        "documents computed": report.computed,
-        "documents kept": report.kept,
-        "documents gone": report.gone,
-        "rows written": report.written,
-        "seconds": round(report.seconds, 3),
-        **report.notes,
-    }
+    counted = counts_of(report)
     standing = {
         "dagster/row_count": total_rows(state, report),
         "failures": len(failed),
         **({"failed documents": failures_table(failed, state.settings.buckets)} if failed else {}),
         **more,
     }
-    in_step = {f"run: {name}": value for name, value in counted.items()}
+    in_step = counts_of_step(report)
     rows = _rows_by_bucket(state, report.stage)
 
     def metadata(bucket: int) -> Mapping[str, Any]:
         if bucket == UNPARTITIONED:
             return {**counted, **standing}
-        return {**_own(report, bucket), **rows.get(bucket, {}), **standing, **in_step}
+        return {**counts_of_bucket(report, bucket), **rows.get(bucket, {}), **standing, **in_step}
 
     log_made(context, report.stage, metadata, own)
     context.log.info("%s: %d computed, %d kept, %d rows", report.stage, report.computed, report.kept, report.total)
     for failure in report.failures:
         context.log.warning(one_line(f"{failure.source}/{failure.uri}: {failure.code}: {failure.message}"))
-
-
-def _own(report: StageReport, bucket: int) -> dict[str, int]:
-    return {_OWN[name]: count for name, count in report.buckets.get(bucket, {}).items()}
 
 
 def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
@@ -343,7 +319,7 @@ def total_rows(state: State, report: StageReport) -> int:
     settings if all buckets have been made with them, else those of the live generation."""
     live, name = state.catalog.live(), report.stage
     if name not in STAGES:
-        rows = list(_in_postgres(state, name).values())
+        rows = list(rows_in_postgres(state, name).values())
         if live and len(rows) < state.settings.buckets:
             rows = list(state.catalog.index_commits(name, live.schema).values())
         return sum(row.rows for row in rows) or report.total
@@ -356,17 +332,6 @@ def total_rows(state: State, report: StageReport) -> int:
 def failures_of(state: State, stage: str) -> list[Failure]:
     """Return the failures of a stage that still hold, by source and uri."""
     return [item for item in state.engine.failures() if item.stage == stage]
-
-
-def changes(report: StageReport) -> dict[str, Any]:
-    """Return the changes to generations that are kept up to date, as metadata."""
-    return {
-        "documents changed": report.computed,
-        "documents removed": report.gone,
-        "rows written": report.written,
-        "seconds": round(report.seconds, 3),
-        **report.notes,
-    }
 
 
 def failures_table(failed: Sequence[Failure], buckets: int) -> Table:

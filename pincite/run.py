@@ -1,5 +1,5 @@
 """The building of an index on this machine, for `pincite index` and `export-texts` and for Python: whether there is
-work, and the Dagster job that does it."""
+work, and the Dagster job that does it, or a run without Dagster if files were only removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -22,7 +22,8 @@ from pipelines.plural import plural
 from pipelines.settings.base import Settings
 from pipelines.settings.models import key_variable
 from pipelines.stages import STAGES
-from resources.dagster_instance.home import close_dead_runs, instance_home, process_tag, usable
+from resources.dagster_instance.direct_runs import note_run
+from resources.dagster_instance.home import close_dead_runs, home_of, instance_home, process_tag, usable
 from resources.generations.due import Served, find_due, new_documents, served_now
 from resources.generations.upkeep import restricted_whatever
 from resources.models.embedders.specs import require_place
@@ -146,13 +147,16 @@ def _run_locked(
             return outcome.result(state, served, time.perf_counter() - started)
         guard(state, allow_deletions)
     _require_documents(state)
+    if due.removals and not retry_failed and not _dagster_is_watched(state):
+        _execute(state, direct_run(state, due.buckets, allow_deletions))
+        return outcome.result(state, served, time.perf_counter() - started)
     fresh = new_documents(state, served)
     if fresh.documents:
         require_models(state.settings)
         state.warmup.start(fresh.documents, fresh.added_bytes)
     buckets = range(state.settings.buckets) if retry_failed else due.buckets
     state.run.report_start("beginning the run")
-    _materialise(state, buckets, allow_deletions)
+    _execute(state, dagster_job(state, buckets, allow_deletions))
     return outcome.result(state, served, time.perf_counter() - started)
 
 
@@ -204,7 +208,7 @@ def _texts(state: State, sources: Sequence[str], allow_deletions: bool) -> Serve
         guard(state, allow_deletions)
     if not due.up_to_date:
         stages = list(STAGES)
-        _materialise(state, due.buckets, allow_deletions, stages[: stages.index(LAST_OF_TEXT) + 1])
+        _execute(state, dagster_job(state, due.buckets, allow_deletions, stages[: stages.index(LAST_OF_TEXT) + 1]))
     require_replies(state)
     return served
 
@@ -218,9 +222,9 @@ def _select(state: State, sources: Sequence[str]) -> None:
     state.run.report_start("listing the sources")
 
 
-def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence[str] = ()) -> None:
-    """Run the job, or these of its assets alone."""
-    with dagster_job(state, due, allow_deletions, only) as execute:
+def _execute(state: State, prepared: AbstractContextManager[Callable[[], None]]) -> None:
+    """Execute a run that was prepared: the job, or one without Dagster."""
+    with prepared as execute:
         try:
             execute()
         except KeyboardInterrupt:
@@ -230,6 +234,41 @@ def _materialise(state: State, due: range, allow_deletions: bool, only: Sequence
             if not isinstance(told, Waiting):
                 raise told from error
             state.run.waits(str(told))
+
+
+def _dagster_is_watched(state: State) -> bool:
+    """Say whether somebody may watch this state's runs in Dagster: its instance is an operator's, or `pincite ui` is
+    running. Then even a small run is one of the job."""
+    home = state.project.state / "dagster"
+    if home_of(state.project.state).resolve() != home.resolve():
+        return True
+    if not (home / "ui.lock").exists():
+        return False
+    from pincite.ui.services import running_ui
+
+    return running_ui(state.project.state) is not None
+
+
+@contextmanager
+def direct_run(state: State, due: range, allow_deletions: bool) -> Iterator[Callable[[], None]]:
+    """Yield a function that does what the job `index` does for these buckets, without importing dagster. A record of
+    the run waits in the state folder until Dagster is opened."""
+    from resources.generations.direct_run import make_assets
+    from resources.reports.run_record import failed_record, run_record
+
+    home, began = state.project.state / "dagster", time.time()
+
+    def execute() -> None:
+        try:
+            scored = make_assets(state, due, allow_deletions)
+        except (KeyboardInterrupt, Exception) as error:
+            status = "CANCELED" if isinstance(error, KeyboardInterrupt) else "FAILURE"
+            with suppress(OSError):
+                note_run(home, failed_record(state, began, time.time(), status, str(error)))
+            raise
+        note_run(home, run_record(state, began, time.time(), due, scored))
+
+    yield execute
 
 
 @contextmanager
@@ -242,7 +281,7 @@ def dagster_job(
 
     from assets.declare import bucket_partitions
     from assets.definitions import build_defs
-    from assets.metadata import key_of
+    from assets.metadata import key_of, record_direct_runs
     from resources.dagster_instance.run_history import run_history
 
     logging.getLogger("dagster").setLevel(logging.ERROR)
@@ -278,6 +317,7 @@ def dagster_job(
 
     with run_history(instance_home(state.project.state)) as instance:
         close_dead_runs(instance, state.database, names=names)
+        record_direct_runs(instance, state.project.state)
         yield execute
 
 

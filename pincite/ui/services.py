@@ -24,6 +24,7 @@ from pincite.environment import RUN_TMPDIR
 from pincite.listening import ANY_ADDRESS, address_of, interruptible, listener, private_folder
 from pipelines.errors import IndexStateError, PinciteError, UsageError
 from resources.child_process import ROOT, module_path, tied_command
+from resources.dagster_instance.direct_runs import noted_runs
 from resources.dagster_instance.home import dagster_home, instance_home
 from resources.private_files import private
 from resources.settings_file import CONFIG_VARIABLE, STATE_VARIABLE, Project
@@ -84,6 +85,7 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
         workspace = home / "workspace.yaml"
         workspace.write_text(_WORKSPACE.format(socket=json.dumps(str(folder / "code"))), encoding="utf-8")
         services = _Services(workspace, environment(project), lock)
+        _record_direct_runs(project.state)
         try:
             services.start_code_server(folder / "code")
             services.start_webserver(host, guard, read_only)
@@ -108,6 +110,18 @@ def run_ui(project: Project, host: str, port: int, read_only: bool = False, name
             services.kill()
             raise
     raise AssertionError("unreachable")
+
+
+def _record_direct_runs(state: Path) -> None:
+    """Write the runs into Dagster's storage that were made without it."""
+    if not noted_runs(state / "dagster"):
+        return
+    import assets.definitions  # noqa: F401  it says which assets each comes after
+    from assets.metadata import record_direct_runs
+    from resources.dagster_instance.run_history import run_history
+
+    with run_history(instance_home(state)) as instance:
+        record_direct_runs(instance, state)
 
 
 def _has_daemon(state: Path) -> bool:

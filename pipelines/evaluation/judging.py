@@ -11,7 +11,7 @@ A hit's own text is its spans of the body: the paragraph's if the sentence route
 
 Each metric is a fraction, and a pure function of the ranking as gold sees it, `found`: for each hit, best first, the
 numbers of the gold places it matches. One question may have several gold places, and several hits may match one place.
-The discounted gain is scikit-learn's. If a hit matches at most one place, all standard metrics are torchmetrics', which
+If a hit matches at most one place, all standard metrics are torchmetrics', which
 a test holds them to. Span metrics are those of Chroma's chunking evaluation (Smith and Troynikov, Evaluating chunking
 strategies for retrieval, 2024), in characters. tests/unit/pipelines/evaluation/test_metrics.py works each by hand;
 docs/reference/metrics.md defines them for readers.
@@ -22,6 +22,7 @@ intervals are bootstrap percentiles over questions, from a fixed seed, and exact
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -91,14 +92,11 @@ def ndcg_at(found: Found, gold: int, k: int) -> float:
     for matches in found[:k]:
         gains.append(len(matches - seen))
         seen |= matches
-    return min(1.0, _discounted_gain(gains, k) / _discounted_gain([1] * min(gold, k), k))
+    return min(1.0, _discounted_gain(gains) / _discounted_gain([1] * min(gold, k)))
 
 
-def _discounted_gain(gains: Sequence[int], k: int) -> float:
-    from sklearn.metrics import dcg_score  # slow to import
-
-    padded = [*gains, *[0] * (k + 1 - len(gains))]  # dcg_score refuses a single rank
-    return float(dcg_score([padded], [range(k + 1, 0, -1)], k=k, ignore_ties=True))
+def _discounted_gain(gains: Sequence[int]) -> float:
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
 def header_only(asked: AbstractSet[str], own: AbstractSet[str], headers: AbstractSet[str]) -> float | None:

@@ -15,12 +15,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.errors import IndexStateError
 from pipelines.settings.base import DagsterSettings
 from pipelines.stages import STAGES
+from resources.dagster_instance.direct_runs import noted_runs
 from resources.postgres.run_lock import ENDS_WITHIN
 from resources.postgres.statements import query, statements
 from resources.processes import process_of
@@ -346,7 +348,15 @@ class LastRun:
 
 
 def last_runs(home: Path, most: int) -> list[LastRun]:
-    """Return the newest runs first; an empty list if Dagster keeps them elsewhere, or in a form unknown here."""
+    """Return the newest runs first, also those that Dagster has not recorded yet. Runs that Dagster keeps elsewhere, or
+    in a form unknown here, are left out."""
+    noted = [
+        LastRun(each.job, each.status, _time_text(each.began), each.ended - each.began) for each in noted_runs(home)
+    ]
+    return sorted([*noted[::-1], *_recorded_runs(home, most)], key=attrgetter("started"), reverse=True)[:most]
+
+
+def _recorded_runs(home: Path, most: int) -> list[LastRun]:
     file = home / "history" / "runs.db"
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=_WAIT_SECONDS)) as opened:

@@ -9,19 +9,22 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zipfile import BadZipFile
+
+import numpy as np
 
 from pipelines.errors import IndexStateError, UsageError
 from pipelines.evaluation.document_map import DocumentMap
 from pipelines.evaluation.golden import GoldenQuestion, MappedQuestion, golden_questions, map_questions
 from pipelines.evaluation.imports import IMPORTS, Line, Row
-from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, run_json
-from pipelines.fingerprint import text_hash
+from pipelines.evaluation.judging import Corpus, OptionsUse, Outcome, ask_all, question_for, run_json
+from pipelines.fingerprint import fingerprint, text_hash
 from pipelines.plural import plural
 from pipelines.records import Element, ParsedDocument, RawDocument
 from pipelines.schemas import from_table
@@ -30,10 +33,13 @@ from resources.private_files import for_the_user
 from resources.search.answers import Answerer
 from resources.search.passages import Searcher
 from resources.search.search_options import SearchOptions, filters_from
-from resources.state.generation import spec_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pipelines.ports import Vectors
     from resources.engine import Part
+    from resources.models.embedders.specs import EmbedderSpec
     from resources.postgres.catalog import Catalog, GenerationRow
     from resources.settings_file import Project
     from resources.state.state import State
@@ -101,6 +107,54 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
     for name in dict.fromkeys([*before, *now]):
         if before.get(name) != now.get(name):
             yield f"{name} {before.get(name)} → {now.get(name)}"
+
+
+# ---------------------------------------------------------------- vectors of questions
+
+
+MOST_KEPT = 20_000
+"""Most vectors to keep in the file: 30 MB of the shipped models' vectors."""
+
+
+class QuestionVectors:
+    """The vectors of questions that runs of a state ask again and again, in a file. With them, a run that embeds
+    nothing else loads no model."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._used = file, set[tuple[str, bytes]]()
+        self._known: dict[tuple[str, bytes], NDArray[np.float32]] = {}
+        with suppress(OSError, ValueError, KeyError, BadZipFile), np.load(file, allow_pickle=False) as stored:
+            for model in {name.partition(".")[0] for name in stored.files}:
+                keys, vectors = stored[f"{model}.keys"].tolist(), stored[f"{model}.vectors"]
+                self._known |= {(model, key): vector for key, vector in zip(keys, vectors, strict=True)}
+        self._stored = len(self._known)
+
+    def vectors_of(
+        self, embedder: EmbedderSpec, texts: Sequence[str], embed: Callable[[Sequence[str]], Vectors]
+    ) -> Vectors:
+        """Return the vectors of questions by an embedder. Unknown ones are embedded, all at once."""
+        model = fingerprint(embedder.as_json())
+        keys = [(model, text_hash(text).encode()) for text in texts]
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        if new:
+            self._known.update(zip(new, embed(list(new.values())), strict=True))
+        self._used.update(keys)
+        return np.stack([self._known[key] for key in keys])
+
+    def save(self) -> None:
+        """Write the file if there are new vectors: all that are known, or those used now if there are too many."""
+        if len(self._known) == self._stored:
+            return
+        kept = self._known.keys() if len(self._known) <= MOST_KEPT else self._used
+        arrays: dict[str, NDArray[Any]] = {}
+        for model in {model for model, _ in kept}:
+            own = [key for key in kept if key[0] == model]
+            arrays[f"{model}.keys"] = np.array([key for _, key in own])
+            arrays[f"{model}.vectors"] = np.stack([self._known[key] for key in own])
+        written = self._file.with_suffix(".new")
+        with written.open("wb") as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+        written.replace(self._file)
 
 
 # ---------------------------------------------------------------- golden questions
@@ -213,6 +267,10 @@ class Evaluated:
     hits: list[list[str]]
 
 
+TOGETHER = 50
+"""Questions that are asked in one transaction. A generation cannot be dropped before its end."""
+
+
 def examination(state: State, questions: Sequence[GoldenQuestion], generation: GenerationRow) -> Examination:
     """Find the places that golden questions name in the documents of a generation."""
     maps, corpus = corpus_of(state.of_generation(generation))
@@ -232,16 +290,19 @@ def examine(
     with_options: OptionsUse | None = None,
     answers: bool = False,
     exact: bool = False,
+    vectors: QuestionVectors | None = None,
 ) -> Evaluated:
     """Ask all questions under the state's settings of `query`, one after the other. With `answers`, each is also
     answered as `pincite ask` answers it, a choice with its options. With `exact`, no vector index is used, since no two
-    are built alike."""
+    are built alike. Questions whose `vectors` are known are not embedded."""
     if k < 1:
         raise UsageError(f"k must be a whole number from 1, not {k}")
     searcher, settings = Searcher(state, exact), state.settings.query
+    searcher.tools.vectors = vectors
     asked = SearchOptions.from_texts(k, strategy, rerank, groups=groups, generation=examination.generation.generation)
     chosen = settings.rerank if asked.rerank is None else asked.rerank
     found: list[list[str]] = []
+    readings, reading = ExitStack(), searcher.asking(asked.generation)
 
     def options_within(golden: GoldenQuestion) -> SearchOptions:
         if not golden.filters and not golden.groups:
@@ -249,7 +310,11 @@ def examine(
         return replace(asked, filters=filters_from(golden.filters, tuple(dict.fromkeys((*groups, *golden.groups)))))
 
     def search(question: Any, most: int, golden: GoldenQuestion) -> Sequence[Any]:
-        _, hits = searcher.hits(question, replace(options_within(golden), k=most))
+        nonlocal reading
+        if len(found) % TOGETHER == 0:
+            readings.close()
+            reading = readings.enter_context(searcher.asking(asked.generation))
+        hits = searcher.retrieve(question, reading.index, replace(options_within(golden), k=most), reading).hits
         found.append([hit.passage.chunk_id for hit in hits])
         state.run.progress("questions", len(found), len(examination.questions))
         return hits
@@ -257,16 +322,20 @@ def examine(
     def answering(golden: GoldenQuestion) -> dict[str, Any]:
         return answerer.ask(golden.question, golden.options, options_within(golden))
 
-    answerer = Answerer(state, searcher)
-    outcomes = ask_all(
-        examination.questions,
-        search,
-        examination.corpus,
-        time.perf_counter,
-        k=k,
-        options=with_options or "none",
-        answering=answering if answers else None,
-    )
+    answerer, with_options = Answerer(state, searcher), with_options or "none"
+    if (strategy or settings.strategy) != "lexical":
+        texts = [question_for(mapped, with_options).text for mapped in examination.questions]
+        searcher.tools.prepare(examination.generation.embedder, texts)
+    with readings:
+        outcomes = ask_all(
+            examination.questions,
+            search,
+            examination.corpus,
+            time.perf_counter,
+            k=k,
+            options=with_options,
+            answering=answering if answers else None,
+        )
     run = run_json(
         outcomes,
         examination.unmapped,
@@ -308,11 +377,7 @@ def _evaluate(
     asked = generation or state.catalog.live()
     if asked is None:
         raise IndexStateError("no generation is published yet; run `pincite index`", "no_index")
-    exam = examination(state, questions, asked)
-    if (options.get("strategy") or state.settings.query.strategy) != "lexical":
-        spec = spec_of(asked)
-        (state.parts.embedders.light(spec) or state.embedder(spec)).load()  # otherwise the first question seems slow
-    return examine(state, exam, name, **options).run
+    return examine(state, examination(state, questions, asked), name, **options).run
 
 
 # ---------------------------------------------------------------- feedback

@@ -49,10 +49,11 @@ def served_now(state: State) -> Served:
 @dataclass(frozen=True, slots=True)
 class Due:
     """The buckets that a run must look at. If `up_to_date` is given, the last run already left the result that another
-    would make, and nothing is to do."""
+    would make, and nothing is to do. If `removals` is true, files were removed since, and nothing else has changed."""
 
     buckets: range
     up_to_date: PublishResult | None = None
+    removals: bool = False
 
 
 def find_due(state: State) -> Due:
@@ -76,9 +77,13 @@ def _due(state: State) -> Due:
         return everything
     failed = engine.failures()
     again = {doc_id for stage in STAGES.values() if stage.inputs for doc_id in engine.passing(stage, failed)}
-    changed = _changed_buckets(state, failed) | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
+    changes = _changes(state, failed)
+    changed = changes.keys() | {bucket_of(doc_id, state.settings.buckets) for doc_id in again}
     if changed:
-        return everything if engine.spans_buckets() else Due(range(min(changed), max(changed) + 1))
+        removals = not again and not any(changes.values()) and wanted.generation == live.generation
+        if engine.spans_buckets():
+            return replace(everything, removals=removals)
+        return Due(range(min(changed), max(changed) + 1), removals=removals)
     if wanted.generation != live.generation:
         return replace(everything, up_to_date=stored_verdict(state, wanted))
     counts = GenerationTables(state.database, wanted).counts()
@@ -99,18 +104,18 @@ def _whole(state: State, kept: Mapping[int, GenerationRow]) -> bool:
         return False
 
 
-def _changed_buckets(state: State, failures: Sequence[Failure]) -> set[int]:
-    """Return the buckets in which a file was added, changed or removed, or became readable or unreadable."""
+def _changes(state: State, failures: Sequence[Failure]) -> dict[int, bool]:
+    """Return the buckets in which a file was added, changed or removed, or became readable or unreadable; False for
+    those in which files were only removed."""
     listed = state.listing.now()
     unread = {failure.doc_id for failure in listed.failures}
     before = {item.doc_id for item in failures if item.stage == "raw_documents" and item.source in listed.sources}
     merged = merged_listing(state.engine, listed.documents, listed.sources, listed.failures, listed.known)
-    changed = {
-        part.bucket
-        for part, found in merged
-        if not found.same and listed_output(from_table(RawDocument, found.now)) != part.output("raw_documents")
-    }
-    return changed | {bucket_of(doc_id, state.settings.buckets) for doc_id in unread ^ before}
+    changes: dict[int, bool] = {}
+    for part, found in merged:
+        if not found.same and listed_output(from_table(RawDocument, found.now)) != part.output("raw_documents"):
+            changes[part.bucket] = changes.get(part.bucket, False) or found.counts[0] > 0
+    return changes | {bucket_of(doc_id, state.settings.buckets): True for doc_id in unread ^ before}
 
 
 @dataclass(frozen=True, slots=True)

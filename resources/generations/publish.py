@@ -68,14 +68,20 @@ COMPARED = ("recall@5", "accuracy_page")
 """Scores of the golden questions that must not fall."""
 
 
+VECTORS = "question-vectors.npz"
+"""Name of the file in the state folder with the vectors of the golden questions."""
+
+
 def score(state: State, generation: GenerationRow) -> dict[str, Any] | None:
     """Ask a generation the golden questions of the settings, and keep the scores; return None if there are no
     questions."""
-    from resources.evaluation.golden import evaluate
-
     if not state.settings.publish.golden:
         return None
-    run = evaluate(state, state.project.resolve(state.settings.publish.golden), generation=generation)
+    from resources.evaluation.golden import QuestionVectors, evaluate
+
+    file, vectors = state.project.resolve(state.settings.publish.golden), QuestionVectors(state.project.state / VECTORS)
+    run = evaluate(state, file, generation=generation, vectors=vectors)
+    vectors.save()
     state.catalog.add_scores(generation.generation, run["name"], run["metrics"])
     return run
 

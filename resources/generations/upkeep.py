@@ -8,7 +8,7 @@ be seen. `prune` removes old ones: their tables, and the Parquet and raw files t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -51,10 +51,10 @@ def update_other_generations(state: State) -> StageReport:
     return with_repair(state, lambda: _update_other_generations(state), before="parsed_elements")
 
 
-def bring_up_to_date(state: State, asset: str) -> StageReport | None:
-    """Bring the stage or the rows in Postgres that an asset makes up to date in all buckets, without listing anything.
-    Return its report, None for an asset that freezes something in the generation."""
-    every = range(state.settings.buckets)
+def bring_up_to_date(state: State, asset: str, buckets: Sequence[int] | None = None) -> StageReport | None:
+    """Bring the stage or the rows in Postgres that an asset makes up to date in these buckets, by default in all,
+    without listing anything. Return its report, None for an asset that freezes something in the generation."""
+    every = range(state.settings.buckets) if buckets is None else buckets
     if asset == "corpus_statistics":
         state.ensure_generation()
     elif asset == "term_statistics":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -85,9 +86,12 @@ _PASSAGE_COLUMNS = [name for field in fields(Passage) for name in _COLUMN_OF.get
 # ---------------------------------------------------------------- filters
 
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
 def storable(values: Iterable[str]) -> list[str]:
     """Return the values that the index can hold; a value with NUL or a lone surrogate matches nothing."""
-    return [value for value in values if "\x00" not in value and not any("\ud800" <= c <= "\udfff" for c in value)]
+    return [value for value in values if "\x00" not in value and (value.isascii() or not _HALF_PAIR.search(value))]
 
 
 def _day(value: str | None, name: str) -> str | None:

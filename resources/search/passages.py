@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.errors import IndexStateError, SettingsError, UsageError
 from pipelines.llm.prompts import PromptTemplate, in_language, templates_of
@@ -43,12 +43,22 @@ if TYPE_CHECKING:
 # Each is made on first use and then kept.
 
 
+class KnownQuestions(Protocol):
+    """The vectors of questions that were embedded before."""
+
+    def vectors_of(
+        self, embedder: EmbedderSpec, texts: Sequence[str], embed: Callable[[Sequence[str]], Vectors]
+    ) -> Vectors: ...
+
+
 class QueryModels:
-    """The tools for one state's settings; the embedder is the one that the searched generation records."""
+    """The tools for one state's settings; the embedder is the one that the searched generation records. The `vectors`
+    of questions, if given, are looked up before a question is embedded."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._models: dict[str, BoughtModel] = {}
+        self.vectors: KnownQuestions | None = None
 
     def tools_for(self, embedder: Mapping[str, Any]) -> ModelFunctions:
         """Return the tools for a generation, given the embedder that it records."""
@@ -56,12 +66,24 @@ class QueryModels:
 
         def queries(texts: Sequence[str]) -> Vectors:
             require_weights(spec)
+            return self.vectors.vectors_of(spec, texts, embed) if self.vectors else embed(texts)
+
+        def embed(texts: Sequence[str]) -> Vectors:
             return (self._light(spec) or self._state.embedder(spec)).queries(texts)
 
         def passages(texts: Sequence[str]) -> Vectors:
             return self._embedder(spec).passages(texts)
 
         return ModelFunctions(queries, passages, self.model, self.prompt, self.cross_encoder)
+
+    def prepare(self, embedder: Mapping[str, Any], questions: Sequence[str]) -> None:
+        """Embed the questions whose vectors are looked up, all at once; if none are, load the embedder, so that the
+        first question takes no longer than others."""
+        spec = EmbedderSpec(**embedder)
+        if self.vectors and questions:
+            self.tools_for(embedder).embed_queries(questions)
+        elif not self.vectors:
+            (self._light(spec) or self._state.embedder(spec)).load()
 
     def _embedder(self, spec: EmbedderSpec) -> CountingEmbedder:
         require_weights(spec)

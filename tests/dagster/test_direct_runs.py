@@ -1,13 +1,28 @@
-"""Runs that leave Dagster out make what runs of the job make, so that tests may use them in its place."""
+"""Runs without Dagster make what runs of the job make, and Dagster records them once it is opened.
+
+Of the product, they are runs in which files were only removed. Those of tests (tests/support/direct_runs.py) are any.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
+import dagster as dg
+
+import assets.definitions  # noqa: F401
+import pincite.run
+from assets.metadata import BEFORE
+from pincite.ui.services import _only_ui, _record_direct_runs
+from pipelines.errors import IndexStateError
+from resources.dagster_instance.direct_runs import MadeAsset, RunRecord, note_run, noted_runs
+from resources.dagster_instance.home import last_runs
+from resources.generations.direct_run import ORDER
 from tests.support.direct_runs import direct_runs
 from tests.support.projects import Project, content, make_project, new_database
 
 EDITED = "# Staff handbook\n\nThe handbook is kept at the front desk.\n"
+_QUALITY, _VERSION = dg.AssetKey("retrieval_quality"), "dagster/data_version"
 
 
 def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
@@ -23,3 +38,110 @@ def test_a_run_without_dagster_makes_what_the_job_makes(project: Project, server
             rows = content(project)
             assert content(other) == rows and rows["chunks"] and rows["sentences"]
     assert (project.state / "dagster").is_dir() and not (other.state / "dagster").exists()
+
+
+def _starts(home: Path) -> list[tuple[str, str]]:
+    return [(run.status, run.started) for run in last_runs(home, 5)]
+
+
+def test_assets_are_made_after_those_that_they_depend_on() -> None:
+    assert set(ORDER) == BEFORE.keys() and len(ORDER) == len(BEFORE)
+    assert all(ORDER.index(before) < ORDER.index(asset) for asset in ORDER for before in BEFORE[asset])
+
+
+def test_a_removal_without_dagster_makes_what_the_job_makes(project: Project, server_url: str, tmp_path: Path) -> None:
+    with new_database(server_url) as url:
+        other = make_project(tmp_path / "other", database=url, embedder=project.settings["embedder"])
+        for each in (project, other):
+            each.index()
+            (each.docs / "handbook.md").unlink()
+        with mock.patch.object(pincite.run, "dagster_job", side_effect=AssertionError):
+            direct = project.index()
+        with mock.patch.object(pincite.run, "_dagster_is_watched", return_value=True):
+            by_the_job = other.index()
+        assert direct["documents"] == by_the_job["documents"] and direct["documents"]["removed"] == 1
+        assert direct["chunks"] == by_the_job["chunks"] and direct["published"]
+        assert content(project) == content(other)
+        assert project.run("verify").code == 0
+        assert project.index()["documents"]["unchanged"] == other.index()["documents"]["unchanged"]
+
+
+def test_dagster_records_a_removal_when_it_is_opened_next(project: Project) -> None:
+    project.index()
+    (project.docs / "handbook.md").unlink()
+    project.index()
+    home = project.state / "dagster"
+    shown = last_runs(home, 5)
+    assert [run.status for run in shown] == ["SUCCESS", "SUCCESS"] and shown[0].seconds is not None
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        before = instance.get_run_records()
+    assert len(before) == 1
+
+    _record_direct_runs(project.state)  # as `pincite ui` does when it starts
+    assert _starts(home) == [(run.status, run.started) for run in shown] and not noted_runs(home)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        removal, _ = instance.get_run_records()
+        events = instance.all_logs(removal.dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        made = [event.asset_materialization for event in events if event.asset_materialization]
+        whole = instance.all_logs(before[0].dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+        all_made = [event.asset_materialization for event in whole if event.asset_materialization]
+    assert {each.asset_key for each in made} == {each.asset_key for each in all_made} - {_QUALITY}
+    assert removal.dagster_run.tags["pincite/generation"] == "1"
+    (chunks,) = (each for each in made if each.asset_key == dg.AssetKey("chunks"))
+    assert chunks.metadata["documents gone"].value == chunks.metadata["run: documents gone"].value == 1
+    (earlier,) = (e for e in all_made if e.asset_key == chunks.asset_key and e.partition == chunks.partition)
+    assert chunks.tags and earlier.tags and chunks.tags.keys() == earlier.tags.keys()
+    assert chunks.tags[_VERSION] != earlier.tags[_VERSION]
+    assert chunks.tags["dagster/code_version"] == earlier.tags["dagster/code_version"]
+
+    project.write("handbook.md", EDITED)
+    project.index()
+    assert _starts(home)[1:] == [(run.status, run.started) for run in shown]
+
+
+def test_the_next_run_of_the_job_records_a_removal_before_itself(project: Project) -> None:
+    project.index()
+    (project.docs / "handbook.md").unlink()
+    project.index()
+    project.write("handbook.md", EDITED)
+    project.index()
+    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+        records = instance.get_run_records()
+        latest = instance.get_latest_materialization_event(dg.AssetKey("search_index"))
+    assert len(records) == 3 and records[0].start_time and records[1].end_time
+    assert records[0].start_time >= records[1].end_time
+    assert latest and latest.run_id == records[0].dagster_run.run_id
+    assert not noted_runs(project.state / "dagster")
+
+
+def test_a_removal_that_fails_is_recorded_too(project: Project) -> None:
+    project.index()
+    (project.docs / "handbook.md").unlink()
+    with mock.patch("resources.generations.direct_run.publish", side_effect=IndexStateError("no room")):
+        assert project.index(code=1)["error"]["message"] == "no room"
+    (failed,) = noted_runs(project.state / "dagster")
+    assert (failed.status, failed.message) == ("FAILURE", "no room")
+    assert project.index()["published"]
+    _record_direct_runs(project.state)
+    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+        statuses = [run.status for run in instance.get_runs()]
+    assert statuses.count(dg.DagsterRunStatus.FAILURE) == 1
+
+
+def test_who_watches_dagster_sees_a_removal_as_a_run_of_the_job(project: Project) -> None:
+    project.index()
+    (project.docs / "handbook.md").unlink()
+    with _only_ui(project.state / "dagster", "http://localhost:1"):
+        assert project.index()["documents"]["removed"] == 1
+    assert not noted_runs(project.state / "dagster")
+    with dg.DagsterInstance.from_config(str(project.state / "dagster")) as instance:
+        assert len(instance.get_runs()) == 2
+
+
+def test_a_line_that_was_not_finished_is_left_out(tmp_path: Path) -> None:
+    whole = RunRecord("one", "index", "SUCCESS", 1.0, 2.0, made=[MadeAsset("chunks", "1", {3: "v"}, {3: {"n": 1}})])
+    note_run(tmp_path, whole)
+    with (tmp_path / "direct-runs.jsonl").open("a") as file:
+        file.write('{"run_id": "two", "jo')
+    assert noted_runs(tmp_path) == [whole]
+    assert last_runs(tmp_path, 5)[0].seconds == 1.0

@@ -166,4 +166,18 @@ def test_a_run_imports_what_its_changes_need(project: Project) -> None:
     (project.docs / "archive/keys.md").unlink()
     said, imported = imported_by(project, "index")
     assert said["documents"]["removed"] == 1
-    assert not imported & set(HEAVY), "nothing was embedded"
+    assert not imported & {*HEAVY, "dagster", "sqlalchemy", "assets"}, "nothing was embedded, and no job was run"
+
+
+@pytest.mark.slow
+def test_golden_questions_are_embedded_by_the_first_run_that_asks_them(project: Project) -> None:
+    lines = [{"id": "1", "question": "who holds the vault key", "gold": [{"uri": "archive/keys.md"}]}]
+    (project.folder / "golden.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    project.configure(publish={"golden": "golden.jsonl"})
+    project.write("extra.txt", "The porter locks the gate at nine in the evening, whatever the season.\n")
+    project.index()
+    (project.docs / "extra.txt").unlink()
+    said, imported = imported_by(project, "index")
+    assert said["documents"]["removed"] == 1
+    assert "resources.evaluation.golden" in imported, "the question was asked"
+    assert not imported & {*HEAVY, "dagster", "tokenizers", "safetensors"}, "its vector was known"
