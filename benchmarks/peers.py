@@ -1,17 +1,17 @@
 """pincite beside CocoIndex, Haystack, LangChain and LlamaIndex: the same PDFs, model and Postgres.
 
-    python benchmarks/peers.py [--source FOLDER] [--questions FILE] [--rounds N] [--systems NAME ...] [--output FILE]
-                               [--isa avx2]
+    python benchmarks/peers.py [--source FOLDER] [--questions FILE] [--rounds N] [--systems NAME ...] [--cases CASE ...]
+                               [--output FILE] [--isa avx2]
 
 Each system is the script and the settings of benchmarks/peers/NAME, taken from its own documentation, in an environment
 of its own that is made at first need (about 1 GB each, in build/peers). Every round indexes a copy of the PDFs of a
 folder (the shared policies) from nothing, again with nothing changed, with one file modified, with one deleted, and
 with the smallest modified and deleted; then from nothing, killed when half of the texts are embedded, and once more to
 the end; then killed as soon as all rows are in, and once more. All systems go through a case before the next begins,
-each round from another one on. The first round also asks the questions. With all systems on all policies the page is
-docs/measured/peers.md, else build/peers/peers.md, where nothing else is said; it is written after each case, so that an
-interrupted command leaves what it measured. With --isa all systems use the instructions of an ordinary processor only,
-and the page is build/peers/peers.md.
+each round from another one on. The first round also asks the questions; `--cases cold` does no more than that. With all
+systems and cases on all policies the page is docs/measured/peers.md, else build/peers/peers.md, where nothing else is
+said; it is written after each case, so that an interrupted command leaves what it measured. With --isa all systems use
+the instructions of an ordinary processor only, and the page is build/peers/peers.md.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class Cases:
         self.truth: dict[str, list[Row]] = {}
         self.alone: dict[str, list[Row]] = {}
 
-    def each(self) -> dict[str, Callable[[Bench], None]]:
+    def each(self, only: Sequence[str] = ()) -> dict[str, Callable[[Bench], None]]:
+        return {name: do for name, do in self._all().items() if name in only or not only}
+
+    def _all(self) -> dict[str, Callable[[Bench], None]]:
         small = {SMALL_MODIFIED: self.change_small, SMALL_DELETED: self.delete_small} if self.small else {}
         return {"cold": self.cold, "unchanged": self.unchanged, "modified": self.change, "deleted": self.delete,
                 **small, "killed": self.kill, "killed late": self.kill_late}  # fmt: skip
@@ -155,14 +158,16 @@ def token_counts(texts: Sequence[str]) -> list[int]:
     return [len(encoding.ids) for encoding in tokenizer.encode_batch(list(texts))]
 
 
-def measured(benches: Sequence[Bench], cases: Cases, rounds: int) -> Iterator[dict[str, Figures]]:
+def measured(
+    benches: Sequence[Bench], cases: Cases, rounds: int, only: Sequence[str] = ()
+) -> Iterator[dict[str, Figures]]:
     """All cases by turns, the figures so far after each; a system that fails in one is left out of what comes after it
     in the round."""
     also: dict[str, dict[str, Figures]] = {}
     for number in range(rounds):
         first = number * max(1, len(benches) // rounds) % len(benches)
         out: set[str] = set()
-        for case, do in cases.each().items():
+        for case, do in cases.each(only).items():
             for bench in (*benches[first:], *benches[:first]):
                 name = bench.system.name
                 if name in out:
@@ -188,6 +193,12 @@ def say(number: int, case: str, bench: Bench) -> None:
           f"{wrong[1]} missing", file=sys.stderr, flush=True)  # fmt: skip
 
 
+def require_cases(cases: Cases, names: Sequence[str]) -> None:
+    """Raises SystemExit for a name of none."""
+    if unknown := set(names) - cases.each().keys():
+        raise SystemExit(f"no case is called {', '.join(sorted(unknown))}; there are: {', '.join(cases.each())}")
+
+
 def chosen(names: Sequence[str]) -> list[System]:
     """Those whose name begins with one of these; all where there are none. Raises SystemExit for a name of none."""
     for name in names:
@@ -204,6 +215,9 @@ def main() -> None:
     parser.add_argument(
         "--systems", nargs="+", default=(), metavar="NAME", help="Beginnings of names; all if left out."
     )
+    parser.add_argument(
+        "--cases", nargs="+", default=(), metavar="CASE", help="cold, unchanged and so on; all if left out."
+    )
     parser.add_argument("--output", type=Path, help="The page; a picture is written beside it.")
     parser.add_argument("--isa", choices=ISAS, help="The newest instructions that the systems may use.")
     given = parser.parse_args()
@@ -211,7 +225,8 @@ def main() -> None:
     systems, found = chosen(given.systems), corpus(given.source)
     file = given.questions or given.source / "questions.jsonl"
     questions = questions_of(file, list(found.pages)) if given.questions or file.exists() else []
-    complete = len(systems) == len(SYSTEMS) and given.source.resolve() == POLICIES.resolve() and not given.isa
+    complete = len(systems) == len(SYSTEMS) and given.source.resolve() == POLICIES.resolve()
+    complete &= not (given.isa or given.cases)
     target = given.output or (PAGE if complete else CACHE / PAGE.name)
     pythons = {system.key: python_of(system, CACHE) for system in systems}
     command = (
@@ -225,13 +240,15 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     target.parent.mkdir(parents=True, exist_ok=True)
+    cases = Cases(found, questions, work)
+    require_cases(cases, given.cases)
     server = PostgresServer(CACHE / "server")
     server.acquire()
     try:
         benches = [Bench(system, pythons[system.key], work / system.key, server) for system in systems]
         for bench in benches:
             bench.folder.mkdir()
-        for figures in measured(benches, Cases(found, questions, work), given.rounds):
+        for figures in measured(benches, cases, given.rounds, given.cases):
             told = circumstances(ROOT, time.monotonic() - started, ["english-small"]) | known
             text = page(figures, found, len(questions), given.rounds, told, target.with_suffix(".svg").name)
             target.write_text(text, encoding="utf-8")

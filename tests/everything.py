@@ -32,6 +32,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from benchmarks.support.machine import UNKNOWN, commit, provenance
+from benchmarks.support.shape import stale
 
 SUITES: Mapping[str, str] = {
     "test": "test",
@@ -302,12 +303,14 @@ def table(results: Mapping[str, Result]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def page(results: Mapping[str, Result], made: str, about: Sequence[str]) -> str:
-    """Return the Markdown of a record: `made` is its line of provenance, `about` says of which files and where."""
+def page(results: Mapping[str, Result], made: str, about: Sequence[str], pages: Sequence[str] = ()) -> str:
+    """Return the Markdown of a record: `made` is its line of provenance, `about` says of which files and where, `pages`
+    which figures are of another state."""
     notes = (
         "Seconds are those of the clock; processor seconds those of all processes that ended before their suite did."
     )
     bad = [f"- {suite}: `{name}`\n" for suite, result in results.items() for name in result.failures]
+    old = [f"- {line}\n" for line in pages]
     parts = [
         HEAD,
         f"{made}\n",
@@ -315,12 +318,14 @@ def page(results: Mapping[str, Result], made: str, about: Sequence[str]) -> str:
         f"{notes}\n",
         table(results),
         *(["## Failed\n", "".join(bad)] if bad else []),
+        *(["## Figures of another state\n", "".join(old)] if old else []),
     ]
     return "\n".join(parts)
 
 
 def everything(root: Path, only: Sequence[str]) -> int:
-    """Run the suites, write the record, and return the exit code: 1 where one has failed, 130 where it was stopped."""
+    """Run the suites, write the record, and return the exit code: 130 where it was stopped, 1 where a suite has failed,
+    or where all were run and a page of today has figures of another state."""
     runner, started = Runner(root), tree(root)
     results = {suite: Result(NOT_RUN if suite in only else LEFT_OUT) for suite in SUITES}
     command = "make everything" + (f" ONLY={shlex.quote(' '.join(only))}" if len(only) < len(SUITES) else "")
@@ -332,9 +337,9 @@ def everything(root: Path, only: Sequence[str]) -> int:
         f"Machine: {machine()}",
     ]
 
-    def write() -> None:
+    def write(pages: Sequence[str] = ()) -> None:
         (root / RECORD).parent.mkdir(parents=True, exist_ok=True)
-        (root / RECORD).write_text(page(results, made, about), encoding="utf-8")
+        (root / RECORD).write_text(page(results, made, about, pages), encoding="utf-8")
 
     alone = [suite for suite in only if WITHIN.get(suite) not in only]
     with runner.stopping():
@@ -350,11 +355,13 @@ def everything(root: Path, only: Sequence[str]) -> int:
                 break
     if (ended := tree(root)) != started:
         about[0] += f". Files were changed during the run: at its end the tree is {ended}"
-        write()
-    _say(f"\n{table(results)}\n{RECORD} is written")
+    old = stale(root)
+    write(old)
+    _say("\n".join(["", table(results), *old, f"{RECORD} is written"]))
     if runner.stops:
         return 128 + signal.SIGINT
-    return int(any(result.outcome == FAILED for result in results.values()))
+    whole = len(only) == len(SUITES)
+    return int(any(result.outcome == FAILED for result in results.values()) or (whole and bool(old)))
 
 
 def main() -> int:

@@ -29,6 +29,9 @@ K = 10
 HOST, USER, DATABASE = (os.environ.get(name, "") for name in ("PGHOST", "PGUSER", "PGDATABASE"))
 STATE, MODEL = Path(os.environ.get("PEER_STATE", ".")), os.environ.get("PEER_MODEL", "")
 VARIANT = os.environ.get("PEER_VARIANT", "")
+HYBRID = VARIANT.endswith("hybrid")
+DOCUMENTS = Path("documents").absolute()
+"""What is indexed, in the folder that a script runs in, for what keeps words in memory and so reads the files again."""
 
 Place = tuple[str, int, int]
 """A file's name, and the first and last page of a passage in it."""

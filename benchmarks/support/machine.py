@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pincite
+from benchmarks.support.shape import shape
 from resources.models.embedders.specs import AUTO, PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +39,8 @@ def circumstances(root: Path, seconds: float, presets: Collection[str]) -> dict[
 def provenance(command: str, settings: str = AS_SHIPPED, about: Mapping[str, str] | None = None) -> str:
     """The line above figures that says where they come from (docs/README.md); `about` is what circumstances gave."""
     told = about or {"date": datetime.now(UTC).date().isoformat(), "commit": commit(ROOT)}
-    return f"Measured: {told['date']} · commit {told['commit']} · `{command}` · settings: {settings}"
+    made = f"{told['date']} · commit {told['commit']} · `{command}` · settings: {settings}"
+    return f"Measured: {made} · of {shape(command)}"
 
 
 def commit(root: Path) -> str:

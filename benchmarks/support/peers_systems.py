@@ -38,10 +38,10 @@ SYSTEMS = (
     System("pincite, as shipped", OWN, "auto"),
     System("pincite, float32", OWN, "float32", also=(("pincite, float32, dense search", "float32 dense"),)),
     System("CocoIndex", "cocoindex"),
-    System("Haystack", "haystack"),
-    System("LangChain, full", "langchain", "full"),
+    System("Haystack", "haystack", also=(("Haystack, hybrid", "hybrid"),)),
+    System("LangChain, full", "langchain", "full", also=(("LangChain, full, hybrid", "full hybrid"),)),
     System("LangChain, incremental", "langchain", "incremental"),
-    System("LlamaIndex, upserts", "llamaindex", "upserts"),
+    System("LlamaIndex, upserts", "llamaindex", "upserts", also=(("LlamaIndex, upserts, hybrid", "hybrid"),)),
     System("LlamaIndex, upserts and delete", "llamaindex", "upserts_and_delete"),
 )
 

@@ -6,6 +6,7 @@ import importlib.util
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -80,22 +81,23 @@ def test_the_map_names_every_page_once() -> None:
 # ---------------------------------------------------------------- figures
 
 MADE_BY = r"`[^`]+`|reading by hand"
-MEASURED = re.compile(rf"^Measured: \d{{4}}-\d\d-\d\d · commit [0-9a-f]{{7,40}} · (?:{MADE_BY}) · settings: \S.*$")
+MEASURED = re.compile(
+    rf"^Measured: \d{{4}}-\d\d-\d\d · commit [0-9a-f]{{7,40}} · (?:{MADE_BY}) · settings: [^·]+"
+    r"(?: · of [0-9a-f]{10}| · kept)?$"
+)
 
 
 def unsourced(text: str) -> Iterator[str]:
-    """Sections that have a table and no line above it that says where it is from, as the whole page may have; and lines
-    that try to say so."""
-    whole = False
-    for number, section in enumerate(re.split(r"^##? ", text, flags=re.MULTILINE)[1:]):
-        heading, _, body = section.partition("\n")
-        lines = [line for line in body.splitlines() if line.startswith("Measured:")]
-        yield from (line for line in lines if not MEASURED.match(line))
-        before = body.partition("\n|")[0]
-        sourced = any(MEASURED.match(line) for line in before.splitlines())
-        whole |= sourced and number == 0
-        if "\n|---" in body.replace("| ---", "|---") and not (sourced or whole):
-            yield heading
+    """Tables without a line of their own above them that says where they are from, by their heads, where a command does
+    not write the whole page; and lines that try to say so."""
+    sourced = False
+    for line, under in pairwise([*text.splitlines(), ""]):
+        if line.startswith("Measured:"):
+            sourced = bool(MEASURED.match(line))
+            yield from [] if sourced else [line]
+        elif under.replace(" ", "").startswith("|---"):
+            yield from [] if sourced else [line]
+            sourced &= "\nWritten by `make " in text
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "measured").glob("*.md")), ids=lambda page: page.stem)
@@ -107,9 +109,9 @@ def test_figures_say_when_of_what_and_by_what_they_were_made(page: Path) -> None
 
 def test_figures_of_unknown_making_are_found() -> None:
     line, table = "Measured: 2026-11-22 · commit 06c95677ed · `make it` · settings: as shipped", "| a |\n|---|\n| 1 |"
-    assert list(unsourced(f"# All\n\n{line}\n\n## One\n\n{table}\n")) == []
-    assert list(unsourced(f"# All\n\n## One\n\n{line}\n\n{table}\n\n## Two\n\n{table}\n")) == ["Two"]
-    assert list(unsourced(f"# All\n\n## One\n\n{table}\n\n{line}\n")) == ["One"]
+    assert list(unsourced(f"# All\n\nWritten by `make it`.\n\n{line}\n\n## One\n\n{table}\n\n{table}\n")) == []
+    assert list(unsourced(f"# All\n\n{line}\n\n{table}\n\n## Two\n\n{table}\n")) == ["| a |"]
+    assert list(unsourced(f"# All\n\n## One\n\n{table}\n\n{line} · of 0123456789\n")) == ["| a |"]
     assert list(unsourced("# All\n\nMeasured: in autumn\n")) == ["Measured: in autumn"]
 
 

@@ -145,6 +145,22 @@ def test_the_record_says_when_of_which_files_and_where(project: Path) -> None:
     assert re.search(r"Machine: \d+ cores, .+; `python -c 'import torch'`: \d+\.\d s", text)
 
 
+def test_it_fails_where_a_page_of_today_tells_of_another_state(project: Path) -> None:
+    (project / "Makefile").write_text("".join(f"{target}:\n\t@true\n" for target in SUITES.values()))
+    page = project / "docs" / "measured" / "serving.md"
+    page.parent.mkdir(parents=True)
+    line = "Measured: 2026-11-28 · commit 0123456789 · `make serving` · settings: as shipped"
+    page.write_text(f"# Serving\n\n{line} · of 0123456789\n")
+    code, output = run(project)
+    named = [each for each in output.splitlines() if "docs/measured/serving.md: `make serving` was measured of" in each]
+    assert code == 1 and len(named) == 1, output
+    text = (project / RECORD).read_text(encoding="utf-8")
+    assert text.endswith(f"\n## Figures of another state\n\n- {named[0]}\n")
+    assert run(project, "ui")[0] == 0, "one suite alone does not ask"
+    page.write_text(f"# Serving\n\n{line} · kept\n")
+    assert run(project)[0] == 0
+
+
 def test_a_suite_by_itself_is_run(project: Path) -> None:
     code, output = run(project, "rest")
     assert code == 0 and "rest is run by itself" in output

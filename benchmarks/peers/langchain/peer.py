@@ -2,7 +2,8 @@
 
 docs.langchain.com/oss/python/langchain/knowledge-base (reader, splitter and its sizes),
 docs.langchain.com/oss/python/integrations/vectorstores/pgvectorstore,
-reference.langchain.com/python/langchain-core/indexing/api (index, and what its modes delete).
+reference.langchain.com/python/langchain-core/indexing/api (index, and what its modes delete),
+reference.langchain.com/python/langchain-classic/retrievers/ensemble (hybrid: BM25 beside vectors).
 """
 
 from __future__ import annotations
@@ -13,15 +14,23 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from common import MODEL, VARIANT, K, Place, main, url
+from common import DOCUMENTS, HYBRID, MODEL, VARIANT, K, Place, main, url
 
 TABLE = "vectorstore"
 ABOUT = {
     "settings": "PyPDFLoader; RecursiveCharacterTextSplitter of 1000 characters, 200 shared; "
-    f'index(cleanup="{VARIANT}") with SQLRecordManager; PGVectorStore; its similarity search',
+    f'index(cleanup="{VARIANT}") with SQLRecordManager; PGVectorStore; its similarity search; hybrid: '
+    "EnsembleRetriever of it and BM25Retriever, half each",
     "rows": f"SELECT langchain_metadata->>'source', content FROM {TABLE}",
 }
-PACKAGES = ("langchain-core", "langchain-community", "langchain-postgres", "langchain-huggingface", "pypdf")
+PACKAGES = (
+    "langchain-core",
+    "langchain-community",
+    "langchain-postgres",
+    "langchain-huggingface",
+    "rank-bm25",
+    "pypdf",
+)
 
 
 def store(make: bool):
@@ -40,15 +49,20 @@ def store(make: bool):
     return PGVectorStore.create_sync(engine=engine, table_name=TABLE, embedding_service=embeddings)
 
 
-def index(folder: Path) -> None:
-    from langchain_classic.indexes import SQLRecordManager
-    from langchain_classic.indexes import index as write
+def chunks_of(folder: Path):
     from langchain_community.document_loaders import PyPDFLoader
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     pages = [page for file in sorted(folder.glob("*.pdf")) for page in PyPDFLoader(str(file)).load()]
     splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200, add_start_index=True)
-    chunks = splitter.split_documents(pages)
+    return splitter.split_documents(pages)
+
+
+def index(folder: Path) -> None:
+    from langchain_classic.indexes import SQLRecordManager
+    from langchain_classic.indexes import index as write
+
+    chunks = chunks_of(folder)
     records = SQLRecordManager(f"pgvector/{TABLE}", db_url=url("postgresql+psycopg"))
     records.create_schema()
     write(chunks, records, store(make=True), cleanup=VARIANT, source_id_key="source")
@@ -56,13 +70,23 @@ def index(folder: Path) -> None:
 
 def query(questions: Sequence[str]) -> list[list[Place]]:
     found = store(make=False)
+    ask = hybrid(found).invoke if HYBRID else lambda question: found.similarity_search(question, k=K)
     return [
         [
             (Path(hit.metadata["source"]).name, hit.metadata["page"] + 1, hit.metadata["page"] + 1)
-            for hit in found.similarity_search(question, k=K)
+            for hit in ask(question)[:K]
         ]
         for question in questions
     ]
+
+
+def hybrid(found):
+    from langchain_classic.retrievers import EnsembleRetriever
+    from langchain_community.retrievers import BM25Retriever
+
+    words, vectors = BM25Retriever.from_documents(chunks_of(DOCUMENTS)), found.as_retriever(search_kwargs={"k": K})
+    words.k = K
+    return EnsembleRetriever(retrievers=[words, vectors], weights=[0.5, 0.5])
 
 
 if __name__ == "__main__":

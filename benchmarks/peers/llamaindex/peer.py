@@ -1,7 +1,8 @@
 """LlamaIndex: PDFs to PGVectorStore by an IngestionPipeline whose document store knows what is in it.
 
 developers.llamaindex.ai/python/examples/ingestion/document_management_pipeline (reader, pipeline, document store),
-developers.llamaindex.ai/python/examples/vector_stores/postgres.
+developers.llamaindex.ai/python/examples/vector_stores/postgres,
+.../framework/integrations/retrievers/reciprocal_rerank_fusion (hybrid: BM25 beside vectors, without further queries).
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from common import MODEL, STATE, VARIANT, K, Place, main, url
+from common import DOCUMENTS, HYBRID, MODEL, STATE, VARIANT, K, Place, main, url
 
 TABLE = "documents"
 ABOUT = {
     "settings": "SimpleDirectoryReader(filename_as_id=True), which reads PDFs by pypdf; SentenceSplitter as it is, "
     f'1024 tokens of its own, 200 shared; IngestionPipeline(docstore_strategy="{VARIANT}") with SimpleDocumentStore, '
-    "persisted after each run; PGVectorStore; its retriever",
+    "persisted after each run; PGVectorStore; its retriever; hybrid: QueryFusionRetriever of it and BM25Retriever by "
+    "reciprocal_rerank",
     "rows": f"SELECT metadata_->>'file_name', text FROM data_{TABLE}",
 }
 PACKAGES = (
@@ -26,6 +28,7 @@ PACKAGES = (
     "llama-index-readers-file",
     "llama-index-vector-stores-postgres",
     "llama-index-embeddings-huggingface",
+    "llama-index-retrievers-bm25",
     "pypdf",
 )
 
@@ -71,7 +74,23 @@ def query(questions: Sequence[str]) -> list[list[Place]]:
     from llama_index.core import VectorStoreIndex
 
     retriever = VectorStoreIndex.from_vector_store(store(), embed_model=model()).as_retriever(similarity_top_k=K)
-    return [[place(hit.node) for hit in retriever.retrieve(question)] for question in questions]
+    asked = fused(retriever) if HYBRID else retriever
+    return [[place(hit.node) for hit in asked.retrieve(question)] for question in questions]
+
+
+def fused(vectors):
+    """The nodes are made again for BM25: the store of documents keeps whole pages."""
+    from llama_index.core import SimpleDirectoryReader
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.node_parser import SentenceSplitter
+    from llama_index.core.retrievers import QueryFusionRetriever
+    from llama_index.retrievers.bm25 import BM25Retriever
+
+    nodes = SentenceSplitter()(SimpleDirectoryReader(str(DOCUMENTS), filename_as_id=True).load_data())
+    words = BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=K)
+    return QueryFusionRetriever(
+        [vectors, words], llm=MockLLM(), similarity_top_k=K, num_queries=1, mode="reciprocal_rerank", use_async=False
+    )
 
 
 def place(node) -> Place:

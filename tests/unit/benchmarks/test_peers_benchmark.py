@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.peers import CACHE, ISAS, Cases, chosen
+from benchmarks.peers import CACHE, ISAS, Cases, chosen, require_cases
 from benchmarks.support import peers_systems
 from benchmarks.support.peers_bench import Bench, Failed
 from benchmarks.support.peers_figures import (
@@ -140,6 +141,24 @@ def test_the_page_shows_the_median_and_both_ends_of_counts_that_differ() -> None
     assert "| Other | - | - | - | - | - | - | - | - |" in text and "- Other, cold: `it 'fell'`" in text
     assert "Measured: 2026-11-24 · commit abc · `make peers ROUNDS=3`" in text and "- processor: two cores" in text
     assert "lib 1.2" in text and "long.pdf (9 pages)" in text and "median of 3 rounds" in text
+
+
+def test_vectors_stand_beside_vectors_and_hybrid_beside_hybrid() -> None:
+    found = {name: Figures(hits={1: share, 5: share, 10: share}) for name, share in {
+        "pincite, float32": 0.8, "pincite, float32, dense search": 0.6, "Other": 0.5, "Other, hybrid": 0.7,
+    }.items()}  # fmt: skip
+    text = page(found, FILES, 4, 1, TOLD, "peers.svg")
+    vectors, _, hybrid = text.partition("By vectors:")[2].partition("By words and vectors")
+    names = [re.findall(r"^\| ([^|]+) \| \d", part, re.MULTILINE) for part in (vectors, hybrid)]
+    assert names == [["pincite, float32, dense search", "Other"], ["pincite, float32", "Other, hybrid"]]
+
+
+def test_a_case_that_there_is_not_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.peers.write_modified", lambda file, target: target.write_text("changed"))
+    cases = Cases(FILES, [], tmp_path)
+    assert list(cases.each(["cold"])) == ["cold"] and len(cases.each()) == 6
+    with pytest.raises(SystemExit, match="killed late"):
+        require_cases(cases, ["cold", "kiled"])
 
 
 def test_the_smallest_of_several_files_has_a_table_of_its_own(tmp_path: Path) -> None:
