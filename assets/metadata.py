@@ -1,6 +1,6 @@
-"""The report that an asset gives Dagster: data versions by bucket, counts, failures, tables and pictures.
+"""The reports of assets to Dagster: data versions by bucket, counts, failures, tables and pictures.
 
-Dagster compares data versions to find stale assets. People read the rest beside the asset in the UI.
+Dagster compares data versions to find stale assets. The UI shows the rest beside the asset.
 """
 
 import base64
@@ -27,22 +27,22 @@ from resources.state.state import State
 
 
 def key_of(asset: str, names: DagsterSettings) -> dg.AssetKey:
-    """Return the key that an asset has under these settings."""
+    """Return the key of an asset under these settings."""
     return dg.AssetKey.from_user_string(names.key(asset))
 
 
 STATE, IO_MANAGER = "state", "io_manager"
-"""Resources by the names that they have without a prefix."""
+"""Names of resources without a prefix."""
 
 
 def range_tags(partitions: dg.PartitionsDefinition) -> dict[str, str]:
-    """Return the tags of one run over all buckets. Its assets may include some that are not partitioned."""
+    """Return the tags of one run over all buckets. Its assets may include some without partitions."""
     keys = partitions.get_partition_keys()
     return {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
 
 
 def state_of(context: dg.AssetExecutionContext) -> State:
-    """Return the state that a step works on, whatever name its resource has."""
+    """Return the state that a step uses, whatever the name of its resource."""
     return next(resource for resource in context.resources if isinstance(resource, State))
 
 
@@ -54,14 +54,15 @@ def state_of(context: dg.AssetExecutionContext) -> State:
 
 
 _LOGGED_HERE = "__source_asset_observation__"
-"""The metadata key that stops Dagster from logging materialisations of an output by itself. It would give all
+"""The metadata key that stops Dagster from logging materialisations of an output automatically. Dagster would give all
 partitions of a step the same data version."""
 BEFORE: dict[str, list[str]] = {}
-"""Names of the assets that each asset comes after, by its name; filled where assets are declared."""
+"""The names of the assets before each asset, by its name; filled where assets are declared."""
 CODE_VERSION = "1"
-"""The code version of an asset that no setting shapes."""
+"""Code version of an asset that does not depend on settings."""
 GENERATION, EMBEDDER, SETTINGS = "pincite/generation", "pincite/embedder", "pincite/settings_hash"
-"""Tags of a run: the generation that it works on, that generation's embedder, and a hash of all that shapes one."""
+"""Tags of a run: the generation that it updates, that generation's embedder, and a hash of the settings that shape
+it."""
 
 
 def log_made(
@@ -82,8 +83,9 @@ def log_made(
 def log_whole(
     context: dg.AssetExecutionContext, version: str, metadata: Mapping[str, Any], name: str = "", code: str = ""
 ) -> None:
-    """Log the materialisation of an asset that is no stage and has no buckets, with its data version: of the step's own
-    asset, or of the one named. `code` replaces its code version, where another made what it now shows."""
+    """Log the materialisation of an asset that is not a stage and has no buckets, with its data version. The asset
+    is the step's own, or the one called `name`. `code` replaces its code version if the data was made under another
+    one."""
     _log(context, name or context.asset_key.path[-1], {UNPARTITIONED: version}, lambda _: metadata, code)
     if not name:
         _leave_to_us(context)
@@ -112,7 +114,7 @@ def _log(
 
 
 def _tag(context: dg.AssetExecutionContext, state: State) -> None:
-    """Tag the run with its generation, once it is known."""
+    """Tag the run with its generation as soon as it is known."""
     generation = state.generation
     if generation is None:
         return
@@ -129,8 +131,9 @@ def _tag(context: dg.AssetExecutionContext, state: State) -> None:
 def data_versions(state: State, stage: str) -> dict[int, str]:
     """Return a hash of a stage's data for each bucket, computed from its commits.
 
-    The hash includes the key of each commit: vectors are identified by their text and model, and data made under
-    another key is another table."""
+    The hash includes the key of each commit: vectors are identified by their text and model, and data with another key
+    is in another table.
+    """
     if stage not in STAGES:
         return {bucket: combine([row.key, row.output])[:16] for bucket, row in _in_postgres(state, stage).items()}
     versions = state.engine.versions(stage)
@@ -138,7 +141,7 @@ def data_versions(state: State, stage: str) -> dict[int, str]:
 
 
 def index_version(state: State) -> str:
-    """Return a hash of the rows that readers are served: the live generation and the commits of its rows."""
+    """Return a hash of the rows that readers use: the live generation and the commits of its rows."""
     live = state.catalog.live()
     if live is None:
         return combine([])[:16]
@@ -153,7 +156,7 @@ def _in_postgres(state: State, stage: str) -> dict[int, IndexCommit]:
 
 
 def _made_from(context: dg.AssetExecutionContext, key: dg.AssetKey) -> dict[str, str]:
-    """Return the tags that tell Dagster from which versions a materialisation was made, in the form that it writes."""
+    """Return the tags with the input versions of a materialisation, in Dagster's own form."""
     tags = {}
     for name in BEFORE[key.path[-1]]:
         before = dg.AssetKey([*key.path[:-1], name])
@@ -175,8 +178,8 @@ FAILED, PRESENT = "documents_failed", "made_by_present_settings"
 
 
 def check_specs(key: dg.AssetKey) -> list[dg.AssetCheckSpec]:
-    """Return the checks of an asset: on each stage of documents that none fails, and on each asset that settings shape
-    that all of it is made with the present ones."""
+    """Return the checks of an asset. A stage of documents has a check that no document failed; an asset that depends on
+    settings has a check that all of it was made with the current ones."""
     name, specs = key.path[-1], []
     if name in STAGES and STAGES[name].parted:
         specs.append(dg.AssetCheckSpec(FAILED, asset=key, description="No document fails at this stage."))
@@ -190,7 +193,7 @@ _SHAPED = frozenset({*STAGES, "indexed_documents", "search_index"} - {"raw_docum
 
 
 def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[dg.AssetCheckResult]:
-    """Return the results of those checks of an asset that the run selects. They may be selected without the asset."""
+    """Return the results of the selected checks of an asset. A run may select checks without the asset."""
     state = state_of(context)
     if not context.selected_asset_keys and (known := find_generation(state.catalog, state.settings)):
         state = state.of_generation(known)  # beside it: a later step may find that the corpus has drifted from this one
@@ -199,7 +202,7 @@ def check_results(context: dg.AssetExecutionContext, key: dg.AssetKey) -> list[d
 
 
 def log_checks(context: dg.AssetExecutionContext, name: str) -> None:
-    """Log the results of the checks of an asset that the step made beside its own."""
+    """Log the results of the checks of an asset that the step made in addition to its own asset."""
     state, key = state_of(context), _sibling(context, name)
     for spec in check_specs(key):
         result = _RESULTS[spec.name](state, name)
@@ -270,7 +273,7 @@ def describe_tables(stage: Stage) -> dict[str, Any]:
 
 
 def main_table(stage: Stage) -> str:
-    """Return the name of the table that an asset shows: the one of its own name."""
+    """Return the name of the table that an asset shows: the one with the asset's name."""
     return stage.name if stage.name in stage.tables else next(iter(stage.tables))
 
 
@@ -287,13 +290,13 @@ _OWN = {
     "written": "rows written",
     "rows": "dagster/partition_row_count",
 }
-"""Names in the UI of the counts that a report has by part."""
+"""Names in the UI of counts that a report has for each part."""
 
 
 def attach(context: dg.AssetExecutionContext, report: StageReport, own: bool = True, **more: Any) -> None:
-    """Log the report of a stage: to every partition its own counts and data version, the counts of the whole step under
-    `run: `, and the failures that still hold, whichever run met them. A stage that is not the step's `own` asset is
-    logged for all its buckets."""
+    """Log the report of a stage. Every partition gets its own counts and data version, the counts of the whole step
+    under `run: `, and its current failures, including those of earlier runs. A stage that is not the step's `own` asset
+    is logged for all its buckets."""
     state = state_of(context)
     failed = failures_of(state, report.stage)
     counted = {
@@ -329,7 +332,7 @@ def _own(report: StageReport, bucket: int) -> dict[str, int]:
 
 
 def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
-    """Return the rows by bucket of a stage's main table, if the report counts another table's."""
+    """Return the rows by bucket of a stage's main table, if the report counts the rows of another table."""
     if stage not in STAGES or (main := main_table(STAGES[stage])) == next(iter(STAGES[stage].tables)):
         return {}
     rows = Counter[int]()
@@ -339,8 +342,8 @@ def _rows_by_bucket(state: State, stage: str) -> dict[int, dict[str, int]]:
 
 
 def total_rows(state: State, report: StageReport) -> int:
-    """Return the rows of the whole table that readers are served from, or will be after this run: those of the present
-    settings if all buckets have been made with them, else those of the live generation."""
+    """Return the number of rows in the whole table that readers use, or will use after this run: the table of the
+    current settings if all its buckets are made, or else the table of the live generation."""
     live, name = state.catalog.live(), report.stage
     if name not in STAGES:
         rows = list(_in_postgres(state, name).values())
@@ -354,12 +357,12 @@ def total_rows(state: State, report: StageReport) -> int:
 
 
 def failures_of(state: State, stage: str) -> list[Failure]:
-    """Return the failures of a stage that still hold, by source and uri."""
+    """Return the current failures of a stage, by source and uri."""
     return [item for item in state.engine.failures() if item.stage == stage]
 
 
 def changes(report: StageReport) -> dict[str, Any]:
-    """Return the changes to generations that are kept up to date, as metadata."""
+    """Return the changes to the generations under upkeep, as metadata."""
     return {
         "documents changed": report.computed,
         "documents removed": report.gone,
@@ -370,7 +373,7 @@ def changes(report: StageReport) -> dict[str, Any]:
 
 
 def failures_table(failed: Sequence[Failure], buckets: int) -> Table:
-    """Return the first of these failures as a table, with the bucket that each document belongs to."""
+    """Return the first of these failures as a table, with the bucket of each document."""
     return table(
         [
             {
@@ -411,7 +414,7 @@ def score_chart(scores: Sequence[Mapping[str, Any]]) -> dg.MarkdownMetadataValue
 
 
 def _picture(panel: Panel) -> str:
-    """Return a plot as a Markdown image that carries its data in its address, since the UI takes no other pictures."""
+    """Return a plot as a Markdown image with its data in the address, since the UI accepts no other pictures."""
     return f"![{panel.title}](data:image/svg+xml;base64,{base64.b64encode(figure([panel]).encode()).decode()})"
 
 
@@ -433,16 +436,16 @@ def _schema_name(row: Mapping[str, Any]) -> str:
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Return rows that have the same names in the same order as a table of the UI, or the text `none` if there are no
-    rows."""
+    """Return rows as a table of the UI, or the text `none` if there are no rows. All rows must have the same names in
+    the same order."""
     if not rows:
         return dg.MetadataValue.text("none")
     return dg.MetadataValue.table([dg.TableRecord({name: _cell(value) for name, value in row.items()}) for row in rows])
 
 
 def _cell(value: Any) -> str | int | float | bool | None:
-    """Return a value as the UI shows it. Names and messages come from documents, so only their words are kept, made
-    inert and on one line."""
+    """Return a value in the form shown by the UI. Names and messages come from documents, so they are reduced to one
+    line without active content."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return one_line(" ".join(defuse(str(value)).split()))

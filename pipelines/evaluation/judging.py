@@ -379,8 +379,8 @@ def _span_scores(shown: Sequence[ShownText], places: Sequence[GoldPlace], corpus
 
 
 def matches_by_header_alone(question: str, hit: Hit) -> float | None:
-    """Say whether a hit has the question's content terms only in its headings. A line of the text that repeats a
-    heading is ignored."""
+    """Return 1 if a hit has the question's content terms only in its headings, else 0; return None if the question has
+    no content terms. Lines of the text that repeat a heading are ignored."""
     chain = hit.passage.header_chain
     own = " ".join(line for line in hit.passage.text.splitlines() if line.strip() not in chain)
     return header_only(content_terms(question), set(terms_of(own)), set(terms_of(" ".join(chain))))

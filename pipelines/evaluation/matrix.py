@@ -410,7 +410,7 @@ def _first_cells(table: ResultTable, runs: Mapping[str, MatrixRun], name: str) -
 
 
 def _best_row(table: ResultTable, scored: Scored, metric: str) -> list[int]:
-    """Return the row whose shown value is best; return None if there is only one row or the best value is shared."""
+    """Return the row whose shown value is best; return [] if there is only one row or the best value is shared."""
     values = {
         row: round(100 * value, 1)
         for row, name in enumerate(table.runs)

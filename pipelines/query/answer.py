@@ -338,9 +338,10 @@ def choose_option(
     said: Reading = frozenset,
     unknown: Collection[str] = (),
 ) -> Answer:
-    """Return the option that the passages support best by words of its own, with the statement that does it.
+    """Return the option that the passages support best by its own words, with the supporting statement.
 
-    Decline if no statement bears the question out, or none supports one option before the others."""
+    Decline if no statement covers the question, or no statement supports one option more than the others.
+    """
     evidence = evidence_of(context, said)
     needs = needs_of(question, weigh, partial(_vocabulary, evidence), unknown)
     statements = statements_of(evidence)

@@ -428,7 +428,7 @@ def test_lines_tell_of_runs_as_they_begin_end_and_are_tried_again(instance: dg.D
     assert looked() == []
     now[0] = STILL_SECONDS
     (still,) = looked()
-    assert still.startswith("nothing goes on for 1 min: Dagster's daemon makes no runs")
+    assert still.startswith("no run has changed for 1 min: Dagster's daemon makes no runs")
     assert looked() == [], "once"
     first = launched(dg.DagsterRunStatus.NOT_STARTED)
     assert looked() == []
