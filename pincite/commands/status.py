@@ -30,7 +30,7 @@ def _sum(result: dict[str, Any]) -> str:
     told = [plural(count, kind) for kind in ("failure", "warning") if (count := counts[kind])]
     if result["ok"]:
         return f"pincite can work here{': ' * bool(told)}{''.join(told)}"
-    return f"{' and '.join(told)}: pincite cannot work here before the failures are mended"
+    return f"{' and '.join(told)}: pincite cannot work here until the failures are corrected"
 
 
 # ---------------------------------------------------------------- doctor
