@@ -419,7 +419,8 @@ def _picture(panel: Panel) -> str:
 
 
 def score_rows(scores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the same scores as numbers, a row for each run. A metric that was not measured is None."""
+    """Return the golden questions' scores as numbers, with one row for each run. A metric that was not measured is
+    None."""
     return [
         {
             "generation": _schema_name(row),

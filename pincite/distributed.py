@@ -468,9 +468,7 @@ def _error(
 
     kept = "committed work is kept, and `pincite index --distributed` continues from it"
     if seen is None:
-        return IndexStateError(
-            f"backfill {backfill_id} is not in Dagster's storage any more; {kept}", "backfill_failed"
-        )
+        return IndexStateError(f"backfill {backfill_id} is no longer in Dagster's storage; {kept}", "backfill_failed")
     if seen.is_cancelled:
         return IndexStateError(f"backfill {backfill_id} was cancelled in Dagster; {kept}", "cancelled")
     if seen.is_broken:

@@ -129,8 +129,8 @@ class LanguageModel(Protocol):
         """The model's name at its endpoint."""
 
     def replies(self, prompts: Iterable[Prompt], unusable: ReplyCheck) -> Generator[Reply | NoReply, None, None]:
-        """Yield one reply for each prompt, in order. The prompts are taken lazily, in the caller's thread, a bounded
-        number ahead of the replies; several are in flight at once."""
+        """Yield one reply for each prompt, in order. Prompts are read lazily, in the caller's thread, a limited number
+        ahead of the replies; several calls are in progress at a time."""
 
 
 class CrossEncoder(Protocol):

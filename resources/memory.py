@@ -16,7 +16,7 @@ _ARENAS = -8
 
 @cache
 def _of_glibc(name: str) -> Any:
-    """Return a function of glibc by name; None if the C library is another one."""
+    """Return a function of glibc by name, or None if the C library is not glibc."""
     return getattr(ctypes.CDLL(None), name, None)
 
 

@@ -101,8 +101,9 @@ _WRITTEN = (
 def demo(place: GlobalOptions, folder: Path) -> int:
     """Write example documents into FOLDER, index and ask them.
 
-    FOLDER is pincite-demo if none is named. Run again, it indexes and asks the documents in the folder. Nothing leaves
-    this machine."""
+    FOLDER is pincite-demo by default. If you run it again, it indexes and asks the documents that are then in the
+    folder. Nothing leaves this machine.
+    """
     from resources.settings_file import locate
 
     if place.config or place.state:

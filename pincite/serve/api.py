@@ -237,7 +237,9 @@ class Api:
     async def page(self, request: Request) -> Response:
         doc_id, number = request.path_params["doc_id"], number_in(request.path_params["number"])
         if number is None:
-            raise DocumentError("a page is named by its number, such as 1.png; the first page is 1", "no_page")
+            raise DocumentError(
+                "the name of the page is invalid; name it by its number from 1, such as 1.png", "no_page"
+            )
         passage, asker = request.query_params.get("passage"), asker_of(request)
         png = await self._service.turns.draw(
             caller_of(request), lambda draw: self._service.page_image(doc_id, number, passage, asker, draw)

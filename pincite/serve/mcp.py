@@ -261,7 +261,7 @@ class Tools:
         number = number_in(dict(parse_qsl(parts.query)).get("part", "1")) if parts else None
         if not doc_id or not number:
             raise UsageError(
-                f"the resource does not exist; documents are {SCHEME}://documents/ID, further parts ?part=2"
+                f"the resource does not exist; name a document, {SCHEME}://documents/ID, or a further part, ?part=2"
             )
         found = self._document(doc_id, number, asker)
         if number == found.metadata["parts"]:

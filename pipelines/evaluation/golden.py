@@ -29,7 +29,7 @@ _GOLD_KEYS = {"uri": str, "source": str, "page": int, "page_end": int, "start": 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """One gold place in the words of the file."""
+    """One gold place as read from the file, before it is mapped to the index."""
 
     uri: str
     source: str | None = None
@@ -224,7 +224,7 @@ def golden_questions(
         lines[question.id] = number
         questions.append(question)
     if not questions:
-        raise UsageError(f"{origin}: no questions in it", code="golden")
+        raise UsageError(f"{origin}: the file has no questions; add one on each line", code="golden")
     return questions
 
 

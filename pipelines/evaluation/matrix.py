@@ -68,8 +68,8 @@ class MatrixRun:
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """Names of runs in the order of the rows; `axes` names the axes with more than one value in the table; `fixed` has
-    the values of the other axes."""
+    """A table of results. `runs` has the names of its runs in the order of the rows; `axes` names the axes with more
+    than one value in the table; `fixed` has the values of the other axes."""
 
     name: str
     runs: tuple[str, ...]

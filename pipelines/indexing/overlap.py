@@ -1,4 +1,5 @@
-"""The overlap of chunks: which chunks repeat the end of the chunk before them, and how much of it.
+"""The overlap of chunks: the choice of chunks that repeat the end of the chunk before them, and the length of the
+repeated text.
 
 Structural neighbours of one document under the same top-level heading overlap if the cosine of their vectors reaches
 the floor. The vectors come from the fast embedder of the chunking settings. The floor is calibrated from the corpus,

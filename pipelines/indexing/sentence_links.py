@@ -67,7 +67,7 @@ class Equal(NamedTuple):
 
 
 def in_memory(rows: Vectors) -> Read:
-    """Return a reader of rows that are held in memory."""
+    """Return a function that reads rows from memory."""
     return lambda: ((np.arange(at, min(at + _BLOCK, len(rows))), rows[at : at + _BLOCK])
                     for at in range(0, len(rows), _BLOCK))  # fmt: skip
 

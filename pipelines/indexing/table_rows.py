@@ -52,7 +52,8 @@ Head = tuple[str, ...]
 
 
 class Heads:
-    """The names of the columns for the following rows, and whether a row has already included the corner."""
+    """The column headers for the following rows, and whether a row already has the corner, which is the text above the
+    row labels."""
 
     def __init__(self, rows: Iterable[Sequence[Cell]]) -> None:
         """Find out from a table's data rows whether its first column holds labels."""

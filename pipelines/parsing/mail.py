@@ -260,7 +260,8 @@ def documents_in(message: Message) -> Iterator[tuple[MailDocument, Message]]:
 
 
 def _part_of(message: Message, section: str, of_mail: bool, parts: dict[str, Message]) -> MailPart:
-    """Return the structure of a parsed mail or of a part of it, as `_part` does; `parts` takes the parts by section."""
+    """Return the structure of a parsed mail, or of a part of it, in the form of `_part`; `parts` collects the parts by
+    section."""
     payload, media_type = message.get_payload(), message.get_content_type()
     within = media_type == EML and isinstance(payload, list) and len(payload) == 1
     if isinstance(payload, list) and not within:

@@ -50,7 +50,7 @@ MOST_SENTENCES = 3
 MOST_MARKED = 3
 LEAST_COSINE = 0.01
 NEAR_BEST = 0.6
-"""Share of the best statement's score that another statement needs to answer in its place if the best one lacks the
+"""Least score of a replacement, as a share of the best statement's score. It answers if the best statement lacks the
 kind of value asked for."""
 FLAT = 0.5
 OWN = 0.5
@@ -363,8 +363,8 @@ def option_claim(letter: str, text: str, evidence: Evidence, statement: Statemen
 
 
 def answer_json(question: str, answer: Answer, hits: Sequence[Hit], with_options: bool) -> dict[str, Any]:
-    """Return the JSON of `ask`. `option` is present only if there were options, and null if none was chosen; `marked`
-    only if there are marked sentences; `active_text_removed` only if it is true."""
+    """Return the JSON of `ask`. `option` is present only if there were options, and is null if no option was chosen.
+    `marked` is present only if there are marked sentences, and `active_text_removed` only if it is true."""
     return {
         "query": question,
         "answer": answer.text,
@@ -430,7 +430,7 @@ class Said:
 
 
 def passages_shown(context: Sequence[ContextPassage]) -> str:
-    """Return the passages as a prompt shows them, numbered; none of their own lines can pass for a number."""
+    """Return the passages, numbered, for a prompt; lines of a passage that look like such a number are changed."""
     parts = []
     for passage in context:
         headings = " › ".join(passage.chunks[0].header_chain)
@@ -477,7 +477,7 @@ def _finds_nothing(reply: str) -> bool:
 
 
 def letter_of(reply: str, options: Mapping[str, str]) -> str | None:
-    """Return the one option that a reply names by its letter, or None if it names none or several."""
+    """Return the option that a reply names by its letter, or None if it names no option or several."""
     text = clean(reply, LONGEST_ANSWER)
     found: list[str] = re.findall(r"\b\w\b", text)
     words = [word if word in options else word.translate(_LOOK_ALIKES) for word in found]

@@ -30,7 +30,7 @@ Words = tuple[str, ...]
 Place = tuple[int, int]
 """The number of a passage, and the position of a sentence in it."""
 Scope = tuple[str, str]
-"""A document and a lead."""
+"""A document's id, and the lead text above a sentence. Sentences are compared only within one scope."""
 
 
 def without_repeats(context: Sequence[ContextPassage]) -> list[ContextPassage]:

@@ -233,7 +233,7 @@ def answer_score(logprobs: Sequence[tuple[str, float]]) -> float | None:
 
 
 def _any(reply: Reply) -> str | None:
-    """Accept any reply: only the probabilities are read, and an endpoint that reports none is an error of the call."""
+    """Accept any reply, since only its probabilities are read; missing probabilities are an error of the call."""
     return None
 
 

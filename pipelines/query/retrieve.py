@@ -189,7 +189,7 @@ def require_question(text: str, k: int, words: str | None = None) -> None:
     """Raise UsageError for an invalid question or k, before any call to a database or model. `words` has the words
     searched for, if they are more than the question's."""
     if not text.strip():
-        raise UsageError("the question is empty")
+        raise UsageError("the question is empty; type one")
     if (length := max(len(text), len(words or ""))) > LONGEST_QUESTION:
         what = "the question" if len(text) == length else "the question with its options"
         raise UsageError(f"{what} has {length:,} characters; at most {LONGEST_QUESTION:,} are taken: shorten it")

@@ -294,7 +294,8 @@ def check_error(name: str, problems: Sequence[tuple[str, str]]) -> IndexStateErr
 
 
 def unlisted_sources(state: State) -> Mapping[str, str]:
-    """Return the sources that cannot be listed, with the reasons: in this run, or now if it has listed none."""
+    """Return the sources that cannot be listed, with the reasons: in this run, or by a listing now if the run has made
+    no listing."""
     try:
         return state.listing.now().failing
     except SourceError as error:

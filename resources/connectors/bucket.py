@@ -90,7 +90,9 @@ class BucketSource:
         except Unauthenticated as error:
             raise _listing_error(self._address, error) from None
         except (Passing, Refused, Unusable, OSError) as error:
-            raise DocumentError(f"{entry.uri}: the object cannot be read: {error}", "unreadable") from None
+            raise DocumentError(
+                f"{entry.uri}: the object cannot be read ({error}); the next run tries again", "unreadable"
+            ) from None
 
     def close(self) -> None:
         self._bucket.close()

@@ -256,7 +256,7 @@ class _GitProcess:
 
     @contextmanager
     def time_limit(self, seconds: float) -> Iterator[None]:
-        """End the process if the body takes longer."""
+        """End the process if the code in this context takes longer."""
         timer = threading.Timer(seconds, self._overdue)
         timer.daemon = True
         timer.start()

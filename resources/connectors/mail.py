@@ -462,7 +462,9 @@ class MailSource:
         except MailUnreached as error:
             raise DocumentError(f"{row.uri}: the server does not send the mail: {error}", "unreadable") from None
         if row.uid not in found:
-            raise DocumentError(f"{row.uri}: the mail was deleted after the listing", "changed")
+            raise DocumentError(
+                f"{row.uri}: the mail was deleted after the listing; the next run leaves it out", "changed"
+            )
         return _section(found[row.uid], name, f"<{at}>") or b""
 
     def close(self) -> None:

@@ -138,7 +138,9 @@ class CheckedSource:
         except Exception as error:
             if isinstance(error, OSError) and error.errno in _FULL:
                 raise
-            raise DocumentError(f"{entry.uri}: the entry cannot be read: {_error_text(error)}", "unreadable") from error
+            raise DocumentError(
+                f"{entry.uri}: the entry cannot be read ({_error_text(error)}); the next run tries again", "unreadable"
+            ) from error
 
     def close(self) -> None:
         self._source.close()

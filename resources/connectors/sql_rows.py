@@ -85,7 +85,9 @@ class RowsSource:
         with self._open_cursor("listed", content=self._content, **self._column_names) as rows:
             while page := self._fetch(rows):
                 if any(identity is None for identity, _, _ in page):
-                    raise SourceError(f"source {self._name!r}: a row has no {self._options['id']}; nothing was changed")
+                    raise SourceError(
+                        f"source {self._name!r}: a row has no {self._options['id']}; nothing changed, correct its query"
+                    )
                 yield [entry for row in page for entry in self._entries(*row)]
 
     def _fetch(self, rows: Any) -> list[Any]:
@@ -96,7 +98,9 @@ class RowsSource:
     def _entries(self, identity: str, revision: str | None, size: int | None) -> list[Entry]:
         if revision is None:
             column = self._options["revision"]
-            raise SourceError(f"source {self._name!r}: row {identity} has no {column}; nothing was changed")
+            raise SourceError(
+                f"source {self._name!r}: row {identity} has no {column}, so nothing was changed; correct its query"
+            )
         uri = f"{identity}.{self._options['format']}"
         own = Entry(uri, revision, size)
         return [own, Entry(uri + SIDE_CAR, revision)] if self._described_columns else [own]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import requests
 
 MOST_BYTES = 64 << 20
-"""Most bytes of a manifest, which is held in memory."""
+"""Most bytes of a manifest, which is read into memory."""
 MOST_UNTOLD = 256 << 20
 """Most bytes of a file that a listing downloads to see whether it changed, if its server sends neither an ETag nor a
 date."""
@@ -118,8 +118,8 @@ class WebFilesSource:
         return path.removeprefix(folder).lstrip("/")
 
     def _looked_at(self, uri: str, url: str) -> Entry:
-        """Ask with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag nor a date; hash the file
-        if GET gives neither."""
+        """Request the file's headers with HEAD. Fall back to GET if the server rejects HEAD or sends neither an ETag
+        nor a date; hash the file if GET sends neither."""
         for method in ("HEAD", "GET"):
             with self._client.open_answer(method, url) as response:
                 self._require_known(url, response)

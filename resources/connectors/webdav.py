@@ -82,7 +82,7 @@ class WebdavSource:
         yield page
 
     def _folder(self, folder: str) -> Iterator[tuple[str, Entry | None]]:
-        """Yield the names in a folder, each with its entry; None for a folder."""
+        """Yield the names in a folder, each with its entry, or with None if it is a folder."""
         url = self._root + quote(folder)
         if folder.count("/") > DEEPEST:
             raise self._fault(Unreached(f"{folder}: over {DEEPEST} folders are within each other"))

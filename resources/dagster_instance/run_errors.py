@@ -53,7 +53,7 @@ def error_of(instance: DagsterInstance, run_id: str) -> PinciteError:
         if info and (own := own_error(info)):
             return own
         said = _root(info).message if info else entry.dagster_event.message or said
-    return PinciteError(f"run {run_id} failed: {' '.join(said.split())}", "run_failed")
+    return PinciteError(f"run {run_id} failed: {' '.join(said.split())}; see its log in Dagster's UI", "run_failed")
 
 
 def own_error(info: ErrorInfo) -> PinciteError | None:

@@ -93,7 +93,7 @@ def _stored_bytes(path: Path, media_type: str, figure: Element) -> bytes:
 
 
 def _part(path: Path, name: str) -> tuple[bytes, ...]:
-    """Return the bytes of a part of a package in a tuple, which is empty if there is no such part."""
+    """Return a tuple with the bytes of a part of a package; it is empty if the part is missing."""
     from resources.parsers.package import opened_package
 
     with opened_package(path) as package:

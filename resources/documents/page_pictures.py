@@ -2,7 +2,7 @@
 
 Boxes are PDF points from the top left of the page as a viewer shows it, turned and cropped. PDFium renders the page in
 the same way, so one factor converts points to pixels. Colour is multiplied into the page, so that no text is hidden.
-Labels stand in a margin of their own.
+Labels are in an added margin.
 """
 
 from __future__ import annotations
@@ -322,4 +322,6 @@ def write(image: Image, path: Path) -> None:
         with for_the_user():
             image.quantize(256, Quantize.FASTOCTREE, dither=Dither.NONE).save(path, "PNG", optimize=True)
     except OSError as error:
-        raise PinciteError(f"{path}: the picture cannot be written ({error.strerror or error})", "unwritable") from None
+        raise PinciteError(
+            f"{path}: the picture cannot be written ({error.strerror or error}); name another place", "unwritable"
+        ) from None

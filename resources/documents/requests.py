@@ -102,8 +102,8 @@ FIGURES_A_BATCH = 16
 def figure_images(
     pool: DocumentPool, raw: RawDocument, root: Place, figures: Sequence[Element]
 ) -> Iterator[bytes | str]:
-    """Yield for each figure in order its picture, or the reason why there is no picture. `root` is the place that the
-    document's file is read from."""
+    """Yield for each figure in order its picture, or the reason why there is no picture. `root` is the place of the
+    document's file."""
     for start in range(0, len(figures), FIGURES_A_BATCH):
         batch = figures[start : start + FIGURES_A_BATCH]
         rows = InputRows("parsed_elements", Element, batch)

@@ -137,7 +137,9 @@ def parsed_file(raw: RawDocument, path: Path, characters: int = 0, **options: An
             raise DocumentError(
                 f"{raw.uri}: its parts are not at their stated positions; open it and save it again", "corrupt"
             ) from None
-        raise DocumentError(f"{raw.uri}: the file cannot be read ({error.strerror})", "unreadable") from None
+        raise DocumentError(
+            f"{raw.uri}: the file cannot be read ({error.strerror}); check its disk", "unreadable"
+        ) from None
     require_characters(raw.uri, _written_in(parsed), characters)
     return parsed
 
@@ -385,7 +387,7 @@ class DocumentTasks:
         return {"outputs": hashes}, blobs
 
     def _again(self, request: Message, error: Exception, worker: Worker) -> None:
-        """Report what is wrong with a document, in case its next reader ends the process."""
+        """Report the error of a document's reader, since the next reader may end the process."""
         if len(request.value["documents"]) == 1:
             worker.say("again", **self.failure(request, error, worker))
 

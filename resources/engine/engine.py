@@ -532,7 +532,8 @@ class Engine:
         return found
 
     def _limits_of(self, code: str) -> str:
-        """Return a hash of the causes that a failure with this code may have besides the file; empty if it has none."""
+        """Return a hash of the causes, other than the file, that a failure with this code may have; return "" if there
+        are no others."""
         if code in UNREAD:
             return self._installed_models
         if code not in LIMITED:

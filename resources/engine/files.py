@@ -90,7 +90,7 @@ class Sound:
         self._seen: dict[str, tuple[int, ...]] = {}
 
     def open(self, path: Path, content: str) -> Any:
-        """Return a source for pyarrow, checked. Raise FileNotFoundError, Harmed."""
+        """Check the bytes of a file, and return a source of them for pyarrow. Raise FileNotFoundError, Harmed."""
         import pyarrow as pa
 
         try:
@@ -370,9 +370,10 @@ class StoredFiles:
 
 
 class _Blocks(io.RawIOBase):
-    """An object as a file. Only blocks that are read are fetched, and each is hashed before it is given out.
+    """An object as a file. Only blocks that are read are fetched, and each is hashed before it is returned.
 
-    Reading raises Harmed if a block differs from what was written."""
+    Reading raises Harmed if a block differs from the written one.
+    """
 
     def __init__(self, store: ObjectStore, key: str, written: Written) -> None:
         self._store, self._key, self._file, self._at = store, key, written, 0

@@ -261,7 +261,8 @@ class StageReport:
     buckets: dict[int, dict[str, int]] = field(default_factory=dict)
     """Counts for each bucket."""
     parts: dict[str, list[str] | None] = field(default_factory=dict)
-    """The parts that were computed, by their first id: their computed documents, or None if no others were kept."""
+    """The computed parts, by their first id: the list of their computed documents, or None if all documents of the part
+    were computed."""
     seen: int = 0
     """The number of parts that were examined."""
     notes: dict[str, Any] = field(default_factory=dict)

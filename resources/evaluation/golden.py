@@ -142,11 +142,15 @@ def _table_rows(text: str, file: Path) -> Iterator[tuple[int, Row]]:
                     raise UsageError(f"{file} line 1: column {twice!r} occurs twice; rename one", "golden")
             elif len(cells) > len(columns):
                 table = f"a table of {plural(len(columns), 'column')}"
-                raise UsageError(f"{file} line {reader.line_num}: {plural(len(cells), 'cell')} in {table}", "golden")
+                raise UsageError(
+                    f"{file} line {reader.line_num}: {plural(len(cells), 'cell')} in {table}; correct it", "golden"
+                )
             elif any(cells):
                 yield reader.line_num, {name: cell for name, cell in zip(columns, cells, strict=False) if cell.strip()}
     except csv.Error as error:
-        raise UsageError(f"{file} line {reader.line_num}: not a table with separators: {error}", "golden") from None
+        raise UsageError(
+            f"{file} line {reader.line_num}: not a table with separators ({error}); correct it", "golden"
+        ) from None
 
 
 def _text_of(file: Path) -> str:
@@ -154,7 +158,7 @@ def _text_of(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"golden questions {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+            f"golden questions {file} cannot be read ({getattr(error, 'strerror', None) or error}); check the file"
         ) from None
 
 

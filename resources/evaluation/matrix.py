@@ -285,7 +285,7 @@ def read_matrix(file: Path) -> tuple[Matrix, str]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise UsageError(f"the matrix {file} cannot be read: {why}", "matrix") from None
+        raise UsageError(f"the matrix {file} cannot be read ({why}); check the path and the file", "matrix") from None
     try:
         values = yaml_text.load(text)
     except yaml.YAMLError as error:

@@ -131,7 +131,7 @@ def _visible_documents(state: State, live: GenerationRow, groups: Sequence[str])
 
 
 class _Material:
-    """The documents, sentences and table rows that may be asked about, and the questions taken so far."""
+    """The documents, sentences and table rows for questions, and the questions chosen so far."""
 
     def __init__(self, state: State, seen: Collection[str]) -> None:
         maps, _ = corpus_of(state)

@@ -61,7 +61,8 @@ class TransformerCrossEncoder:
             )
         except Exception as error:  # a chat template that knows no pairs is met here only
             raise ModelError(
-                f"cross-encoder {self._settings.model!r} cannot read pairs of question and passage: {_line(error)}"
+                f"cross-encoder {self._settings.model!r} cannot read pairs of question and passage: {_line(error)}; "
+                "name another model"
             ) from None
         logits = [float(row[1] - row[0]) for row in found] if found.ndim == 2 else [float(value) for value in found]
         if not all(map(math.isfinite, logits)):

@@ -153,7 +153,8 @@ def _page_of_message(path: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _pages(elements: list[Any]) -> int | None:
-    """Return the number of pages, or None if the format has none: sheets are numbered too, and named."""
+    """Return the number of pages, or None if the format has no pages. Numbered parts with names are sheets and do not
+    count."""
     numbers = [
         item.metadata.page_number for item in elements if item.metadata.page_number and not item.metadata.page_name
     ]

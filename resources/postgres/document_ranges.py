@@ -149,7 +149,7 @@ class Recorded:
 
     @property
     def frozen_values(self) -> Frozen:
-        """The values that the generation has frozen. Raise KeyError if it recorded none."""
+        """The frozen values of the generation. Raise KeyError if it recorded no values."""
         floors = {name: values["floor"] for name, values in self.statistics["overlap"].items()}
         return Frozen(floors, self.embedder["identity"], **self.statistics.get("models", {}))
 
@@ -430,7 +430,7 @@ class Move:
 
     def __init__(self, connection: Connection[Any], inputs: KeyInputs | None, where: str) -> None:
         """Read the old catalog. Raise DatabaseError if it is not empty and the settings are not known, IndexStateError
-        (`busy`) if a run of an older version is in progress, which could not go on afterwards."""
+        (`busy`) if a run of an older version is in progress, since that run could not continue afterwards."""
         self._connection = connection
         lock(connection, RUN, 0.0, lambda busy: None)
         self._ask("hold")

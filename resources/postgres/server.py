@@ -275,7 +275,9 @@ class PostgresServer:
                 self._settled = False
                 return True
             if not is_transient(reason):
-                raise DatabaseError(f"the Postgres of {self.state} refuses connections: {reason}") from error
+                raise DatabaseError(
+                    f"the Postgres of {self.state} refuses connections: {reason}; see {self._log_file}"
+                ) from error
             return is_full(reason)
         return True
 

@@ -119,7 +119,8 @@ def _rows_of(state: State, table: str, columns: Sequence[str], doc_ids: Collecti
 
 
 def figure_methods(state: State) -> dict[str, dict[str, int]]:
-    """Count figure descriptions by method, in the form of `GenerationTables.methods`; Postgres holds no such rows."""
+    """Count figure descriptions by method, in the form of `GenerationTables.methods`. They are read from Parquet, since
+    Postgres does not have them."""
     pieces = state.table("figure_descriptions").pieces(["method"])
     counts = Counter(method for read in pieces for method in read["method"].to_pylist())
     return {"figure_descriptions": dict(sorted(counts.items()))} if counts else {}

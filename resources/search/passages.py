@@ -157,7 +157,7 @@ def _only(rows: Sequence[tuple[Any, ...]], named: str, generation: int) -> tuple
     if len(rows) > 1 and not whole:
         found = ", ".join(row[0] for row in rows[:SHOWN_ALTERNATIVES])
         more = " and more" if len(rows) > SHOWN_ALTERNATIVES else ""
-        raise IndexStateError(f"several ids begin with {named}: {found}{more}", "ambiguous_chunk")
+        raise IndexStateError(f"several ids begin with {named}: {found}{more}; give more characters", "ambiguous_chunk")
     return (whole or rows)[0]
 
 

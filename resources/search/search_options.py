@@ -1,4 +1,4 @@
-"""The options of a search, and their text forms in commands and callers."""
+"""The options of a search, and their conversion from the texts of a command."""
 
 from __future__ import annotations
 

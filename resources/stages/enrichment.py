@@ -396,7 +396,7 @@ def _picture_hash(raw: RawDocument, figure: Element, image: bytes) -> str:
 
 
 def describe(state: State) -> Compute:
-    """Return the function that computes figure descriptions; it makes none if no model has the role."""
+    """Return the function that computes figure descriptions; without a model for the role it makes no descriptions."""
     return _compute_descriptions(state) if ROLE in state.settings.bought_roles else _nothing
 
 

@@ -367,7 +367,8 @@ def _facts(part: Part) -> dict[str, DocumentFacts]:
 
 
 def _hashes(parts: Sequence[Part]) -> tuple[dict[str, str], set[str]]:
-    """Return the hashes that the rows of these parts' documents should have, and the documents that are held."""
+    """Return the hashes for the rows of these parts' documents according to Parquet, and the held documents (those that
+    keep their rows although they failed)."""
     hashes, held = dict[str, str](), set[str]()
     for part in parts:
         found = read_part(part)

@@ -63,8 +63,8 @@ def _listing_json(listed: Listed) -> dict[str, Any]:
 
 
 def with_records(run: Run, records: Iterable[Mapping[str, Any]]) -> tuple[Run, Listed | None]:
-    """Add up the records of several runs, given in order of time, into one run. Return it with their listing without
-    its documents, or with None if no run listed sources. Counts and seconds are sums."""
+    """Add up the records of several runs, given in order of time, into one run. Return it together with their listing
+    (without documents), or with None if no run listed sources. Counts and seconds are sums."""
     made, listed = replace(run, reports={}, problems={}, spent=[], damaged=[], built=None), None
     for record in records:
         for name, values in record.get("reports", {}).items():

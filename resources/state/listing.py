@@ -67,8 +67,8 @@ class CommittedListing:
         self.table = table
 
     def documents_between(self, first: str, after: str, names: Sequence[str] | None = None) -> pa.Table:
-        """Return columns of the documents whose ids are from `first` to before `after`, in order of ids; all columns,
-        as rows of RawDocument, if none are named."""
+        """Return columns of the documents whose ids are from `first` to before `after`, in order of ids. If no `names`
+        are given, return all columns, as rows of RawDocument."""
         read = self.table.rows_between(first, after, names)
         return read if names else _whole(read)
 

@@ -150,7 +150,7 @@ class Run:
     """Tags for the generation in the run's record in Dagster."""
     buckets: frozenset[int] | None = None
     """The buckets that this run works on while other runs work on others; None if it is the only run. A run of some
-    buckets only reads what belongs to the whole corpus."""
+    buckets only reads the data of the whole corpus."""
 
     @property
     def alone(self) -> bool:

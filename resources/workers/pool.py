@@ -217,7 +217,7 @@ def unexpected_message(message: Message) -> ValueError:
 
 
 MOST_LOSSES = 3
-"""Times that the template process may end until a worker has finished anything."""
+"""Most times that the template process may end before any of its workers has finished a piece of work."""
 
 
 def _death(status: int) -> str:

@@ -343,8 +343,8 @@ def _are_pages(numbers: Sequence[tuple[str, bool]], lines: Sequence[Line], title
 
 
 def contents_draft(lines: Sequence[Line]) -> Draft:
-    """Return an entry of a contents page as a list item. Its confidence is under 1, so that it is never a heading,
-    whatever its style."""
+    """Return an entry of a contents page as a list item. Its confidence is below 1, so that it never becomes a
+    heading."""
     return Draft("list_item", list(lines), marker_x=lines[0].x0, confidence=0.9)
 
 

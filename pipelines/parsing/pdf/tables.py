@@ -127,8 +127,8 @@ def _enough(rows: Sequence[Sequence[Atom]]) -> bool:
 
 
 def is_prose(rows: Sequence[Sequence[Atom]], columns: Sequence[Column]) -> bool:
-    """Say whether rows of cells are columns of running text: two columns of full lines, or one in which most lines
-    continue in the next line while another column has text beside both."""
+    """Say whether rows of cells are running text in columns: two columns have full lines, or most lines of one column
+    continue on the next line, and another column has text beside them."""
     found: dict[int, list[Cellet]] = {}
     beside: dict[int, list[tuple[Cellet, Cellet]]] = {}
     above: dict[int, Cellet] = {}

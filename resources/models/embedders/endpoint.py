@@ -322,7 +322,9 @@ class EndpointEmbedder(WholeTexts):
             )
         size = self._size or sizes.most_common(1)[0][0]
         if size not in sizes:
-            raise ModelError(f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before")
+            raise ModelError(
+                f"{where} gave vectors of {next(iter(sizes))} dimensions, not {size} as before; check the endpoint"
+            )
         self._size = size
         rows: list[NDArray[np.float32] | _NoVector] = []
         for number in range(count):

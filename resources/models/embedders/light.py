@@ -82,7 +82,7 @@ class _Layer:
 
 
 def light_embedder(spec: EmbedderSpec) -> LightEmbedder | None:
-    """Return the light embedder of a preset; None if the model is not a preset, or not of this form."""
+    """Return the light embedder of a preset, or None if the model is not a preset or has another architecture."""
     if spec.kind != "preset" or spec.name not in (ENGLISH, MULTILINGUAL):
         return None
     from resources.models.embedders.transformer import model_location

@@ -387,8 +387,8 @@ class TransformerEmbedder:
     def _pass_windows(
         self, rows: Sequence[Window], parts: SpanSums, progress: Progress | None
     ) -> Iterator[tuple[list[int], Vectors, list[tuple[int, Any]]]]:
-        """Yield numbers of windows of like length, their vectors, shape (len(batch), dimension), and what they add to
-        parts of texts."""
+        """Yield, for each batch of windows of similar length, their numbers, their vectors, shape (len(batch),
+        dimension), and their contributions to the parts of texts."""
 
         def pass_batch(batch: list[int]) -> tuple[list[int], Vectors, list[tuple[int, Any]]]:
             features = self._forward([rows[item].ids for item in batch])

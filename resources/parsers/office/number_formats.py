@@ -131,7 +131,8 @@ class NumberFormat:
     def number(self, value: int | float) -> str:
         """Return the text of a number, or of a date, which is the number of days since the epoch.
 
-        Raise ValueError or OverflowError if there is no such date."""
+        Raise ValueError or OverflowError if the number is not a valid date.
+        """
         if value != value or value in (float("inf"), float("-inf")):
             return str(value)
         if self._is_general:

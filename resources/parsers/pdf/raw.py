@@ -279,7 +279,7 @@ def _is_level(columns: Sequence[Sequence[Character]], at: int) -> bool:
 
 
 MOST_MARKS = 4
-"""Most consecutive marks before which a letter is searched."""
+"""Most consecutive combining marks that are skipped in the search for their letter."""
 MOST_APART, MOST_SPACED = 2.2, 5.0
 """Largest distance between consecutive characters of a column, in character widths; and with a space between them."""
 

@@ -99,8 +99,7 @@ def _local(element: Any) -> str:
 
 @dataclass(slots=True)
 class _Data:
-    """The data of a form. Values of one name are taken once each, in their order; `taken` holds the nodes of taken
-    values."""
+    """The data of a form. Each value of a name is used once, in order; `taken` has the nodes of used values."""
 
     children: dict[Any, dict[str, deque[Any]]] = field(default_factory=dict)
     taken: set[Any] = field(default_factory=set)
